@@ -78,13 +78,13 @@ function withEngines(t, change) {
 }
 
 /**
- * Delays the hand-over of the history, as in a long session: it has started once `begun` resolves, and continues at `goOn`.
+ * Delays the hand-over of the history, as in a long session: it has started once `begun` resolves, and continues at `release`.
  * @param {TestContext} t
  */
 function heldUp(t) {
   /** @type {() => void} */
-  let goOn = () => {};
-  const held = new Promise((resolve) => (goOn = () => resolve(undefined)));
+  let release = () => {};
+  const held = new Promise((resolve) => (release = () => resolve(undefined)));
   const begun = new Promise((resolve) => {
     withEngines(t, (engine) => {
       const { missing } = engine;
@@ -95,7 +95,7 @@ function heldUp(t) {
       };
     });
   });
-  return { begun, goOn };
+  return { begun, release };
 }
 
 /**
@@ -288,7 +288,7 @@ test("a file with another order of entries is stored like any other", async (t) 
 });
 
 test("messages during the hand-over of the history are stored in their places", async (t) => {
-  const { begun, goOn } = heldUp(t);
+  const { begun, release } = heldUp(t);
   const { host, storeDir } = hosted(t);
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
@@ -297,7 +297,7 @@ test("messages during the hand-over of the history are stored in their places", 
   await host.emit("message_end");
   await host.emit("turn_end");
   inStore(storeDir, (store) => assert.equal(store.count("entries"), 0));
-  goOn();
+  release();
   await host.commands.get("lcm").handler("stats", host.ctx);
   inStore(storeDir, (store) => {
     const expected = host.history.entries.map(({ id, parentId }) => ({ id, parentId }));
@@ -355,7 +355,7 @@ test("Pi's abort reaches the model calls and cancels the compaction", async (t) 
 });
 
 test("waiting for the history of a long session can be aborted", async (t) => {
-  const { goOn } = heldUp(t);
+  const { release } = heldUp(t);
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
@@ -365,7 +365,7 @@ test("waiting for the history of a long session can be aborted", async (t) => {
   setImmediate(() => abort.abort());
   assert.deepEqual(await compaction, [{ cancel: true }]);
   await assert.rejects(call, /the call was stopped/);
-  goOn();
+  release();
   const [{ compaction: done }] = await host.emit("session_before_compact", host.compaction(4));
   assert.match(done.summary, /covers 36 messages, none missing/);
 });

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { openEngine, slices } from "./stores.mjs";
 
-/** @typedef {{ text: string, lines: string[], places: number[], tokens: number, ms: number }} Answer `lines` are the results, `places` their messages; no tokens where nothing was found */
+/** @typedef {{ text: string, lines: string[], places: number[], tokens: number, ms: number }} Answer `lines` are the results, `places` their messages; no tokens if nothing was found */
 
 /**
  * @param {string} folder for the store

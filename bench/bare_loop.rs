@@ -4,7 +4,7 @@
 //! that the product has filled, and the texts of the index from its session, before the clock starts. So it
 //! only times SQLite: no hashes, JSON, compression or lookups. It prints the milliseconds.
 
-#![expect(clippy::print_stdout, reason = "whoever started it reads the figure from there")]
+#![expect(clippy::print_stdout, reason = "its caller reads the figure from stdout")]
 
 use std::error::Error;
 use std::fs::{self, File};

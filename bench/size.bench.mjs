@@ -49,7 +49,7 @@ const linesOf = (file) => readFileSync(file, "utf8").split("\n").filter(Boolean)
  * @param {Context} context
  * @param {string} name
  * @param {any[]} lines of the session file
- * @param {number} asked share of the session file, 0 where nothing is
+ * @param {number} asked target as a share of the session file, 0 for none
  * @returns {Promise<Figure[]>}
  */
 async function measure(context, name, [header, ...entries], asked) {

@@ -1,13 +1,13 @@
 /**
- * The summaries of the demo model: extracts made by rule from what the summarizer's prompt holds between its fences.
+ * The summaries of the demo model: extracts made by rule from the fenced text in the summarizer's prompt.
  *
- * Honest rather than clever: what the user asked, what was decided and why, which files were touched, which errors were
- * seen, what was replied. Never longer than a third of its source, so that the engine accepts it.
+ * They list what the user asked, what was decided and why, files, errors and replies, and are never longer than a third of their source,
+ * so that the engine accepts them.
  */
 
 const MOST_CHARACTERS = 1200;
 
-/** What asks for details, as every summary's last line does. */
+/** The offer of details that ends every summary. */
 const CLOSING = "Expand for details about: ";
 
 /**
@@ -70,7 +70,7 @@ function ofSummaries(summaries, limit) {
 }
 
 /**
- * A title, as many of the lines as there is room for, and the closing line.
+ * A title, as many of the lines as fit, and the closing line.
  * @param {number} limit
  * @param {string} title
  * @param {string[]} lines
@@ -86,7 +86,7 @@ function fit(limit, title, lines, topics) {
 }
 
 /**
- * The sentences of a message's own words: no tool calls, no code, no lists.
+ * The sentences in a message's prose, without tool calls, code and lists.
  * @param {string} text
  */
 function sentencesOf(text) {
@@ -112,7 +112,7 @@ function filesIn(text) {
 }
 
 /**
- * Lines by which programs say that something failed; not the code that would say so.
+ * Lines in which programs report a failure, but not code that would print such lines.
  * @param {string[]} results
  */
 function errorsIn(results) {

@@ -1,6 +1,5 @@
 /**
- * A tiny extension of the demo's own: says above the editor what one can try, since Pi draws over whatever was printed
- * before it started.
+ * A tiny extension for the demo: says above the editor what to try, since Pi draws over what was printed before it started.
  */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */

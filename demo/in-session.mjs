@@ -1,20 +1,20 @@
 /**
- * A question of the extension's summarizer within the session's own conversation, as a script can answer it: with the stretch that it
- * names written out in its fence, like in a question beside the session.
+ * Converts a summarizer's request within the session into a form that a script can answer: with the named part of the conversation
+ * written out in its fence, as in a request outside the session.
  */
 
 /** @typedef {import("./wire.mjs").Message} Message */
 
-/** What such a question says of itself. */
+/** The text that identifies such a request. */
 const MARK = "in this answer you are the summarizer of pi-lossless-context";
-/** What it has in place of the stretch. */
+/** The text instead of the part. */
 const NAMED_ABOVE = "(the stretch of this conversation that is named above)";
-/** Characters by which a message is known again. */
+/** The number of characters that identify a message. */
 const HEAD = 60;
 const ROLES = { user: "user", assistant: "assistant", tool: "toolResult" };
 
 /**
- * The question alone; undefined if the conversation does not end with one.
+ * The request alone; undefined if the conversation does not end with one.
  *
  * @param {Message[]} messages
  * @returns {Message | undefined}
@@ -34,7 +34,7 @@ export function questionIn(messages) {
   return { ...asked, text: question.replace(NAMED_ABOVE, () => stretch.join("\n")) };
 }
 
-/** Where the messages stand that lines tell of. @param {Message[]} messages @param {string[]} lines @param {number} from */
+/** The place of the messages that the lines describe. @param {Message[]} messages @param {string[]} lines @param {number} from */
 function placeOf(messages, lines, from) {
   const words = lines.map((line) => line.replace(/^[^:]*: /, "").replace(/…$/, "").split(" · ")[0].slice(0, HEAD));
   const at = messages.findIndex((_, place) => place >= from && words.every((some, next) => oneLine(messages[place + next]).includes(some)));

@@ -1,5 +1,5 @@
 /**
- * The demo for somebody at a terminal: the real Pi on the shipped session, with the scripted model, in temporary folders.
+ * The interactive demo: the real Pi on the shipped session, with the scripted model, in temporary folders.
  *
  * Arguments are passed on to Pi.
  */
@@ -9,7 +9,7 @@ import { extension, node22, piCli, root } from "../scripts/paths.mjs";
 import { offline } from "./rpc.mjs";
 import { makeWorld } from "./world.mjs";
 
-/** Long enough to see each call of a tool before the next one. */
+/** Long enough to see each tool call before the next one. */
 const DELAY_MS = 800;
 
 const world = await makeWorld(DELAY_MS);
@@ -20,7 +20,7 @@ const pi = spawn(node22, [piCli(), "--session", world.session, "-e", extension, 
   stdio: "inherit",
   env: { ...process.env, ...offline, PI_CODING_AGENT_DIR: world.agentDir, LCM_DB_DIR: world.store },
 });
-// Ctrl+C belongs to Pi; what ends us ends Pi, and this process stays to clear up after it.
+// Ctrl+C is left to Pi. Signals that end this process end Pi first, so that this process can clean up.
 process.on("SIGINT", () => {});
 for (const signal of /** @type {const} */ (["SIGTERM", "SIGHUP"])) process.on(signal, () => pi.kill(signal));
 

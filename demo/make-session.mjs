@@ -1,8 +1,8 @@
 /**
  * Makes `demo/session.jsonl`, the session that the demo opens: a week's work on a small invoice service.
  *
- * Nobody ever had this conversation. It is written by hand (`session/`), a day a file, over a project that really runs:
- * what is read, edited and searched in it is computed from the files. Making it again gives the same bytes.
+ * The conversation is fictional and written by hand, one file per day (`session/`), about a project that really runs: what is read, edited
+ * and searched in it is computed from the files. The output is the same, byte for byte, each time.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -17,10 +17,10 @@ import { wednesday } from "./session/wednesday.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 
-/** The session that is shipped. */
+/** The shipped session. */
 export const sessionFile = path.join(here, "session.jsonl");
 
-/** The large tool result which the demo recovers. */
+/** The large tool result that the demo recovers. */
 export const LOG = "logs/import-2026-11-02.log";
 
 const NIGHTS = [

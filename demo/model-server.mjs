@@ -1,8 +1,8 @@
 /**
- * A model server that plays a script: the demo's model, and the one that the tests on the real Pi talk to.
+ * A model server that plays a script, for the demo and for the tests on the real Pi.
  *
- * It listens on loopback only, speaks the two wire formats of `wire.mjs`, keeps every request, and asks the script what to
- * answer. A script may also ask for trouble: an HTTP error, a delay, silence, a cut connection, a broken reply.
+ * It listens on loopback only, speaks the two wire formats of `wire.mjs`, keeps every request, and asks the script for the answer. A script
+ * can also cause faults: an HTTP error, a delay, silence, a cut connection, a broken reply.
  */
 import { randomBytes } from "node:crypto";
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
@@ -11,14 +11,14 @@ import path from "node:path";
 import { questionIn } from "./in-session.mjs";
 import { wires } from "./wire.mjs";
 
-/** What the model costs, in dollars for a million tokens. */
+/** The model's prices, in dollars per million tokens. */
 const COST = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
 
-/** The sentence by which a request of the extension's summarizer is known. */
+/** The sentence that identifies a request of the extension's summarizer. */
 const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
 
 /**
- * A request as it arrived, and in the common form of `wire.mjs`.
+ * A request as received, and in the common form of `wire.mjs`.
  * @typedef {object} ReceivedFields
  * @property {number} index counted from 0
  * @property {"openai" | "anthropic"} api
@@ -28,29 +28,29 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @property {string} raw the body's bytes, as text
  * @property {http.IncomingHttpHeaders} headers
  * @property {number} time when it arrived, in milliseconds
- * @property {boolean} abandoned whether the client went away before the reply was complete
+ * @property {boolean} abandoned whether the client disconnected before the reply was complete
  */
 /** @typedef {ReceivedFields & import("./wire.mjs").Conversation} Received */
 
 /**
- * What a script answers. Without `status`, `hang`, `reset` or `malformed` it is a successful reply, which `stall` and `breakOff`
+ * A script's answer. Without `status`, `hang`, `reset` or `malformed` it is a successful reply, which `stall` and `breakOff`
  * leave unfinished.
  * @typedef {object} Reply
  * @property {string} [text]
  * @property {string} [thinking]
  * @property {import("./wire.mjs").ToolCall[]} [toolCalls]
- * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes either way
- * @property {import("./wire.mjs").Answer["stopReason"]} [stopReason] by default what the content says
- * @property {string} [refusal] the model refuses, in these words, as models of the format do
+ * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes in each direction
+ * @property {import("./wire.mjs").Answer["stopReason"]} [stopReason] by default derived from the content
+ * @property {string} [refusal] the model refuses with this text, in the way of the format
  * @property {number} [status] an HTTP error, or a redirect to the `location` in `headers`
  * @property {string | object} [errorBody] its body; a text becomes the message of the format's usual error object
  * @property {Record<string, string>} [headers] more headers, such as retry-after
- * @property {number} [delayMs] waits first
+ * @property {number} [delayMs] before the answer
  * @property {boolean} [hang] never answers
  * @property {boolean} [reset] cuts the connection
- * @property {boolean} [malformed] begins a reply that cannot be parsed
- * @property {boolean} [stall] sends the first half of the reply, and then nothing more
- * @property {boolean} [breakOff] sends the first half of the reply, and cuts the connection
+ * @property {boolean} [malformed] starts a reply that can't be parsed
+ * @property {boolean} [stall] sends the first half of the reply, then nothing
+ * @property {boolean} [breakOff] sends the first half of the reply, then cuts the connection
  */
 
 /**
@@ -79,7 +79,7 @@ export async function startModelServer({ reply, log }) {
     response.on("close", () => (request.abandoned = !response.writableFinished));
     await answer(request, response, await scripted(reply, request));
   };
-  // A client that dies while it still sends, or sends no JSON, is its own trouble and not the server's.
+  // A client that dies while sending, or that sends no JSON, must not affect the server.
   const server = http.createServer((incoming, response) => Promise.resolve(serve(incoming, response)).catch(() => response.destroy()));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
@@ -87,16 +87,16 @@ export async function startModelServer({ reply, log }) {
 }
 
 /**
- * Writes what Pi needs to know the scripted model into an agent folder, as provider `demo`, model `demo-model`.
+ * Configures the scripted model in an agent folder of Pi, as provider `demo`, model `demo-model`.
  * @param {string} dir the folder for `PI_CODING_AGENT_DIR`
  * @param {object} options
  * @param {string} options.url the server's
  * @param {"openai" | "anthropic"} [options.api]
  * @param {number} [options.contextWindow]
  * @param {number} [options.maxTokens]
- * @param {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [options.cost] dollars for a million tokens; not
- *   free by default, so that whoever adds up usage sees it
- * @param {{ id: string, [key: string]: unknown }[]} [options.models] more models, like the first but for what is given
+ * @param {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [options.cost] dollars per million tokens; not
+ *   free by default, so that sums of usage show it
+ * @param {{ id: string, [key: string]: unknown }[]} [options.models] more models, like the first except for the given fields
  * @param {Record<string, unknown>} [options.settings] more keys for settings.json
  */
 export function writeAgentDir(dir, { url, api = "openai", contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], settings = {} }) {
@@ -146,7 +146,7 @@ function receive({ api, raw, headers, index }) {
 }
 
 /**
- * A mistake in a script shows itself at once, as an error which no client tries again.
+ * A mistake in a script is reported at once, as an error that no client retries.
  * @param {(request: Received) => Reply | Promise<Reply>} reply
  * @param {Received} request
  * @returns {Promise<Reply>}
@@ -251,7 +251,7 @@ function writeJson(file, value) {
 }
 
 /**
- * Ends open connections too: a request that hangs must not keep the process alive.
+ * Also closes open connections: a hanging request must not keep the process alive.
  * @param {http.Server} server
  * @returns {Promise<void>}
  */

@@ -1,8 +1,8 @@
 /**
- * The main job, played through on the real Pi without anybody at the keyboard: open a session, work, compact, and let the
- * model bring back word for word what was compacted.
+ * Plays the main job on the real Pi without a user: open a session, work, compact, and let the model get back word for word what was
+ * compacted.
  *
- * What is printed is read off Pi's events, the model server's request log and the session file. It ends with PASS or FAIL.
+ * The output comes from Pi's events, the model server's request log and the session file. It ends with PASS or FAIL.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -13,16 +13,16 @@ import { PROMPTS } from "./script.mjs";
 import { wires } from "./wire.mjs";
 import { makeWorld } from "./world.mjs";
 
-/** What stands at the head of the block that the model sees in place of what was compacted. */
+/** The heading of the block. */
 const BLOCK_HEADING = "## Conversation History (Lossless Context Management)";
 
 /** @type {string[]} */
 const failures = [];
 
-/** The step that was announced last. */
+/** The last announced step. */
 let step = 0;
 
-// Whoever breaks off the play leaves nothing behind: the folders go when this process ends, and so does Pi.
+// Interrupting the play leaves nothing behind: the folders and Pi go when this process ends.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(130));
 
 const world = await makeWorld();
@@ -128,7 +128,7 @@ async function say(prompt) {
 }
 
 /**
- * Tool calls with their answers, and what the model said at the end.
+ * Tool calls with their results, and the model's last text.
  * @param {any[]} events
  */
 function show(events) {
@@ -150,12 +150,12 @@ function showAnswer({ toolName, result, isError }) {
   if (isError) failures.push(`${toolName} failed: ${lines[0]}`);
 }
 
-/** How many messages the footer says are stored. */
+/** The number of stored messages in the footer. */
 function stored() {
   return Number(/([\d,]+) msgs/.exec(pi.status("lcm") ?? "")?.[1].replaceAll(",", "") ?? 0);
 }
 
-// ── What stands in the files ─────────────────────────────────────────────────────────────────────────────────────────
+// ── What is in the files ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * @typedef {object} Request a line of the request log
@@ -173,7 +173,7 @@ function requests() {
 }
 
 /**
- * The pages of lcm_expand in a request, in order, without what the tool wrote around them.
+ * The pages of lcm_expand in a request, in order, without the tool's own text around them.
  * @param {Request} request
  */
 function pagesIn({ conversation: { messages } }) {
@@ -186,7 +186,7 @@ function pagesIn({ conversation: { messages } }) {
   });
 }
 
-/** The log as it stands in the session file: the result of the first reading of it. */
+/** The log in the session file: the result of the first time it was read. */
 function logInSession() {
   const messages = entriesIn(world.session).flatMap(({ message }) => (message ? [message] : []));
   const call = messages.flatMap(({ role, content }) => (role === "assistant" ? content : [])).find(({ name, arguments: given }) => name === "read" && given.path === LOG);
@@ -202,7 +202,7 @@ function entriesIn(file) {
   return lines.slice(1).map((line) => JSON.parse(line));
 }
 
-// ── Telling ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Output ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * @param {boolean} holds

@@ -1,8 +1,8 @@
 /**
- * The real Pi as a child process: in rpc mode, where one can talk with it, and in print mode, where one can only listen.
+ * The real Pi as a child process: in rpc mode, for a dialog, and in print mode, for output only.
  *
- * Pi starts with surroundings of its own (home, agent folder, no keys and no proxy of the caller, no network of its own
- * accord), so that what it does depends on the arguments alone. The protocol is in Pi's docs/rpc.md: one JSON object a line.
+ * Pi starts in an isolated environment (separate home and agent folder, without the caller's keys and proxy, without network access of its
+ * own), so that its behavior depends only on the arguments. The protocol is in Pi's docs/rpc.md: one JSON object per line.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -23,7 +23,7 @@ import { node22, piCli } from "../scripts/paths.mjs";
  */
 
 /**
- * How dialogs of extensions are answered: a text for select, input and editor, a boolean for confirm, nothing to cancel.
+ * Answers dialogs of extensions: a string for select, input and editor, a boolean for confirm, undefined to cancel.
  * @typedef {(dialog: any) => string | boolean | undefined} OnDialog
  */
 
@@ -34,12 +34,12 @@ import { node22, piCli } from "../scripts/paths.mjs";
 
 const REQUEST_MS = 120_000;
 const RUN_MS = 120_000;
-/** How long Pi may take to leave after its stdin is closed. */
+/** How long Pi may take to exit after its stdin is closed. */
 const LEAVE_MS = 60_000;
 
 /**
  * Starts Pi in rpc mode.
- * @param {PiOptions & { onDialog?: OnDialog, idle?: string }} options `idle`: the event by which this Pi says that it is idle
+ * @param {PiOptions & { onDialog?: OnDialog, idle?: string }} options `idle`: the event with which this Pi reports that it is idle
  */
 export function startPi({ args = [], onDialog = agreeable, idle = "agent_settled", ...options }) {
   return new Pi(spawnPi(["--mode", "rpc", ...args], options, "pipe"), onDialog, idle);
@@ -91,30 +91,30 @@ export class Pi {
     this.#onDialog = onDialog;
     this.#idle = idle;
     this.#stderr = textFrom(child.stderr);
-    // A Pi that is gone makes writing fail; whoever waits for it hears so from #left.
+    // Writing fails once Pi has exited; #left tells everyone who waits.
     child.stdin?.on("error", () => {});
     eachLine(child.stdout, (line) => this.#take(line));
     this.#exit = exitOf(child).then((exit) => this.#left(exit));
   }
 
-  /** What Pi wrote to stderr so far. */
+  /** Pi's stderr so far. */
   get stderr() {
     return this.#stderr.text;
   }
 
-  /** The process id, for tests that end Pi the hard way. */
+  /** The process id, for tests that kill Pi. */
   get pid() {
     return this.#child.pid;
   }
 
-  /** Resolves with code and signal once Pi has ended, however that came about. */
+  /** Resolves with code and signal once Pi has exited for any reason. */
   get exit() {
     return this.#exit;
   }
 
   /**
-   * What extensions asked of the user interface: notify, setStatus, setWidget and dialogs, in order.
-   * @param {string} [method] of this kind only
+   * The UI requests of extensions: notify, setStatus, setWidget and dialogs, in order.
+   * @param {string} [method] only this kind
    * @returns {PiRecord[]}
    */
   ui(method) {
@@ -123,7 +123,7 @@ export class Pi {
   }
 
   /**
-   * The footer status that an extension shows now.
+   * The current footer status of an extension.
    * @param {string} key
    * @returns {string | undefined}
    */
@@ -136,7 +136,7 @@ export class Pi {
    * @param {string} type
    * @param {Record<string, unknown>} [fields]
    * @param {number} [timeoutMs]
-   * @returns {Promise<any>} the response's `data`; a response without success is thrown
+   * @returns {Promise<any>} the response's `data`; an unsuccessful response is thrown
    */
   async request(type, fields = {}, timeoutMs = REQUEST_MS) {
     const { response } = await this.#send(type, fields, timeoutMs);
@@ -144,7 +144,7 @@ export class Pi {
   }
 
   /**
-   * Sends a prompt and waits until Pi is idle again. A slash command of an extension starts no run: then its end is awaited.
+   * Sends a prompt and waits until Pi is idle again. An extension's slash command starts no run; then this waits for the command.
    * @param {string} text
    * @param {{ timeoutMs?: number, images?: object[], streamingBehavior?: "steer" | "followUp" }} [options]
    * @returns {Promise<PiRecord[]>} the events since the prompt was sent
@@ -153,18 +153,18 @@ export class Pi {
     const from = this.events.length;
     const { at } = await this.#send("prompt", { message: text, ...fields }, timeoutMs);
     const settled = () => this.events.slice(at).some((event) => event.type === this.#idle);
-    // The response comes before the run begins, and Pi marks itself busy in between: asking tells whether there is a run.
+    // The response comes before the run begins, and Pi is marked as busy in between, so its state tells whether there is a run.
     const { isStreaming } = await this.request("get_state", {}, timeoutMs);
     if (isStreaming) await this.waitFor(settled, timeoutMs);
     return this.events.slice(from);
   }
 
   /**
-   * Waits until the predicate holds; it is asked after each record.
+   * Waits until the predicate holds; it is checked after each record.
    * @template T
    * @param {(pi: Pi) => T} predicate
    * @param {number} [timeoutMs]
-   * @returns {Promise<T>} what the predicate gave
+   * @returns {Promise<T>} the predicate's result
    */
   waitFor(predicate, timeoutMs = RUN_MS) {
     return new Promise((resolve, reject) => {
@@ -186,7 +186,7 @@ export class Pi {
   }
 
   /**
-   * Closes stdin, which is how Pi is asked to leave, and waits; a Pi that stays is killed.
+   * Closes stdin, which asks Pi to exit, and waits; kills a Pi that does not exit.
    * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
    */
   async stop() {
@@ -207,7 +207,7 @@ export class Pi {
    * @param {string} type
    * @param {Record<string, unknown>} fields
    * @param {number} timeoutMs
-   * @returns {Promise<{ response: PiRecord, at: number }>} `at`: how many events had come before the response
+   * @returns {Promise<{ response: PiRecord, at: number }>} `at`: the number of events before the response
    */
   #send(type, fields, timeoutMs) {
     const id = `request-${this.#nextId++}`;
@@ -277,7 +277,7 @@ export class Pi {
 }
 
 /**
- * The environment Pi gets: what any program needs, nothing that would change what Pi does.
+ * The environment for Pi: what any program needs, and nothing that changes Pi's behavior.
  * @param {string} agentDir
  * @param {Record<string, string | undefined>} [more]
  * @returns {Record<string, string | undefined>}
@@ -300,7 +300,7 @@ export function cleanEnvironment(agentDir, more = {}) {
   };
 }
 
-/** Pi reaches for nothing beyond the model it is given. */
+/** Restricts Pi's network access to the given model. */
 export const offline = { PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" };
 
 /**
@@ -313,7 +313,7 @@ function spawnPi(args, { agentDir, cwd, sessionDir, env, node = node22, pi = piC
   return spawn(node, all, { cwd, env: cleanEnvironment(agentDir, env), stdio: [stdin, "pipe", "pipe"] });
 }
 
-/** Says yes, takes the first choice, leaves texts to whoever asks. @type {OnDialog} */
+/** Says yes, picks the first choice, and cancels requests for text. @type {OnDialog} */
 function agreeable(dialog) {
   if (dialog.method === "confirm") return true;
   if (dialog.method === "select") return dialog.options[0];
@@ -322,7 +322,7 @@ function agreeable(dialog) {
 
 /**
  * @param {import("node:stream").Readable | null} stream
- * @returns {{ text: string }} grows as the stream flows
+ * @returns {{ text: string }} grows with the stream
  */
 function textFrom(stream) {
   const sink = { text: "" };
@@ -331,7 +331,7 @@ function textFrom(stream) {
 }
 
 /**
- * Splits at LF only: `readline` would also split at U+2028, which may stand inside a JSON string.
+ * Splits at LF only: `readline` would also split at U+2028, which may occur inside a JSON string.
  * @param {import("node:stream").Readable | null} stream
  * @param {(line: string) => void} take
  */

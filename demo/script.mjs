@@ -1,8 +1,8 @@
 /**
- * What the demo model answers. It is a script and says so: it recognizes a handful of requests and understands nothing.
+ * The demo model's answers. It is a script and says so: it recognizes a few requests and understands nothing.
  *
- * Three kinds of requests: the extension's summarizer (answered with an extract of what it was given), the turns of the
- * play, and whatever else somebody types in an interactive demo.
+ * There are three kinds of requests: the extension's summarizer (answered with an extract of its input), the turns of the play, and
+ * anything else that a user types in the interactive demo.
  */
 import { extractOf } from "./extract.mjs";
 
@@ -10,14 +10,14 @@ import { extractOf } from "./extract.mjs";
 /** @typedef {import("./model-server.mjs").Reply} Reply */
 /** @typedef {import("./wire.mjs").Message} Message */
 
-/** What the play says, and this script knows an answer to. */
+/** The play's prompts, which this script can answer. */
 export const PROMPTS = {
   queue: "How does take() in src/queue.ts make sure that two workers never get the same delivery? Have a look.",
   size: "And how much code is that by now, all in all?",
   recall: "What exactly did the import log of Monday night say about the files from Shenzhen? Please bring back the whole log, word for word.",
 };
 
-/** Words that only the log holds: partners' files, the share's complaint, and what it printed around a rejected file. */
+/** Words that only the log contains: partners' files, the share's error, and its output around a rejected file. */
 const LOG_QUERY = "import log Shenzhen source as received CDATA ERROR_NETNAME_DELETED";
 
 const SIGNATURE = "(I am the scripted demo model: this answer was written beforehand.)";
@@ -38,8 +38,8 @@ export function demoReply(request) {
 }
 
 /**
- * Reads the file, then says what is in it.
- * @param {Message[]} since what came after the question
+ * Reads the file, then reports its content.
+ * @param {Message[]} since the messages after the question
  * @returns {Reply}
  */
 function queue(since) {
@@ -61,7 +61,7 @@ function size(since) {
 }
 
 /**
- * The drill-down: find the log, see where it belongs, bring it back page by page.
+ * The drill-down: finds the log, looks up its place, and gets it back page by page.
  * @param {Received} request
  * @param {Message[]} since
  * @returns {Reply}
@@ -101,7 +101,7 @@ function found(answer) {
 }
 
 /**
- * Where the next page begins, as the last line of an answer says.
+ * The cursor of the next page, from the last line of an answer.
  * @param {string} answer
  */
 function cursorIn(answer) {
@@ -118,7 +118,7 @@ function resultText(since) {
   return since.findLast((message) => message.role === "tool")?.text ?? "";
 }
 
-/** @param {string} text what somebody typed */
+/** @param {string} text that a user typed */
 function help(text) {
   const said = text.trim().split("\n")[0].slice(0, 60);
   return `I am the scripted demo model, so I can't really answer “${said}”. What works here:

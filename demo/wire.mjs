@@ -1,25 +1,25 @@
 /**
- * Two wire formats of model providers, as a server sees them: OpenAI chat completions and Anthropic messages.
+ * Two wire formats of model providers, on the server's side: OpenAI chat completions and Anthropic messages.
  *
- * `read` turns a request body into one common form, so that a script of replies need not know which of the two it
- * answers; `whole` and `stream` turn a reply into what that format sends back. No HTTP here, and no state.
+ * `read` converts a request body into a common form, so that a script need not know the format; `whole` and `stream` convert a reply back.
+ * There is no HTTP here, and no state.
  */
 
 /**
  * @typedef {object} ToolCall
  * @property {string} name
  * @property {Record<string, unknown>} arguments
- * @property {string} [id] made by the server when the script gives none
+ * @property {string} [id] made by the server if the script gives none
  */
 
 /**
- * A message of a request, in the common form. A tool's answer has the role `tool`.
+ * A message of a request, in the common form. A tool result has the role `tool`.
  * @typedef {object} Message
  * @property {"user" | "assistant" | "tool"} role
  * @property {string} text all text blocks, joined by newlines
  * @property {ToolCall[]} toolCalls of an assistant message
- * @property {string} [toolCallId] of a tool's answer
- * @property {number} images how many image blocks it has
+ * @property {string} [toolCallId] of a tool result
+ * @property {number} images the number of its image blocks
  */
 
 /**
@@ -38,7 +38,7 @@
  */
 
 /**
- * A successful reply, complete: the server has filled in ids and usage.
+ * A complete successful reply: the server has filled in ids and usage.
  * @typedef {object} Answer
  * @property {string} id
  * @property {string} model
@@ -46,24 +46,23 @@
  * @property {string} thinking
  * @property {Required<ToolCall>[]} toolCalls
  * @property {Usage} usage
- * @property {string} [refusal] what the model says when it refuses; it says so in words in the one format, by its stop reason
- *   in the other
+ * @property {string} [refusal] the model's text when it refuses; one format has a field for it, the other a stop reason
  * @property {"stop" | "length" | "toolUse" | "filtered"} stopReason
  */
 
 /**
  * @typedef {object} Wire
- * @property {string} path where requests of this format go
+ * @property {string} path of requests in this format
  * @property {(body: any) => Conversation} read
  * @property {(answer: Answer) => object} whole the reply as one JSON object
  * @property {(answer: Answer, body: any) => Iterable<string>} stream the reply as server-sent events
  * @property {(status: number, message: string) => object} error
  */
 
-/** Pieces of this many characters make a stream that clients must really put together. */
+/** Pieces of this many characters, so that clients must really assemble the stream. */
 const PIECE = 160;
 
-/** What is longer than this comes in few: a client may look at all of it again, and pass it on, with each. */
+/** Longer texts come in few pieces: a client may read and pass on the whole text with each. */
 const HUGE = 100_000;
 const PIECES_OF_HUGE = 10;
 
@@ -189,7 +188,7 @@ function readAnthropic(body) {
 }
 
 /**
- * Tool answers stand inside user messages here: each becomes a message of its own, before the rest of the text.
+ * Here, tool results are inside user messages: each becomes a separate message, before the rest of the text.
  * @param {any} message
  * @returns {Message[]}
  */
@@ -212,7 +211,7 @@ function anthropicMessages(message) {
 /** @type {Record<Answer["stopReason"], string>} */
 const anthropicReasons = { stop: "end_turn", length: "max_tokens", toolUse: "tool_use", filtered: "refusal" };
 
-/** How an answer ended. @param {Answer} answer */
+/** The stop reason of an answer. @param {Answer} answer */
 const anthropicEnd = ({ refusal, stopReason }) => ({
   stop_reason: refusal ? "refusal" : anthropicReasons[stopReason],
   ...(refusal && { stop_details: { type: "refusal", explanation: refusal } }),
@@ -244,7 +243,7 @@ function* streamAnthropic(answer) {
 }
 
 /**
- * The content blocks of an answer: whole, as they begin in a stream, and the pieces that follow there.
+ * The content blocks of an answer: complete, as they start in a stream, and the pieces that follow.
  * @param {Answer} answer
  */
 function anthropicBlocks(answer) {
@@ -308,7 +307,7 @@ function anthropicError(status, message) {
 const event = (data) => `data: ${JSON.stringify(data)}\n\n`;
 
 /**
- * A text in pieces, cut between characters and never inside one.
+ * Splits a text into pieces, never inside a character.
  * @param {string} text
  */
 function pieces(text) {

@@ -1,6 +1,6 @@
 /**
- * The place the demo happens in: temporary folders for Pi's agent files, the session, the project and the store, and the
- * scripted model server. The user's own Pi is not touched, and nothing of all this is left behind.
+ * The demo's environment: temporary folders for Pi's agent files, the session, the project and the store, and the scripted model server. The
+ * user's own Pi is not touched, and nothing is left behind.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -10,18 +10,18 @@ import { startModelServer, writeAgentDir } from "./model-server.mjs";
 import { demoReply } from "./script.mjs";
 
 /**
- * Room for the whole shipped session, so that nothing compacts before somebody asks for it.
+ * Room for the whole shipped session, so that it is only compacted on request.
  */
 const CONTEXT_WINDOW = 400_000;
 
 /**
  * @typedef {object} World
- * @property {string} folder everything below stands in it
+ * @property {string} folder that contains everything below
  * @property {string} agentDir
  * @property {string} project the folder Pi works in: the project as the shipped session leaves it
  * @property {string} session the copy of the shipped session
  * @property {string} store for LCM_DB_DIR
- * @property {string} log the model server's request log, one JSON line a request
+ * @property {string} log the model server's request log, one JSON line per request
  * @property {import("./model-server.mjs").ModelServer} server
  * @property {() => Promise<void>} remove stops the server and deletes the folders
  */
@@ -50,7 +50,7 @@ export async function makeWorld(delayMs = 0) {
 }
 
 /**
- * Pi opens a session only where its folder exists: the copy's first line names ours. All other lines stay as they are.
+ * Pi opens a session only if its folder exists, so the copy's first line names ours. All other lines are unchanged.
  * @param {string} target
  * @param {string} cwd
  */

@@ -29,7 +29,7 @@ const zigFolder = path.join(root, "target", "zig");
 /**
  * @param {Platform} platform
  * @returns {Promise<string>} the shared library
- * @throws {Unavailable} where there can be none
+ * @throws {Unavailable} if it can't be built here
  */
 export async function buildEngine(platform) {
   if (platform.os !== process.platform) throw new Unavailable(reasonAgainst(platform));

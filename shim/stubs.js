@@ -1,6 +1,6 @@
 /**
  * Puts stubs into requests if Pi does not: they are stored in our own entries. A Pi with context edits needs this only for stubs made
- * before a prompt, where it takes no entries.
+ * before a prompt, when it takes no entries.
  */
 
 import { hasEdits } from "./pi.js";

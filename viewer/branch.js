@@ -1,6 +1,6 @@
 /**
- * One branch of a session, root to leaf: what was said on it, which summaries stand for what of it, and what the model saw after each
- * compaction. Pure: no element is touched here.
+ * One branch of a session, root to leaf: its messages, the summaries that cover them, and what the model saw after each compaction. Pure:
+ * it touches no elements.
  */
 import { editOf, speaker, timeOf } from "./words.js";
 
@@ -9,10 +9,9 @@ import { editOf, speaker, timeOf } from "./words.js";
 /** @typedef {import("./data.js").Summary} Summary */
 
 /**
- * An entry on the branch. `place` counts what was said, from 0; what is said later has a higher one, and an entry that says nothing that
- * of what follows.
+ * An entry on the branch. `place` numbers the messages from 0; an entry without a message has the place of the next one.
  * @typedef {object} Item
- * @property {string} id how it is called in the page: `m-…`, or `e-` and the entry's id
+ * @property {string} id its name in the page: `m-…`, or `e-` and the entry's id
  * @property {Line} line
  * @property {string} speaker
  * @property {boolean} isSaid
@@ -21,11 +20,11 @@ import { editOf, speaker, timeOf } from "./words.js";
  * @property {number} tokens estimated
  */
 
-/** A summary and the places it stands for, the last one left out. @typedef {{ summary: Summary, from: number, to: number }} Node */
+/** A summary and the places it covers, `to` excluded. @typedef {{ summary: Summary, from: number, to: number }} Node */
 
 /**
- * What the model is shown after a compaction: the block, what was kept, and what came until the next compaction. `edits` are what is
- * shown in place of entries, null for nothing.
+ * What the model sees after a compaction: the block, what was kept, and what was added before the next compaction. `edits` are the
+ * replacements of entries, null for none.
  * @typedef {{ compaction: Item | null, kept: Item[], since: Item[], edits: Map<string, any> }} Context
  */
 
@@ -40,9 +39,9 @@ export class Branch {
   byId = new Map();
   /** @type {Map<string, Item>} */
   byEntry = new Map();
-  /** What is shown in place of entries, null for nothing. @type {Map<string, any>} */
+  /** The replacements of entries, null for none. @type {Map<string, any>} */
   edits = new Map();
-  /** The messages that call tools, and the results, by the calls' ids. @type {Map<string, Item>} */
+  /** The messages that call tools, and the results, by call id. @type {Map<string, Item>} */
   callers = new Map();
   /** @type {Map<string, Item>} */
   results = new Map();
@@ -57,7 +56,7 @@ export class Branch {
     this.leaf = leaf;
     for (const line of pathTo(session, leaf)) this.#add(line);
     for (const summary of [...session.summaries.values()].sort((a, b) => a.depth - b.depth)) this.#place(summary);
-    /** What stands for the branch now. */
+    /** The summaries that cover the branch now. */
     this.frontier = this.nodes(session.branches.find((end) => end.leaf === leaf)?.frontier ?? []);
   }
 
@@ -81,7 +80,7 @@ export class Branch {
     }
   }
 
-  /** Finds where a summary stands, if it stands here. @param {Summary} summary */
+  /** Finds the place of a summary, if it is on this branch. @param {Summary} summary */
   #place(summary) {
     const places = summary.sources.map((source) => {
       if (summary.depth > 0) return this.#spans.get(source);
@@ -110,7 +109,7 @@ export class Branch {
     return ids.flatMap((id) => this.#spans.get(id) ?? []);
   }
 
-  /** These and all they were made from, the deepest first. @param {Node[]} roots @returns {Node[]} */
+  /** These and all their sources, the deepest first. @param {Node[]} roots @returns {Node[]} */
   below(roots) {
     const found = new Map(roots.map((node) => [node.summary.id, node]));
     for (const node of found.values()) {
@@ -133,7 +132,7 @@ export class Branch {
     }
   }
 
-  /** The frontier that the block of a compaction showed: nothing of one that is not of this extension. @param {Item} compaction */
+  /** The frontier that the block of a compaction showed; empty if it is not from this extension. @param {Item} compaction */
   frontierAt(compaction) {
     return this.nodes(compaction.line.entry.details?.frontier ?? []);
   }
@@ -172,7 +171,7 @@ function pathTo(session, leaf) {
   return path.reverse();
 }
 
-/** Why the model does not see an entry, or sees another; nothing where it does. @param {Item} item @param {Map<string, any>} edits */
+/** Why the model does not see an entry, or sees a replacement; undefined if it sees the entry. @param {Item} item @param {Map<string, any>} edits */
 export function hiddenBecause(item, edits) {
   if (item.line.message?.kind === "private") return "kept from the model (!!)";
   if (item.line.message?.kind === "purged") return "removed for good";

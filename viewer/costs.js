@@ -1,17 +1,17 @@
 /**
- * Tokens and cost of a branch in figures: each request as its provider counted it, what was paid until then, what compactions cost, and
- * what the history consists of. Pure.
+ * Tokens and cost of a branch as numbers: each request as its provider counted it, the total so far, the cost of compactions, and the
+ * composition of the history. Pure.
  */
 
 /** @typedef {import("./branch.js").Branch} Branch */
 /** @typedef {import("./branch.js").Item} Item */
 
 /**
- * A request of the agent. Tokens; `cost` in dollars, of the request alone.
+ * A request of the agent, in tokens; `cost` is in dollars, for this request only.
  * @typedef {{ item: Item, cached: number, written: number, input: number, output: number, cost: number }} Request
  */
 
-/** What a provider counted in all; some say no total. @param {any} used */
+/** The total that a provider counted; some report none. @param {any} used */
 export function countedIn(used) {
   const parts = [used?.input, used?.cacheRead, used?.cacheWrite, used?.output];
   return used?.totalTokens || parts.reduce((sum, part) => sum + (part ?? 0), 0);
@@ -26,7 +26,7 @@ export function requestsOf(branch) {
   });
 }
 
-/** What all of it comes to. @param {Branch} branch @param {Request[]} requests */
+/** The totals. @param {Branch} branch @param {Request[]} requests */
 export function totalsOf(branch, requests) {
   const sum = (/** @type {keyof Omit<Request, "item">} */ name) => requests.reduce((all, request) => all + request[name], 0);
   const summaries = [...branch.session.summaries.values()].filter(({ id }) => branch.node(id));
@@ -44,7 +44,7 @@ export function totalsOf(branch, requests) {
   };
 }
 
-/** The summaries of a branch in the order in which they were made, as what they cost. @param {Branch} branch */
+/** The costs of a branch's summaries, in the order in which they were made. @param {Branch} branch */
 export function summaryCosts(branch) {
   return [...branch.session.summaries.values()]
     .filter(({ id }) => branch.node(id))
@@ -52,7 +52,7 @@ export function summaryCosts(branch) {
     .sort((a, b) => a.time - b.time);
 }
 
-/** What fills the history: estimated tokens by who speaks, and of tool results by tool, the most first. @param {Branch} branch */
+/** What fills the history: estimated tokens by speaker, and for tool results by tool, largest first. @param {Branch} branch */
 export function compositionOf(branch) {
   /** @type {Map<string, { name: string, speaker: string, tokens: number, messages: number }>} */
   const found = new Map();

@@ -1,15 +1,15 @@
 /**
- * The data in the page: what `/lcm export --html` wrote into its `<script type="application/json">` elements. A session is parsed
- * when it is shown first, and its elements are let go of then.
+ * The data in the page, which `/lcm export --html` writes into `<script type="application/json">` elements. A session is parsed when it
+ * is first shown; then its elements are removed.
  */
 
 /** The message of an entry. @typedef {{ id: string, tokens: number, kind?: "private" | "system" | "purged" }} Shown */
-/** An entry of Pi's session file, with what the store says of it. @typedef {{ message?: Shown, tokens?: number, entry: any }} Line */
-/** What a session ends in. @typedef {{ leaf: string, frontier: string[] }} End */
-/** What stands on top. @typedef {{ format: number, version: string, exportedAt: number, cwd: string, leaf: string | null, sessions: number }} About */
+/** An entry of Pi's session file, with the store's data about it. @typedef {{ message?: Shown, tokens?: number, entry: any }} Line */
+/** An end of a session. @typedef {{ leaf: string, frontier: string[] }} End */
+/** The page's header. @typedef {{ format: number, version: string, exportedAt: number, cwd: string, leaf: string | null, sessions: number }} About */
 
 /**
- * A summary. `sources` are entry ids for a leaf summary (depth 0), ids of summaries for a condensed one; times are ms.
+ * A summary. `sources` are entry ids for a leaf summary (depth 0), summary ids for a condensed one; times are in ms.
  * @typedef {object} Summary
  * @property {string} id
  * @property {string} handle
@@ -27,7 +27,7 @@
  * @property {number} toTime
  */
 
-/** The only shape of the data that this viewer reads. */
+/** The only format that this viewer reads. */
 const FORMAT = 1;
 
 /** @returns {About} */
@@ -37,7 +37,7 @@ export function readAbout() {
   return about;
 }
 
-/** What is known of each session without reading it. @returns {{ id: string, header: any, branches: End[] }[]} */
+/** What is known about each session without reading it. @returns {{ id: string, header: any, branches: End[] }[]} */
 export function readSessions() {
   return parsed("session");
 }
@@ -47,13 +47,13 @@ export class Session {
   summaries = new Map();
   /** Entries by id. @type {Map<string, Line>} */
   lines = new Map();
-  /** What was condensed from a summary. @type {Map<string, Summary[]>} */
+  /** The summaries condensed from a summary. @type {Map<string, Summary[]>} */
   parents = new Map();
-  /** What the session was called last. @type {string | undefined} */
+  /** The session's last name. @type {string | undefined} */
   name;
 
   /**
-   * @param {number} number which of the page's sessions
+   * @param {number} number of the session in the page
    * @param {{ id: string, header: any, branches: End[] }} facts
    */
   constructor(number, { id, header, branches }) {
@@ -84,7 +84,7 @@ function parsed(kind) {
   return elements(kind).map((element) => JSON.parse(element.textContent ?? "null"));
 }
 
-/** What the elements list, which are emptied: it is in the memory then. @param {string} kind @param {number} session */
+/** The contents of the elements, which are removed, since the contents are in memory. @param {string} kind @param {number} session */
 function* taken(kind, session) {
   for (const element of elements(kind, session)) {
     const list = JSON.parse(element.textContent ?? "[]");

@@ -1,6 +1,6 @@
 /**
- * What is selected, in full: a message with all its parts, a summary with what it was made from, or a block as the model saw it. From
- * each there is a way up to what stands for it and down to what it stands for.
+ * The selection in full: a message with all its parts, a summary with its sources, or a block as the model saw it. Each links up to the
+ * summaries that cover it, and down to what it covers.
  */
 import { hiddenBecause } from "./branch.js";
 import { countedIn } from "./costs.js";
@@ -13,7 +13,7 @@ import { headline, partsOf, titleOf } from "./words.js";
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./words.js").Part} Part */
 
-/** How they are called who speak. @type {Record<string, string>} */
+/** The names of speakers. @type {Record<string, string>} */
 const NAMES = {
   user: "User",
   assistant: "Assistant",
@@ -26,21 +26,21 @@ const NAMES = {
   mark: "Entry",
 };
 
-/** Messages of a summary that are listed at once. */
+/** The number of a summary's messages to list at once. */
 const LISTED = 200;
 
-/** What stands in place of a block whose words are in no file any more. */
+/** The text shown instead of a block that is in no file anymore. */
 const BLOCK_IS_GONE = "The session file is gone, and with it the block word for word; these are the summaries that it showed or was made from.";
 
-/** How Pi tells the model of a block. */
+/** The text that Pi puts around a block. */
 const PI_SAYS = ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
 
 /**
- * What the details need of the page.
+ * What the details need from the page.
  * @typedef {object} Page
  * @property {Branch} branch
- * @property {Map<string, any>} edits what is shown in place of entries
- * @property {number} [step] where it travels in time
+ * @property {Map<string, any>} edits the replacements of entries
+ * @property {number} [step] the selected compaction in time travel
  * @property {(id: string) => void} go
  * @property {(node: Node) => void} zoom
  * @property {(step: number) => void} travel
@@ -128,7 +128,7 @@ export function summaryDetail(page, node) {
   );
 }
 
-/** What is shown while nothing is selected. @param {Page} page @param {string} title @param {import("./data.js").About} about */
+/** The view without a selection. @param {Page} page @param {string} title @param {import("./data.js").About} about */
 export function overviewDetail(page, title, about) {
   const { said, frontier, compactions, session } = page.branch;
   const all = page.branch.below(frontier).length;
@@ -183,7 +183,7 @@ function blockDetail(page, item) {
   const { entry } = item.line;
   const step = page.branch.compactions.indexOf(item) + 1;
   const isOurs = Boolean(entry.details?.lcm);
-  // Where the session file is gone, the store has the summaries of a compaction, and not its words.
+  // Without the session file, the store has the summaries of a compaction, but not its text.
   const isWhole = Date.parse(entry.timestamp) > 0;
   const frontier = page.branch.frontierAt(item);
   return h(
@@ -203,7 +203,7 @@ function blockDetail(page, item) {
   );
 }
 
-/** The way up. @param {Page} page @param {Item} item */
+/** Links to the covering summaries. @param {Page} page @param {Item} item */
 function crumbs(page, item) {
   const over = item.isSaid ? page.branch.over(item.place) : [];
   if (over.length === 0) return null;
@@ -218,7 +218,7 @@ function crumb(page, node) {
   return [h("button", { type: "button", className: "crumb", "data-id": handle, title: titleOf(text), onclick: () => page.go(handle) }, depthOf(node), words)];
 }
 
-/** What a row says of a summary. @param {Node} node */
+/** A summary as described in a row. @param {Node} node */
 export function aboutNode(node) {
   return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.to - node.from)}×`)];
 }
@@ -237,7 +237,7 @@ function usage(used) {
   return h("p", { className: "quiet usage" }, `The provider counted: ${words.join(" · ")}`);
 }
 
-/** The entry as Pi's session file has it. @param {Item} item */
+/** The entry as in Pi's session file. @param {Item} item */
 function raw({ line }) {
   const details = h("details", { className: "raw" }, h("summary", null, "The entry as JSON"));
   details.addEventListener("toggle", () => {
@@ -261,7 +261,7 @@ function chips(words) {
   return words.flatMap((word) => (word ? [h("span", { className: `chip ${word[0]}` }, word[1])] : []));
 }
 
-/** Ids that are on the branch lead somewhere. @param {Branch} branch @returns {import("./prose.js").Lead} */
+/** Turns ids that are on the branch into links. @param {Branch} branch @returns {import("./prose.js").Lead} */
 function leadIn(branch) {
   return (id) => (branch.byId.has(id) || branch.byHandle(id) ? `#${id}` : undefined);
 }

@@ -1,13 +1,13 @@
 /**
- * Elements, and figures and times in words. Text becomes text nodes and nothing else: no string of a session is ever read as markup.
+ * Creates elements, and formats numbers and times. Text only becomes text nodes: no string of a session is ever parsed as markup.
  */
 import { legible } from "./words.js";
 
-/** What an element can hold. @typedef {Node | string | number | null | undefined | false} Child */
+/** What an element can contain. @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
- * An element. Properties are set as such, `on…` are listeners, `data-…`, `aria-…` and `role` are attributes. Strings are made
- * legible, as children and as properties; what must stay as it is comes as a text node.
+ * Creates an element. Properties are set as such, `on…` are listeners, `data-…`, `aria-…` and `role` are attributes. Strings are made
+ * legible, as children and as properties; for a string that must stay unchanged, pass a text node.
  *
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -35,7 +35,7 @@ function isShown(child) {
 /** A button that looks like a link. @param {string} words @param {() => void} onclick */
 export const link = (words, onclick) => h("button", { type: "button", className: "link", onclick }, words);
 
-/** Words that stand back. @param {...Child} words */
+/** Less prominent words. @param {...Child} words */
 export const quiet = (...words) => h("span", { className: "quiet" }, ...words);
 
 const numbers = new Intl.NumberFormat("en");
@@ -50,7 +50,7 @@ export const short = (n) => compact.format(n);
 /** `1 message`, `2 messages`. @param {number} n @param {string} noun */
 export const count = (n, noun) => `${number(n)} ${n === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : noun.endsWith("ch") ? `${noun}es` : `${noun}s`}`;
 
-/** `$0.0123`: as many digits as say something. @param {number} amount */
+/** `$0.0123`: only significant digits. @param {number} amount */
 export function dollars(amount) {
   if (amount === 0) return "$0";
   return `$${amount.toFixed(amount >= 0.1 ? 2 : amount >= 0.01 ? 3 : 5)}`;
@@ -64,7 +64,7 @@ const minutes = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digi
 /** `2 Nov`. @param {number} ms */
 export const date = (ms) => (isTime(ms) ? dates.format(ms) : "");
 
-/** The day, in the reader's own time zone; nothing of a time that is not known. @param {number} ms */
+/** The day, in the reader's time zone; empty for an unknown time. @param {number} ms */
 export const day = (ms) => (isTime(ms) ? days.format(ms) : "");
 /** @param {number} ms */
 export const time = (ms) => (isTime(ms) ? times.format(ms) : "");

@@ -1,18 +1,18 @@
 /**
- * The filter: words that all must occur, `"two words"` as they stand, and who speaks, which tool, or what is the matter.
+ * The filter: words that must all occur, `"two words"` verbatim, and a speaker, a tool or a state.
  *
- * It looks through a long session in slices and lets the page draw in between, so that no key waits for it.
+ * It searches a long session in slices and lets the page draw in between, so that no key waits for it.
  */
 import { textOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 
-/** What is asked for. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[] }} Query */
+/** A parsed filter. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[] }} Query */
 
-/** ms of work before the page may draw. */
+/** Work before the page may draw, in ms. */
 const SLICE_MS = 8;
 
-/** @param {string} text @returns {Query | null} null where nothing is asked for */
+/** @param {string} text @returns {Query | null} null if the filter is empty */
 export function queryOf(text) {
   /** @type {Query} */
   const query = { words: [], speakers: [], tools: [], states: [] };
@@ -54,14 +54,14 @@ function isIn({ line: { entry, message } }, state) {
   return false;
 }
 
-/** Looks through items; what is asked for later ends what is under way. */
+/** Searches items; a later search ends the current one. */
 export class Filter {
   #asked = 0;
 
   /**
    * @param {Query} query
    * @param {Item[]} items
-   * @returns {Promise<Item[] | null>} null if another was asked for meanwhile
+   * @returns {Promise<Item[] | null>} null if another search was started meanwhile
    */
   async find(query, items) {
     const asked = ++this.#asked;
@@ -77,21 +77,21 @@ export class Filter {
     return found;
   }
 
-  /** What is under way finds nothing any more. */
+  /** Cancels the current search. */
   stop() {
     this.#asked++;
   }
 }
 
-/** Where the first word of a query stands in a text, -1 for nowhere. @param {Query | null} query @param {string} text */
+/** The position of a query's first word in a text, -1 if it has none. @param {Query | null} query @param {string} text */
 export function placeIn(query, text) {
   return query?.words[0] ? text.search(query.words[0]) : -1;
 }
 
 /**
- * Marks the words of a query below an element, without touching what is in it. Where the browser can't, nothing is marked.
+ * Highlights the words of a query below an element without changing its content. Does nothing if the browser doesn't support it.
  *
- * @param {"found" | "found-rows"} name of these marks, those of before being gone
+ * @param {"found" | "found-rows"} name of these highlights; replaces earlier ones
  * @param {HTMLElement} root
  * @param {Query | null} query
  */

@@ -1,9 +1,9 @@
-/** The keyboard: what each key does, in one table, which is also what `?` shows. */
+/** The keyboard: one table says what each key does, and `?` shows it. */
 import { h } from "./dom.js";
 
 /** @typedef {{ keys: string[], help: string, run: () => void }} Key */
 
-/** How keys are written. @type {Record<string, string>} */
+/** The display names of keys. @type {Record<string, string>} */
 const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
 
 /** What the pointer does on the map. */
@@ -13,11 +13,11 @@ const MOUSE = [
   ["wheel, drag", "zoom and move the map"],
 ];
 
-/** What narrows the filter. */
+/** The filter's syntax. */
 const NARROWING = ["role:user", "tool:bash", "is:failed", "is:private", "is:image"];
 
 /**
- * Listens for keys until the page is closed.
+ * Handles keys until the page is closed.
  *
  * @param {Key[]} table
  * @returns {() => void} shows or hides the help

@@ -1,16 +1,16 @@
 /**
- * A list of any length of which only what can be seen is in the document. All rows are of one height.
+ * A list of any length. Only visible rows are in the document. All rows have the same height.
  */
 import { h } from "./dom.js";
 
-/** Rows above and below those that can be seen. */
+/** The number of rows to draw above and below the visible ones. */
 const BEYOND = 8;
 
 /** @template T */
 export class List {
   /** @type {T[]} */
   #rows = [];
-  /** Rows in the document, by their place. @type {Map<number, HTMLElement>} */
+  /** Rows in the document, by place. @type {Map<number, HTMLElement>} */
   #drawn = new Map();
   #selected = -1;
   #waiting = false;
@@ -21,7 +21,7 @@ export class List {
    * @param {number} options.height of a row, px
    * @param {(row: T, place: number) => HTMLElement} options.draw
    * @param {(row: T) => void} options.select when a row is clicked
-   * @param {(from: number, to: number) => void} [options.seen] when others are seen than before
+   * @param {(from: number, to: number) => void} [options.seen] when the visible rows change
    */
   constructor({ label, height, draw, select, seen }) {
     this.height = height;
@@ -52,7 +52,7 @@ export class List {
     return this.#selected;
   }
 
-  /** Selects a row, none with -1, and brings it into sight. @param {number} place @param {boolean} [toSight] */
+  /** Selects a row, or none with -1, and scrolls to it. @param {number} place @param {boolean} [toSight] */
   select(place, toSight = true) {
     this.#drawn.get(this.#selected)?.setAttribute("aria-selected", "false");
     this.#selected = place;
@@ -70,14 +70,14 @@ export class List {
     this.element.scrollTop = !isNear ? top - room / 3 : top < at ? top : top + this.height - room;
   }
 
-  /** Draws every row in sight anew. */
+  /** Redraws all visible rows. */
   redraw() {
     for (const row of this.#drawn.values()) row.remove();
     this.#drawn.clear();
     this.#fill();
   }
 
-  /** Draws what has come into sight, once a frame. */
+  /** Draws newly visible rows, once per frame. */
   refresh() {
     if (this.#waiting) return;
     this.#waiting = true;

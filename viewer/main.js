@@ -1,6 +1,6 @@
 /**
- * The viewer: a session's history in one page. What is shown is decided by a small state, and by nothing else: which branch, which of
- * three views, what is selected, what is looked for.
+ * The viewer: a session's history in one page. Only a small state decides what is shown: the branch, one of three views, the selection
+ * and the filter.
  */
 import { Branch } from "./branch.js";
 import { readAbout, readSessions, Session } from "./data.js";
@@ -23,26 +23,26 @@ import { headline, legible } from "./words.js";
 /** @type {[View, string][]} */
 const VIEWS = [["history", "History"], ["travel", "Time travel"], ["cost", "Tokens & cost"]];
 
-/** ms: how long nothing is typed before it is looked for, and how long the address may lag behind. */
+/** ms: the pause in typing before a search, and how long the address may lag behind. */
 const [TYPING, LAGGING] = [90, 250];
 
 class Viewer {
   /** @type {View} */
   view = "history";
-  /** The id of what is selected. @type {string | undefined} */
+  /** The id of the selection. @type {string | undefined} */
   selected;
-  /** Compactions that were done by the moment that is looked at. */
+  /** The number of compactions before the selected moment. */
   step = 0;
   /** @type {import("./filter.js").Query | null} */
   query = null;
-  /** What the filter has found. @type {Item[] | null} */
+  /** The filter's results. @type {Item[] | null} */
   found = null;
   filter = new Filter();
   /** @type {Map<string, any>} */
   edits = new Map();
-  /** The rows of the list by what they show. @type {Map<string, number>} */
+  /** The list's rows by the id of what they show. @type {Map<string, number>} */
   places = new Map();
-  /** The messages whose rows are marked as those of a summary. */
+  /** The messages whose rows are marked as a summary's. */
   marked = "undefined";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   typing;
@@ -88,7 +88,7 @@ class Viewer {
     addEventListener("hashchange", () => this.#follow(location.hash));
   }
 
-  /** @param {number} number which of the page's sessions */
+  /** @param {number} number of the session in the page */
   openSession(number) {
     const session = this.read.get(number) ?? new Session(number, this.facts[number]);
     this.read.set(number, session);
@@ -144,7 +144,7 @@ class Viewer {
     this.#address();
   }
 
-  /** What the model saw after so many compactions. @param {number} step */
+  /** Shows what the model saw after this many compactions. @param {number} step */
   travel(step) {
     if (!this.branch) return;
     this.step = Math.min(Math.max(0, step), this.branch.compactions.length);
@@ -172,7 +172,7 @@ class Viewer {
     if (id) this.go(id);
   }
 
-  /** @param {number} by rows that say something */
+  /** @param {number} by rows that are not headings */
   #move(by) {
     const { rows } = this.list;
     let place = this.list.selected;
@@ -185,12 +185,12 @@ class Viewer {
     if (rows[place]) this.#choose(rows[place]);
   }
 
-  /** The summary that is selected. @returns {Node | undefined} */
+  /** The selected summary. @returns {Node | undefined} */
   #node() {
     return this.selected?.startsWith("s-") ? this.branch?.byHandle(this.selected) : undefined;
   }
 
-  /** From a message to its summary, from a summary to the one above. */
+  /** Goes from a message to its summary, or from a summary to the one above. */
   #up() {
     const node = this.#node();
     const item = this.branch?.byId.get(this.selected ?? "");
@@ -199,7 +199,7 @@ class Viewer {
     if (above) this.go(above.summary.handle);
   }
 
-  /** From a summary to the first thing it was made from. */
+  /** Goes from a summary to its first source. */
   #down() {
     const node = this.#node();
     if (!node || !this.branch) return;
@@ -207,8 +207,8 @@ class Viewer {
     if (first) this.go(first);
   }
 
-  /** The next summary of the same depth. @param {number} by */
-  #beside(by) {
+  /** Goes to the next summary of the same depth. @param {number} by */
+  #sibling(by) {
     const node = this.#node();
     if (!this.branch || !node) return;
     const row = this.branch.below(this.#roots()).filter(({ summary }) => summary.depth === node.summary.depth);
@@ -216,7 +216,7 @@ class Viewer {
     if (next) this.go(next.summary.handle);
   }
 
-  /** @returns {[number, number] | undefined} the messages that the selected summary stands for */
+  /** @returns {[number, number] | undefined} the messages that the selected summary covers */
   #covered() {
     const node = this.#node();
     return node && [node.from, node.to];
@@ -227,7 +227,7 @@ class Viewer {
     return this.places.get(id) ?? -1;
   }
 
-  /** What stands for the branch at the moment that is looked at. */
+  /** The summaries that cover the branch at the selected moment. */
   #roots() {
     if (!this.branch) return [];
     const compaction = this.view === "travel" ? this.branch.compactions[this.step - 1] : undefined;
@@ -260,7 +260,7 @@ class Viewer {
     this.steps.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /** Marks what is selected, in the list and on the map. */
+  /** Marks the selection, in the list and on the map. */
   #mark() {
     const covered = this.#covered();
     if (String(covered) !== this.marked) this.list.redraw();
@@ -287,7 +287,7 @@ class Viewer {
     });
   }
 
-  /** @param {number} from @param {number} to rows in sight */
+  /** @param {number} from @param {number} to visible rows */
   #seen(from, to) {
     const places = this.list.rows.slice(from, to).flatMap(({ item }) => (item?.isSaid ? [item.place] : []));
     highlight("found-rows", this.list.element, this.query);
@@ -318,7 +318,7 @@ class Viewer {
     this.typing = setTimeout(() => void this.#look(), TYPING);
   }
 
-  /** Looks for what stands in the filter. */
+  /** Applies the filter. */
   async #look() {
     if (!this.branch) return;
     this.query = queryOf(this.input.value);
@@ -332,7 +332,7 @@ class Viewer {
     highlight("found", this.detail, this.query);
   }
 
-  /** Summaries on the branch that have all the words. @returns {Node[]} */
+  /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
     const { query, branch } = this;
     if (!query?.words.length || query.speakers.length || query.tools.length || query.states.length || !branch) return [];
@@ -349,12 +349,12 @@ class Viewer {
     this.#mapped();
   }
 
-  /** Says in the address what is shown, so that the browser's Back goes back. */
+  /** Stores the state in the address, so that the browser's Back button works. */
   #address() {
     const parts = this.view === "travel" ? ["travel", this.step, this.selected] : this.view === "cost" ? ["cost"] : [this.selected];
     const hash = `#${parts.filter((part) => part !== undefined).join("/")}`;
     clearTimeout(this.lagging);
-    // Browsers do not let a page change its address with every key that is held down.
+    // Browsers limit how often a page may change its address, as when a key is held down.
     this.lagging = setTimeout(() => {
       if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
     }, LAGGING);
@@ -405,8 +405,8 @@ class Viewer {
       { keys: ["G", "End"], help: "last message", run: () => this.#move(Infinity) },
       { keys: ["u"], help: "up: the summary over it", run: () => this.#up() },
       { keys: ["d"], help: "down: what the summary was made from", run: () => this.#down() },
-      { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#beside(-1) },
-      { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#beside(1) },
+      { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#sibling(-1) },
+      { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#sibling(1) },
       { keys: ["Enter", "z"], help: "zoom the map to what is selected", run: () => this.#zoom() },
       { keys: ["+", "="], help: "zoom in", run: () => this.map.zoomBy(1.6) },
       { keys: ["-"], help: "zoom out", run: () => this.map.zoomBy(1 / 1.6) },
@@ -439,7 +439,7 @@ class Viewer {
   }
 }
 
-/** Shows the page, or why it can't be shown. */
+/** Shows the page, or why it can't. */
 function start() {
   const loading = document.getElementById("loading");
   const root = document.getElementById("app");

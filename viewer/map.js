@@ -1,6 +1,6 @@
 /**
- * The map: the branch from left to right, over it the summaries that stand for it, each as wide as what it was made from, the most
- * condensed on top. It is drawn on a canvas, as there may be many thousands; whatever it shows can be reached in the lists too.
+ * The map: the branch from left to right, and above it the summaries that cover it, each as wide as its sources, the most condensed on
+ * top. It is drawn on a canvas, since there may be many thousands; everything in it is also in the lists.
  */
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
@@ -12,28 +12,28 @@ import { titleOf } from "./words.js";
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
 
-/** px: a row of summaries, the bars of messages, the marks of compactions, and between rows. */
+/** px: a row of summaries, the bars of messages, the marks of compactions, and the gap between rows. */
 const [ROW, BARS, MARKS, GAP] = [22, 34, 16, 2];
-/** The fewest messages that fill the whole width, and depths that have a colour of their own. */
+/** The minimum number of messages across the width, and the number of depths with separate colors. */
 const [CLOSEST, DEPTHS] = [6, 5];
-/** Rectangles narrower than this have no words in them, px. */
+/** Rectangles narrower than this have no text, px. */
 const WORDY = 34;
 
 const SPEAKERS = ["user", "assistant", "tool", "shell", "note", "branch", "purged"];
 
 /**
- * What is shown beside the branch itself. Pairs are places, the second left out.
+ * What is shown in addition to the branch. Pairs are places, the second excluded.
  * @typedef {object} Shown
  * @property {Node[]} nodes
  * @property {string} [selected] its id
  * @property {Set<Item> | null} [found]
  * @property {Set<string> | null} [foundSummaries] their ids
  * @property {[number, number]} [seen] in the list
- * @property {number} [step] the compaction that is looked at
+ * @property {number} [step] the selected compaction
  * @property {[number, number]} [kept] by it
  */
 
-/** What stands under a point. @typedef {{ node?: Node, item?: Item, step?: number }} Hit */
+/** What is under a point. @typedef {{ node?: Node, item?: Item, step?: number }} Hit */
 
 export class SummaryMap {
   /** @type {Branch | undefined} */
@@ -55,7 +55,7 @@ export class SummaryMap {
    */
   constructor({ onSummary, onMessage, onCompaction }) {
     this.canvas = h("canvas", { role: "img", "aria-label": "The summaries of this branch over its messages" });
-    /** What changes with every key: drawn over the rest, which is left as it is. */
+    /** What changes with every key is drawn on top, without redrawing the rest. */
     this.over = h("canvas", { className: "over", "aria-hidden": true });
     this.tip = h("div", { className: "tip", hidden: true });
     this.element = h("div", { className: "map" }, this.canvas, this.over, this.tip);
@@ -65,7 +65,7 @@ export class SummaryMap {
       this.tip.hidden = true;
       this.refresh();
     });
-    // The page scrolls on where there is nothing to zoom out of.
+    // The page scrolls if the map is fully zoomed out.
     this.behavior.filter((/** @type {any} */ event) => !event.button && !(event.type === "wheel" && event.deltaY > 0 && this.#transform.k <= 1));
     target.call(/** @type {any} */ (this.behavior)).on("dblclick.zoom", null);
     this.canvas.addEventListener("click", (event) => {
@@ -85,7 +85,7 @@ export class SummaryMap {
     new ResizeObserver(() => this.#resize()).observe(this.element);
   }
 
-  /** Another branch, seen whole. @param {Branch} branch @param {Shown} shown */
+  /** Shows another branch in full. @param {Branch} branch @param {Shown} shown */
   open(branch, shown) {
     this.#branch = branch;
     this.#longest = branch.said.reduce((most, { tokens }) => Math.max(most, tokens), 1);
@@ -103,7 +103,7 @@ export class SummaryMap {
     this.refresh(!Object.keys(shown).every((name) => name === "seen" || name === "selected"));
   }
 
-  /** Takes the colours of the theme. */
+  /** Applies the theme's colors. */
   recolour() {
     const names = ["text", "dim", "line", "panel", "accent", "found", "bad", "inverse", ...SPEAKERS.map((name) => `c-${name}`)];
     for (let depth = 0; depth < DEPTHS; depth++) names.push(`d${depth}`, `d${depth}-text`);
@@ -120,7 +120,7 @@ export class SummaryMap {
     this.behavior.transform(/** @type {any} */ (moving ? this.#moving() : select(this.canvas)), zoomIdentity);
   }
 
-  /** Shows these places, with a little around them. @param {number} from @param {number} to */
+  /** Zooms to these places, with a small margin. @param {number} from @param {number} to */
   zoomTo(from, to) {
     const [all, width] = [this.#count(), this.#width()];
     const k = Math.min((all / Math.max(to - from, CLOSEST)) * 0.9, all / CLOSEST);
@@ -128,7 +128,7 @@ export class SummaryMap {
     this.behavior.transform(/** @type {any} */ (this.#moving()), zoomIdentity.translate(width / 2 - middle * k, 0).scale(Math.max(1, k)));
   }
 
-  /** How far it is zoomed in: 1 for not at all. */
+  /** The zoom factor; 1 is fully zoomed out. */
   get scale() {
     return this.#transform.k;
   }
@@ -146,12 +146,12 @@ export class SummaryMap {
     return this.element.clientWidth;
   }
 
-  /** Rows of summaries. */
+  /** The number of rows of summaries. */
   #depths() {
     return this.#shown.nodes.reduce((most, { summary }) => Math.max(most, summary.depth + 1), 0);
   }
 
-  /** Where a row of summaries begins. @param {number} depth */
+  /** The top of a row of summaries. @param {number} depth */
   #top(depth) {
     return MARKS + (this.#depths() - 1 - depth) * (ROW + GAP);
   }
@@ -171,7 +171,7 @@ export class SummaryMap {
     this.#draw();
   }
 
-  /** Draws in the next frame. @param {boolean} [all] more than what is seen and selected */
+  /** Draws in the next frame. @param {boolean} [all] not only what is visible in the list and selected */
   refresh(all = true) {
     this.#isStale ||= all;
     if (this.#waiting) return;
@@ -183,7 +183,7 @@ export class SummaryMap {
     });
   }
 
-  /** Where a place begins, px. @param {number} place */
+  /** The left edge of a place, px. @param {number} place */
   #x(place) {
     return this.#transform.applyX((place / this.#count()) * this.#width());
   }
@@ -210,7 +210,7 @@ export class SummaryMap {
     return context;
   }
 
-  /** What is in sight in the list, and what is selected. */
+  /** Draws what is visible in the list, and the selection. */
   #drawOver() {
     const context = this.#cleared(this.over);
     if (!context || !this.#branch) return;
@@ -263,7 +263,7 @@ export class SummaryMap {
     context.globalAlpha = 1;
   }
 
-  /** A bar for each message in sight; of those that share a pixel, for one that was found or the highest. @param {CanvasRenderingContext2D} context @param {Branch} branch */
+  /** Draws a bar for each visible message; of those that share a pixel, for a found one or the highest. @param {CanvasRenderingContext2D} context @param {Branch} branch */
   #drawMessages(context, branch) {
     const { found } = this.#shown;
     const bottom = this.#top(-1) + BARS;
@@ -310,7 +310,7 @@ export class SummaryMap {
     }
   }
 
-  /** What was kept as it was. @param {CanvasRenderingContext2D} context */
+  /** Draws what was kept raw. @param {CanvasRenderingContext2D} context */
   #drawKept(context) {
     const { kept } = this.#shown;
     if (!kept) return;
@@ -365,7 +365,7 @@ function roundRect(context, x, y, width, height) {
   context.roundRect(x, y, width, height, Math.min(4, width / 2));
 }
 
-/** As much of `text` as there is room for. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room px */
+/** As much of `text` as fits. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room px */
 function fitting(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   let [low, high] = [0, text.length];

@@ -1,6 +1,6 @@
 /**
- * Tokens and cost, drawn: how full the context was at each request and what of it came from the cache, what was paid until then, and
- * what the history consists of.
+ * Plots tokens and cost: the size of the context at each request and its cached part, the total cost so far, and the composition of the
+ * history.
  */
 import uPlot from "uplot";
 import { compositionOf, requestsOf, summaryCosts, totalsOf } from "./costs.js";
@@ -12,7 +12,7 @@ import { colour } from "./theme.js";
 
 /** px */
 const [HEIGHT, NARROWEST] = [240, 240];
-/** The parts of a composition that have a bar of their own. */
+/** The number of parts of a composition with separate bars. */
 const PARTS = 12;
 
 export class Plots {
@@ -87,7 +87,7 @@ function tiles(branch, requests) {
 function contextPlot(branch, requests, width, go) {
   const xs = requests.map((_, n) => n + 1);
   const parts = requests.map(({ cached, written, input }) => [cached, written, input]);
-  // Areas lie over each other: the lowest is drawn last.
+  // Areas overlap: the lowest is drawn last.
   const upTo = (/** @type {number} */ n) => parts.map((part) => part.slice(0, n).reduce((sum, tokens) => sum + tokens, 0));
   /** @type {(label: string, name: string, n: number) => uPlot.Series} */
   const area = (label, name, n) => ({
@@ -162,7 +162,7 @@ function plot({ width, branch, requests, go, data, series, values }) {
   made.over.addEventListener("mousedown", (event) => (pressed = event.clientX));
   made.over.addEventListener("click", (event) => {
     const at = made.cursor.idx;
-    // What was dragged over is zoomed to.
+    // Dragging zooms to the selected range.
     if (at !== null && at !== undefined && Math.abs(event.clientX - pressed) < 3) go(requests[at].item.id);
   });
   return made;

@@ -1,22 +1,22 @@
 /**
- * Text as it was written, drawn so that it reads well: headings, code, ids that lead somewhere. Nothing is left out or put in: the text
- * of what is drawn is the text that was given, character by character.
+ * Formats text for reading: headings, code, ids as links. Nothing is removed or added: the text of the result is the given text,
+ * character by character.
  */
 import { h, number } from "./dom.js";
 
-/** So much of a text is drawn at once. */
+/** The part of a text to draw at once. */
 const PORTION = 60_000;
 
-/** Characters that would change how what is around them is drawn, or that nobody would see. */
+/** Invisible characters, and characters that would change how their surroundings are drawn. */
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
 
 const INLINE = /(`[^`\n]+`)|(\*\*[^*\n]+\*\*)|\b([sm]-[0-9a-f]{10})\b/g;
 
-/** Where an id leads to, if it is one of this session. @typedef {(id: string) => string | undefined} Lead */
+/** The target of an id, if it is in this session. @typedef {(id: string) => string | undefined} Lead */
 
 /**
  * @param {string} text
- * @param {{ lead: Lead, plain?: boolean }} options `plain`: the output of a program, in which nothing is marked up
+ * @param {{ lead: Lead, plain?: boolean }} options `plain`: a program's output, without markup
  * @returns {HTMLElement}
  */
 export function prose(text, { lead, plain = false }) {
@@ -37,7 +37,7 @@ export function prose(text, { lead, plain = false }) {
   return root;
 }
 
-/** The end of a line near `at`, and never the middle of a character. @param {string} text @param {number} at */
+/** The end of a line near `at`, never inside a character. @param {string} text @param {number} at */
 function endOf(text, at) {
   if (at >= text.length) return text.length;
   const line = text.lastIndexOf("\n", at) + 1;
@@ -83,7 +83,7 @@ function inline(line, lead) {
   return root;
 }
 
-/** Text in which what is not to be seen is seen, and turns nothing around. @param {string} text */
+/** Text with invisible characters made visible, which can't reverse other text. @param {string} text */
 function visible(text) {
   const root = document.createDocumentFragment();
   let at = 0;

@@ -1,4 +1,4 @@
-/** The rows of the list: what was said day by day, what the model saw after a compaction, or what the filter has found. */
+/** The rows of the list: messages by day, what the model saw after a compaction, or the filter's results. */
 import { hiddenBecause } from "./branch.js";
 import { aboutNode } from "./detail.js";
 import { count, day, h, minute, number, quiet, short } from "./dom.js";
@@ -10,12 +10,12 @@ import { around, headline, nameOf, textOf } from "./words.js";
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./filter.js").Query} Query */
-/** A row is an item, a summary that was found, or words between. @typedef {{ item?: Item, node?: Node, words?: string, tokens?: number }} Row */
+/** A row is an item, a found summary, or a heading. @typedef {{ item?: Item, node?: Node, words?: string, tokens?: number }} Row */
 
 /** px */
 export const ROW_HEIGHT = 30;
 
-/** All of a branch. @param {Branch} branch @returns {Row[]} */
+/** The rows of a whole branch. @param {Branch} branch @returns {Row[]} */
 export function rowsOfBranch(branch) {
   return byDay(branch.items);
 }
@@ -26,7 +26,7 @@ function byDay(items) {
   const rows = [];
   let [from, to] = [0, 0];
   for (const item of items) {
-    // Formatting each time would take as long as all the rest.
+    // Formatting every date would take as long as all the rest.
     if (item.time > 0 && (item.time < from || item.time >= to)) {
       from = new Date(item.time).setHours(0, 0, 0, 0);
       to = new Date(from).setHours(24);
@@ -52,7 +52,7 @@ export function rowsOfContext(branch, { compaction, kept, since }, step) {
   ];
 }
 
-/** Rows of which only what was found is left. @param {Row[]} rows @param {Set<Item>} found @param {Node[]} summaries @returns {Row[]} */
+/** The rows that were found. @param {Row[]} rows @param {Set<Item>} found @param {Node[]} summaries @returns {Row[]} */
 export function rowsFound(rows, found, summaries) {
   const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
   if (items.length === 0 && summaries.length === 0) return [{ words: "Nothing here has what is looked for" }];

@@ -1,31 +1,31 @@
-/** Light, dark, or as the system has it; and the colours of the moment, for what is drawn and not laid out. */
+/** The theme (light, dark, or the system's), and its current colors for canvases. */
 
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);
 
-/** Under which name the choice is kept, where the browser keeps anything for files. */
+/** The key under which the choice is stored, if the browser stores anything for files. */
 const KEPT = "lcm-viewer-theme";
 
-/** What is to be drawn anew. @type {Set<() => void>} */
+/** Called when the theme changes. @type {Set<() => void>} */
 const listeners = new Set();
 
-/** The choice of last time. */
+/** Restores the last choice. */
 export function startTheme() {
   let kept;
   try {
     kept = localStorage.getItem(KEPT);
   } catch {
-    // Some browsers keep nothing for files: then it is as the system has it.
+    // Some browsers store nothing for files; then the system's theme is used.
   }
   document.documentElement.dataset.theme = kept ?? "auto";
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
-/** @returns {string} the theme that is chosen */
+/** @returns {string} the chosen theme */
 export function theme() {
   return document.documentElement.dataset.theme ?? "auto";
 }
 
-/** The next one. */
+/** Switches to the next theme. */
 export function switchTheme() {
   const next = THEMES[(THEMES.indexOf(/** @type {any} */ (theme())) + 1) % THEMES.length];
   document.documentElement.dataset.theme = next;
@@ -46,7 +46,7 @@ function changed() {
   for (const listener of listeners) listener();
 }
 
-/** A colour of the style sheet as it is now. @param {string} name without its `--` */
+/** The current value of a color in the style sheet. @param {string} name without its `--` */
 export function colour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;

@@ -1,11 +1,11 @@
 /**
- * What an entry says: its parts, a line for the list, and the text that the filter looks through.
+ * The text of an entry: its parts, a line for the list, and the text that the filter searches.
  */
 
 /** @typedef {import("./data.js").Line} Line */
 /** Part of a message. @typedef {{ kind: "text" | "output" | "thinking" | "call" | "image" | "note", text: string, name?: string, id?: string, source?: string }} Part */
 
-/** Who speaks, by what entries and messages are called in a session file. @type {Record<string, string>} */
+/** Speakers by the types of entries and the roles of messages in a session file. @type {Record<string, string>} */
 const SPEAKERS = {
   user: "user",
   assistant: "assistant",
@@ -19,22 +19,22 @@ const SPEAKERS = {
   compaction: "compaction",
 };
 
-/** Characters that would change how others are drawn, or that nobody would see. */
+/** Invisible characters, and characters that would change how others are drawn. */
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
-/** So much of a text is looked at for a line. */
+/** The part of a text to read for a line. */
 const LOOKED_AT = 2000;
 const LINE = 240;
 
-/** What entries that say nothing are called in the list. @type {Record<string, string>} */
+/** Names in the list for entries without text. @type {Record<string, string>} */
 const MARKS = { model_change: "model", thinking_level_change: "thinking", label: "label", session_info: "name" };
 
-/** What stands before an entry in the list. @param {Line} line */
+/** The label of an entry in the list. @param {Line} line */
 export function nameOf(line) {
   const who = speaker(line);
   return who === "mark" ? (editOf(line.entry) ? "edit" : (MARKS[line.entry.type] ?? "entry")) : who;
 }
 
-/** Of which kind an entry is: one of few words, which are names of colours too. @param {Line} line */
+/** The kind of an entry: one of a few words that are also names of colors. @param {Line} line */
 export function speaker({ entry, message }) {
   if (message?.kind === "purged") return "purged";
   if (entry.type === "message") return SPEAKERS[entry.message?.role] ?? "note";
@@ -88,20 +88,20 @@ function partOf(block, kind) {
   return { kind: "note", text: JSON.stringify(block, null, 2) };
 }
 
-/** A single argument stands for itself. @param {any} given */
+/** A single argument is shown without its name. @param {any} given */
 function argumentsOf(given) {
   const values = Object.values(given ?? {});
   if (values.length === 1 && typeof values[0] === "string") return values[0];
   return JSON.stringify(given ?? {}, null, 2);
 }
 
-/** The address of a picture that is in the page itself; none of what is no picture. @param {any} block */
+/** The address of a picture in the page itself; undefined if it is not a picture. @param {any} block */
 function imageOf({ mimeType, data }) {
   const isPicture = /^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(mimeType) && /^[A-Za-z0-9+/=\s]+$/.test(data ?? "");
   return isPicture ? `data:${mimeType};base64,${data}` : undefined;
 }
 
-/** What an entry that is no message is about. @param {any} entry */
+/** A description of an entry without a message. @param {any} entry */
 function note(entry) {
   if (entry.type === "model_change") return `Model: ${entry.provider}/${entry.modelId}`;
   if (entry.type === "thinking_level_change") return `Thinking: ${entry.thinkingLevel}`;
@@ -112,14 +112,14 @@ function note(entry) {
   return `${entry.type}${entry.customType ? ` ${entry.customType}` : ""}`;
 }
 
-/** What an entry puts in place of another: an edit, or a stub where Pi has no edits. @param {any} entry @returns {{ target: string, replacement: any } | undefined} */
+/** The replacement that an entry makes: an edit, or a stub if Pi has no edits. @param {any} entry @returns {{ target: string, replacement: any } | undefined} */
 export function editOf(entry) {
   if (entry.type === "context_edit") return { target: entry.targetId, replacement: entry.replacement };
   if (entry.type === "custom" && entry.customType === "lcm_stub") return { target: entry.data?.targetId, replacement: entry.data?.replacement ?? null };
   return undefined;
 }
 
-/** What the list shows of an entry. @param {Line} line */
+/** The text of an entry in the list. @param {Line} line */
 export function headline(line) {
   const parts = partsOf(line);
   const words = parts.find(({ kind, text }) => (kind === "text" || kind === "output") && text.trim());
@@ -134,7 +134,7 @@ export function headline(line) {
   return oneLine(`${tool ? `${tool}: ` : ""}${first?.text ?? "(nothing)"}`);
 }
 
-/** A name or a line in which nothing turns around what stands beside it. @param {string} text */
+/** A name or a line in which nothing reverses the text next to it. @param {string} text */
 export function legible(text) {
   return text.replace(UNSEEN, "\ufffd");
 }
@@ -151,10 +151,10 @@ export function around(text, at) {
   return (from > 0 ? "…" : "") + oneLine(text.slice(from, at + LINE));
 }
 
-/** Texts by entry, made when they are asked for first. @type {WeakMap<object, string>} */
+/** Texts by entry, made on first use. @type {WeakMap<object, string>} */
 const texts = new WeakMap();
 
-/** All an entry says, for the filter. @param {Line} line */
+/** The whole text of an entry, for the filter. @param {Line} line */
 export function textOf(line) {
   let text = texts.get(line);
   if (text === undefined) {
@@ -169,7 +169,7 @@ export function textOf(line) {
   return text;
 }
 
-/** What a summary is called: its first line with words. @param {string} text */
+/** The title of a summary: its first line with words. @param {string} text */
 export function titleOf(text) {
   for (const line of text.slice(0, LOOKED_AT).split("\n")) {
     const words = oneLine(line.replace(/^\s*Title:/, ""));

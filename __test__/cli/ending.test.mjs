@@ -12,7 +12,7 @@ import { History } from "../support/history.mjs";
 import { eventually, temporaryFolder } from "../support/project.mjs";
 import { databasesIn, DatabaseSync } from "../support/store.mjs";
 
-/** Reading so many bytes takes minutes; as a sparse file they take no space. */
+/** Reading this many bytes takes minutes; as a sparse file they take no space. */
 const ENDLESS = 2 ** 41;
 
 const noProc = process.platform === "linux" ? undefined : "which files a process has open is seen on Linux alone";

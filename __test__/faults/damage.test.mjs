@@ -1,5 +1,5 @@
 /**
- * Damage in the database or the files beside it: found at a start, found while Pi runs, or never, since SQLite rebuilds these files. The
+ * Damage in the database or the files next to it: found at a start, found while Pi runs, or never, since SQLite rebuilds these files. The
  * damaged database is kept, the user is told once, and Pi continues.
  */
 import assert from "node:assert/strict";
@@ -7,7 +7,7 @@ import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, w
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertSound, assertToldOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, doctor, echo, goOn, keep, leave, pause, talk, toldSomething } from "../support/faults.mjs";
+import { assertSound, assertWarnedOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, doctor, echo, keep, leave, pause, reopen, talk, waitForWarning } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 
@@ -45,7 +45,7 @@ for (const host of hostsFor(hostsByVersion)) {
       const name = databaseOf(project, "-2");
       const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/;
       for (let starts = 0; starts < 2; starts++) {
-        await assertWholeIn(project, pi, { name, told, from: await goOn(project, pi) });
+        await assertWholeIn(project, pi, { name, told, from: await reopen(project, pi) });
         await pause(project, pi);
         assertSound(project, name);
         assert.ok(before.equals(readFileSync(file)), "it is unchanged");
@@ -54,7 +54,7 @@ for (const host of hostsFor(hostsByVersion)) {
 
     await t.test("one that a tool call reads: the model and the user are told", async () => {
       bringBack();
-      const from = await goOn(project, pi);
+      const from = await reopen(project, pi);
       await talk(project, pi, "at first");
       await eventually(() => assertAgreement(project));
       spoil(file, "name = 'messages' AND pagetype = 'leaf'");
@@ -62,20 +62,20 @@ for (const host of hostsFor(hostsByVersion)) {
       await pi.prompt("Look it up.");
       const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
       assert.match(answer?.text ?? "", /is damaged \(see \/lcm doctor\)/);
-      await toldSomething(pi, from);
+      await waitForWarning(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
+      assertWarnedOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
       await pause(project, pi);
     });
 
     await t.test("one that a write needs: the user is told a remedy, and it works", async () => {
       bringBack();
       spoil(file, "name = 'messages' AND pagetype = 'leaf'");
-      const from = await goOn(project, pi);
+      const from = await reopen(project, pi);
       await talk(project, pi, "meanwhile");
-      await toldSomething(pi, from);
+      await waitForWarning(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
+      assertWarnedOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
       assert.match(await doctor(pi), /quit Pi, move \S+\.db away \(with its -wal and -shm\), start Pi in this session/);
       await leave(pi);
 
@@ -97,13 +97,13 @@ const accidents = {
 };
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: after Pi was killed and the files beside the database were damaged, the next start recovers`, async (t) => {
+  test(`Pi ${host.version}: after Pi was killed and the files next to the database were damaged, the next start recovers`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const file = databaseFile(project);
     const killed = project.startPi();
     await talk(project, killed, "in the database");
     await pause(project, killed);
-    await goOn(project, killed);
+    await reopen(project, killed);
     for (const text of ["one", "two", "three"]) await talk(project, killed, text);
     await eventually(() => assertAgreement(project));
     await killed.kill("SIGKILL");
@@ -116,7 +116,7 @@ for (const host of hostsFor(hostsByVersion)) {
         if (pi) await pause(project, pi);
         bringBack();
         befall(`${file}-wal`, `${file}-shm`);
-        const from = pi ? await goOn(project, pi) : 0;
+        const from = pi ? await reopen(project, pi) : 0;
         pi ??= project.startPi(["--continue"]);
         await assertWholeIn(project, pi, { from });
         assertSound(project);

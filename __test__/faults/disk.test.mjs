@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { hostsByVersion, hostsFor, hostOf, MAIN } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
-import { assertNothingGone, assertToldOnce, assertWhole, assertWholeIn, echo, goOn, leave, pause, putAway, storedAgain, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { assertNothingGone, assertWarnedOnce, assertWhole, assertWholeIn, echo, leave, pause, removeLogs, reopen, storedAgain, storedIn, talk, waitForWarning } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
@@ -25,33 +25,33 @@ for (const host of hostsFor(hostsByVersion)) {
 
     await t.test("when a project's first session starts; then there is room again", async () => {
       await talk(project, pi, "without a store");
-      await toldSomething(pi);
-      assertToldOnce(pi, /no space left for \S+\.db \(free some on its disk\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
+      await waitForWarning(pi);
+      assertWarnedOnce(pi, /no space left for \S+\.db \(free some on its disk\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
       disk.makeRoom();
       await storedAgain(project, pi);
-      assertToldOnce(pi, /no space left/);
+      assertWarnedOnce(pi, /no space left/);
     });
 
     await t.test("during a write; then there is room again", async () => {
-      const from = await goOn(project, pi);
+      const from = await reopen(project, pi);
       await assertWholeIn(project, pi, { from });
       const before = storedIn(project);
       disk.fill();
       for (let n = 0; n < 4; n++) await talk(project, pi, `meanwhile ${n} ${filler(`full${n}`, 2000)}`);
-      await toldSomething(pi, from);
+      await waitForWarning(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: no space left for \S+\.db \(free some on its disk\): database or disk is full$/, from);
+      assertWarnedOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: no space left for \S+\.db \(free some on its disk\): database or disk is full$/, from);
       assertNothingGone(before, storedIn(project));
 
       disk.makeRoom();
       await storedAgain(project, pi);
-      assertToldOnce(pi, /no space left/, from);
+      assertWarnedOnce(pi, /no space left/, from);
       await leave(pi);
     });
 
     await t.test("when Pi starts with a history, which stays searchable; then there is room again", async () => {
       const before = storedIn(project);
-      putAway(project);
+      removeLogs(project);
       disk.fill();
       const again = project.startPi(["--continue"]);
       await talk(project, again, `meanwhile ${filler("start", 5000)}`);
@@ -99,9 +99,9 @@ test("a file reaches its size limit: the user is told, and the next start recove
   project.env = { TEST_NODE: usual.node };
   const pi = project.startPi();
   for (let n = 0; n < 12; n++) await talk(project, pi, `meanwhile ${n} ${filler(`limit${n}`, 1500)}`);
-  await toldSomething(pi);
+  await waitForWarning(pi);
   await talk(project, pi, "and on");
-  assertToldOnce(pi, /the history could not be stored and will be retried: the disk can't store \S+\.db \(check that it is connected, intact and not full\): disk I\/O error$/);
+  assertWarnedOnce(pi, /the history could not be stored and will be retried: the disk can't store \S+\.db \(check that it is connected, intact and not full\): disk I\/O error$/);
   await leave(pi);
   project.host = usual;
   await assertWhole(project);
@@ -124,33 +124,33 @@ for (const [what, skip, make] of guarded) {
 
       await t.test("from a project's first start; then it is writable", async () => {
         await talk(project, pi, "without a store");
-        await toldSomething(pi);
-        assertToldOnce(pi, /failed to create \S+\.db \(make it writable, or set dbDir to another folder\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
+        await waitForWarning(pi);
+        assertWarnedOnce(pi, /failed to create \S+\.db \(make it writable, or set dbDir to another folder\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
         folder.setWritable(true);
         await storedAgain(project, pi);
-        assertToldOnce(pi, /failed to create/);
+        assertWarnedOnce(pi, /failed to create/);
       });
 
       await t.test("with a history, which stays searchable; missed messages are stored when it is writable", async () => {
         await pause(project, pi);
         const before = storedIn(project);
-        putAway(project);
+        removeLogs(project);
         // The system may release a file a moment after SQLite has.
         await eventually(() => folder.setWritable(false));
-        const from = await goOn(project, pi);
+        const from = await reopen(project, pi);
         await talk(project, pi, "meanwhile");
-        await toldSomething(pi, from);
+        await waitForWarning(pi, from);
         await talk(project, pi, "and on");
         await assertAnswers(project, pi, "without a store");
         // The last stored request too.
         await assertAnswers(project, pi, "and now");
-        assertToldOnce(pi, /the history could not be stored and will be retried: \S+\.db can't be written \(make it writable, or set dbDir to another folder\): /, from);
+        assertWarnedOnce(pi, /the history could not be stored and will be retried: \S+\.db can't be written \(make it writable, or set dbDir to another folder\): /, from);
         folder.setWritable(true);
         assertNothingGone(before, storedIn(project));
         await storedAgain(project, pi);
-        assertToldOnce(pi, /can't be written/, from);
+        assertWarnedOnce(pi, /can't be written/, from);
         await assertAnswers(project, pi, "meanwhile");
-        await assertWholeIn(project, pi, { from: await goOn(project, pi) });
+        await assertWholeIn(project, pi, { from: await reopen(project, pi) });
         await leave(pi);
       });
     });

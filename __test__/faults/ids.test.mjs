@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { appendFileSync } from "node:fs";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
-import { assertToldOnce, doctor, echo, goOn, leave, pause, talk, toldSomething } from "../support/faults.mjs";
+import { assertWarnedOnce, doctor, echo, leave, pause, reopen, talk, waitForWarning } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
 
@@ -29,9 +29,9 @@ for (const host of hostsFor(hostsByVersion)) {
     const last = history.entries.at(-1);
     const again = { ...last, parentId: history.entries[19].id, message: { role: "user", content: [{ type: "text", text: "a zebra instead" }], timestamp: 1 } };
     appendFileSync(file, `${JSON.stringify(again)}\n`);
-    const from = await goOn(project, pi);
-    await toldSomething(pi, from);
-    assertToldOnce(pi, /^pi-lossless-context: several entries of this session's file have one id, and Pi shows only the last of them\. All are kept and can be found, but Pi compacts this session by itself: /, from);
+    const from = await reopen(project, pi);
+    await waitForWarning(pi, from);
+    assertWarnedOnce(pi, /^pi-lossless-context: several entries of this session's file have one id, and Pi shows only the last of them\. All are kept and can be found, but Pi compacts this session by itself: /, from);
     await assertAllStored();
     await talk(project, pi, "and on");
     assert.match(project.lastTurn.raw, /a zebra instead/, "Pi shows the last one");

@@ -8,7 +8,7 @@ import { describe, test } from "node:test";
 import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { lcm } from "../support/cli.mjs";
-import { assertNothingGone, assertToldOnce, assertWholeIn, databaseFile, echo, goOn, leave, pause, storedAgain, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { assertNothingGone, assertWarnedOnce, assertWholeIn, databaseFile, echo, leave, pause, reopen, storedAgain, storedIn, talk, waitForWarning } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
@@ -49,7 +49,7 @@ describe("at the same database", { concurrency: 3 }, () => {
         for (let n = 0; statSync(log).size <= limit && n < 200; n++) await talk(project, pi, `meanwhile ${n} ${filler(`read${n}`, 1500)}`);
         assert.ok(statSync(log).size > limit, "the log could not be truncated");
         await eventually(() => assertAgreement(project));
-        await goOn(project, pi);
+        await reopen(project, pi);
         assert.ok(statSync(log).size > limit, "it stays during the read");
         await assertWholeIn(project, pi);
         reader.close();
@@ -57,20 +57,20 @@ describe("at the same database", { concurrency: 3 }, () => {
       });
 
       await t.test("a held write lock: the user is told, and then everything is stored", async () => {
-        await goOn(project, pi);
+        await reopen(project, pi);
         await talk(project, pi, "back");
         await eventually(() => assertAgreement(project));
         const before = storedIn(project);
         const writer = intrude(t, project, "BEGIN IMMEDIATE");
         for (const text of ["one", "two", "three"]) await talk(project, pi, text);
-        await toldSomething(pi);
+        await waitForWarning(pi);
         await talk(project, pi, "and on");
-        assertToldOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: another program locks \S+\.db \(wait for it, or quit it\): database is locked$/);
+        assertWarnedOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: another program locks \S+\.db \(wait for it, or quit it\): database is locked$/);
         writer.close();
         await storedAgain(project, pi);
-        assertToldOnce(pi, /another program/);
+        assertWarnedOnce(pi, /another program/);
         assertNothingGone(before, storedIn(project));
-        await assertWholeIn(project, pi, { from: await goOn(project, pi) });
+        await assertWholeIn(project, pi, { from: await reopen(project, pi) });
       });
       await leave(pi);
     });
@@ -90,12 +90,12 @@ describe("at the same database", { concurrency: 3 }, () => {
       await t.test("it starts, the user is told, and then everything is stored, including earlier messages", async () => {
         const next = project.startPi(["--continue"]);
         await talk(project, next, "meanwhile");
-        await toldSomething(next);
-        assertToldOnce(next, /another program locks \S+\.db \(wait for it, or quit it\): database is locked\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
+        await waitForWarning(next);
+        assertWarnedOnce(next, /another program locks \S+\.db \(wait for it, or quit it\): database is locked\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
         writer.close();
         await storedAgain(project, next);
-        assertToldOnce(next, /another program/);
-        await assertWholeIn(project, next, { from: await goOn(project, next) });
+        assertWarnedOnce(next, /another program/);
+        await assertWholeIn(project, next, { from: await reopen(project, next) });
         await leave(next);
       });
     });

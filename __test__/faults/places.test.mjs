@@ -8,7 +8,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertSound, assertToldOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, echo, goOn, keep, leave, pause, talk } from "../support/faults.mjs";
+import { assertSound, assertWarnedOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, echo, keep, leave, pause, reopen, talk } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 
@@ -93,7 +93,7 @@ const cases = [
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues beside it`, async (t) => {
+  test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues next to it`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const [file, name] = [databaseFile(project), databaseOf(project, "-2")];
     const pi = project.startPi();
@@ -106,14 +106,14 @@ for (const host of hostsFor(hostsByVersion)) {
         bringBack();
         lay(file);
         const before = seen(file);
-        const first = await goOn(project, pi);
+        const first = await reopen(project, pi);
         await talk(project, pi, "meanwhile");
         await eventually(() => assertAgreement(project, undefined, name));
-        assertToldOnce(pi, told, first);
+        assertWarnedOnce(pi, told, first);
         await pause(project, pi);
         assert.deepEqual(seen(file), before);
 
-        const again = await goOn(project, pi);
+        const again = await reopen(project, pi);
         await assertWholeIn(project, pi, { name, told: always ? told : undefined, from: again });
         await pause(project, pi);
         assertSound(project, name);

@@ -16,7 +16,7 @@ import { addonOf, PACKAGE, packageOf } from "../../scripts/platforms.mjs";
 import { collect } from "../../scripts/proc.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
-import { assertToldOnce, databaseFile, warnings } from "../support/faults.mjs";
+import { assertWarnedOnce, databaseFile, warnings } from "../support/faults.mjs";
 import { aBorrowedEngine, aLaterRelease, aRelease, aUser, bringNpms, npms, placeIn, runsOn } from "../support/installing.mjs";
 import { eventually, temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
@@ -154,7 +154,7 @@ async function say(project, text, ...args) {
 async function assertOff(project, sentence) {
   const pi = project.startPi();
   await pi.prompt("without");
-  assertToldOnce(pi, sentence);
+  assertWarnedOnce(pi, sentence);
   assert.match(warnings(pi)[0], /^pi-lossless-context is off: /);
   await pi.stop();
 }

@@ -135,7 +135,7 @@ async function contentsOf(tarball) {
 }
 
 /**
- * Stands in for the package of a platform that is published already; its tarball only has to exist.
+ * A placeholder for the package of a platform that is already published; its tarball only has to exist.
  * @param {Platform} platform
  * @returns {Packed}
  */

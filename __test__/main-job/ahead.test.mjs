@@ -81,7 +81,7 @@ test("work ahead begins only where it is wanted", async (t) => {
     const without = [{ name: "short", exchanges: 30, lcm: {} }, { name: "off", lcm: { background: false } }, { name: "modelless", lcm: { compactionModels: [] } }];
     for (const { name, exchanges, lcm } of without) {
       project.configure({ lcm: { ...AHEAD, ...lcm } });
-      await project.takeUp(pi, longSession(project, name, exchanges));
+      await project.resume(pi, longSession(project, name, exchanges));
       await pi.prompt("Where are we?");
       assert.equal(await settled(project), 0, name);
     }
@@ -90,7 +90,7 @@ test("work ahead begins only where it is wanted", async (t) => {
   await t.test("the footer shows a compaction's progress, and one line its outcome", async () => {
     const progress = /^LCM: compacting, \d+ of \d+ summaries \| demo-model \| \d+ s \| \$0\.\d{3}$/;
     project.configure({ lcm: { ...AHEAD, background: false } });
-    await project.takeUp(pi, longSession(project, "told"));
+    await project.resume(pi, longSession(project, "told"));
     const isShown = () => progress.test(pi.status("lcm") ?? "");
     // The first answer names the model; the others wait until that is shown.
     project.script.summary = async (request) => {
@@ -104,7 +104,7 @@ test("work ahead begins only where it is wanted", async (t) => {
   });
 
   await t.test("the plan of a compaction is shown without a model call", async () => {
-    await project.takeUp(pi, longSession(project, "planned"));
+    await project.resume(pi, longSession(project, "planned"));
     // Short summaries would be joined without a call.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
     const plan = /^No model was called, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 summaries that are ready, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the cheapest suitable model of the session's provider, then the session's own model$/;
@@ -124,7 +124,7 @@ test("work ahead begins only where it is wanted", async (t) => {
 
   await t.test("leaving stops the work ahead and leaves nothing half-done", async () => {
     project.configure({ lcm: AHEAD });
-    await project.takeUp(pi, longSession(project, "left"));
+    await project.resume(pi, longSession(project, "left"));
     const before = project.inStore((store) => store.count("summaries"));
     project.script.summary = () => ({ hang: true });
     await pi.prompt("Where are we?");

@@ -50,7 +50,7 @@ test("the block covers compacted entries of any kind", async (t) => {
   await t.test("the user's instructions are answered in the block, even if all summaries exist", async () => {
     const history = project.history("focus");
     history.talk(60, { words: 60, name: "focus" });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     project.script.summary = ({ index, messages }) =>
       messages[0].text.includes("asked for one thing in particular") ? { text: "Of the ledger: closed in May." } : { text: `Stretch ${index}\n${filler(`${index}`, 30)}` };
     await pi.prompt("one");
@@ -76,7 +76,7 @@ test("the block covers compacted entries of any kind", async (t) => {
     const history = project.history("quotes");
     history.user("Never touch the\nledger by  hand. Then write the importer, please.");
     history.talk(130, { words: 60 });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`${index}`, 60)}\n\n${quotes}` });
     await pi.request("compact");
     await pi.prompt("Go on.");
@@ -97,7 +97,7 @@ test("the block covers compacted entries of any kind", async (t) => {
       details: { readFiles: ["old/read.ts"], modifiedFiles: ["old/changed.ts"] },
     });
     history.talk(20, { name: "late" });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
     await pi.prompt("Go on.");
     const session = await project.session(pi);
@@ -123,7 +123,7 @@ test("the block covers compacted entries of any kind", async (t) => {
     history.bash("echo shown0000x", "output0000x");
     history.bash("echo secret0000x", "private0000x", { excludeFromContext: true });
     history.talk(10, { name: "late" });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("bash", { command: "echo kept0000x" });
     await pi.request("bash", { command: "echo unseen0000x", excludeFromContext: true });
     await pi.request("compact");
@@ -151,7 +151,7 @@ test("the block covers compacted entries of any kind", async (t) => {
       history.toolResult(call, "read", filler(call, 300));
     }
     history.assistant("all0000x read");
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
     await pi.prompt("Go on.");
     const session = await project.session(pi);

@@ -135,7 +135,7 @@ test("a Pi compacts one session after the other", async (t) => {
   await t.test("a long history is condensed, and later compactions build on the earlier ones", async (t) => {
     // With more room the block would show the leaves themselves.
     project.configure(settings({ lcm: { maxSummaryTokens: 1000 } }));
-    await project.takeUp(pi, talk("long", 130));
+    await project.resume(pi, talk("long", 130));
     // A summary's sources are identified by its prompt, so it repeats none of their markers.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` });
     const before = written(project);
@@ -174,7 +174,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const history = talk("fire", 120);
     history.user("never touch ledger0000x again");
     history.talk(3, { name: "tail" });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     project.script.summary = () => ({ status: 500, errorBody: "the model is on fire" });
     await pi.request("compact");
     await pi.prompt("Go on.");
@@ -219,7 +219,7 @@ test("a Pi compacts one session after the other", async (t) => {
   await t.test("an abort stops a compaction, keeps finished summaries, and the session continues", async (t) => {
     const answered = 2;
     project.configure(settings());
-    await project.takeUp(pi, talk("stopped", 100));
+    await project.resume(pi, talk("stopped", 100));
     project.script.summary = ({ index }) => (project.summaryCalls.length <= answered ? { text: `Finished ${index}\nIn time.` } : { hang: true });
     const before = written(project);
     await pi.prompt("before");
@@ -260,7 +260,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
     // More than Pi's own prompt entries, which count as kept too: otherwise the question itself would be compacted.
     project.configure(settings({ keepRecentTokens: 4000 }));
-    await project.takeUp(pi, talk("full", 120, 30));
+    await project.resume(pi, talk("full", 120, 30));
     project.script.turns = [{ status: 400, errorBody }, { text: "Now it fits." }];
     await pi.prompt("Too much?");
     const session = await project.session(pi);
@@ -271,7 +271,7 @@ test("a Pi compacts one session after the other", async (t) => {
 
   await t.test("a short session is compacted by Pi itself", async (t) => {
     project.configure(settings());
-    await project.takeUp(pi, talk("short", 4, 100));
+    await project.resume(pi, talk("short", 4, 100));
     project.script.turns = [{ text: "Pi's own summary." }];
     const { summary } = await pi.request("compact");
     assert.match(summary, /Pi's own summary\./);
@@ -282,7 +282,7 @@ test("a Pi compacts one session after the other", async (t) => {
 
   let again = pi;
   await t.test("a Pi killed during a compaction leaves complete summaries, and the next one continues from them", async (t) => {
-    const killed = await project.takeUp(pi, talk("killed", 80));
+    const killed = await project.resume(pi, talk("killed", 80));
     const before = written(project);
     project.script.summary = () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true });
     const compacting = assert.rejects(pi.request("compact"), /SIGKILL/);

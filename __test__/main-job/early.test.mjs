@@ -128,7 +128,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
     });
 
     await t.test("messages sent meanwhile arrive, once and in order", async () => {
-      await project.takeUp(pi, longSession(project, "second"));
+      await project.resume(pi, longSession(project, "second"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       project.script.turns = [lengthy, { text: "Done." }];
       const run = pi.prompt("Take your time.");
@@ -210,7 +210,7 @@ test("nothing is folded if that is unwanted or nothing is ready", async (t) => {
     const shown = JSON.stringify(lcm);
     await t.test(`with ${shown} the extension starts nothing`, async () => {
       project.configure({ lcm: { ...LEAN, ...lcm } });
-      await project.takeUp(pi, longSession(project, shown.replace(/\W+/g, "-"), "own"));
+      await project.resume(pi, longSession(project, shown.replace(/\W+/g, "-"), "own"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       await pi.prompt("Where are we?");
       await pi.prompt("And now?");
@@ -230,7 +230,7 @@ test("a compaction by Pi keeps as much as a fold, and with context: full as much
     project.configure({ compaction, lcm: { context, background: false } });
     const history = project.history(context);
     history.talk(30, { words: 400, name: context });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
     await pi.prompt("And now?");
     const block = blockOf(project.lastTurn);

@@ -42,7 +42,7 @@ function believing(t, host) {
 async function bySize(project, pi, name, exchanges, turns = []) {
   const history = project.history(name);
   history.talk(exchanges, { words: 60, name });
-  await project.takeUp(pi, history);
+  await project.resume(pi, history);
   /** @type {Received[]} */
   const rejected = [];
   project.script.otherwise = (request) => {

@@ -94,7 +94,7 @@ test("compacted messages can be retrieved", async (t) => {
     history.toolResult("call_log", "bash", `${output}\nENOENT: the aardvark is missing`);
     history.bash("cat secrets.txt", "the password is pangolin", { excludeFromContext: true });
     history.talk(20, { name: "late" });
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
 
     /**

@@ -79,7 +79,7 @@ test("several sessions", async (t) => {
     // The tail begins with this question: the parent's summaries cover everything before it.
     const question = history.user(`the question at which the fork leaves ${filler("question", 300)}`);
     history.assistant("the answer");
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
     const parent = await project.session(pi);
     assert.equal(parent.lastCompaction.firstKeptEntryId, question);

@@ -80,7 +80,7 @@ for (const host of hostsFor(hostsByVersion)) {
       history.assistant(`step000${n % 10}x`, [{ id: `call_${n}`, name: "read", arguments: { path: `src/part${n}.ts` } }]);
       history.toolResult(`call_${n}`, "read", filler(`part${n}`, 300));
     }
-    await project.takeUp(pi, history);
+    await project.resume(pi, history);
     await pi.request("compact");
     await pi.prompt("Go on.");
     const session = await project.session(pi);

@@ -112,7 +112,7 @@ test("however Pi is used, the store has the content of the session file", async 
     for (const message of [same, same]) history.message(message);
     history.talk(20, { name: "late" });
 
-    const file = await project.takeUp(pi, history);
+    const file = await project.resume(pi, history);
     await eventually(() => assertStored(project, new SessionFile(file)));
     const session = new SessionFile(file);
     assert.ok(session.entries.length > 300);

@@ -41,7 +41,7 @@ async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model,
   const history = project.history(name);
   history.talk(30);
   if (model) history.entry("model_change", model);
-  await project.takeUp(pi, history);
+  await project.resume(pi, history);
   project.script.summary = summary;
   await pi.request("compact");
   await pi.prompt("and now?");

@@ -116,7 +116,7 @@ async function compacted(project, pi, model, directModelCalls) {
   history.assistant("It has two lines.");
   history.talk(6, { name: "later" });
   history.entry("model_change", { provider: providerOf(model), modelId: "demo-model" });
-  await project.takeUp(pi, history);
+  await project.resume(pi, history);
   project.script.summary = summaryOf;
   await pi.request("compact");
   const compaction = (await project.session(pi)).lastCompaction;

@@ -38,7 +38,7 @@ async function opened(project, pi, name, lcm, summary) {
   project.configure({ lcm: { ...hasty, ...lcm } });
   const history = project.history(name);
   history.talk(30, { name });
-  const file = await project.takeUp(pi, history);
+  const file = await project.resume(pi, history);
   project.script.summary = summary;
   return file;
 }

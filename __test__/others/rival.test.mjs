@@ -24,7 +24,7 @@ async function withRival(begin, mood) {
 }
 
 /** @param {Pi} pi */
-const toldBy = (pi) => pi.ui("notify").map(({ message }) => message);
+const notices = (pi) => pi.ui("notify").map(({ message }) => message);
 
 /**
  * Asserts that without the rival our compaction covers everything, including what the rival's compactions hid.
@@ -49,15 +49,15 @@ beside("of two offered compactions, Pi takes that of the extension loaded last",
     await pi.prompt("what now?");
     assert.equal(blockOf(project.lastTurn), summary);
     await eventually(() => assertAgreement(project));
-    await eventually(() => assert.ok(toldBy(pi).length > 0));
+    await eventually(() => assert.ok(notices(pi).length > 0));
     if (placing.oursIsLast) {
       assertCovered(project, await project.session(pi));
-      await eventually(() => assert.equal(toldBy(pi).length, at + 1));
-      for (const told of toldBy(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
+      await eventually(() => assert.equal(notices(pi).length, at + 1));
+      for (const told of notices(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
     } else {
       assert.equal(summary, `The rival's own words, number ${at + 1}.`);
-      assert.equal(toldBy(pi).length, 1, "the replaced one is reported once");
-      assert.match(toldBy(pi)[0], /another extension's compaction replaced this one/);
+      assert.equal(notices(pi).length, 1, "the replaced one is reported once");
+      assert.match(notices(pi)[0], /another extension's compaction replaced this one/);
     }
   }
   await assertOursCoversAll(project, pi);
@@ -72,14 +72,14 @@ beside("if another extension cancels, nothing is compacted, and our finished sum
   // The first one that cancels decides: later ones are not called.
   const asked = project.summaryCalls.length;
   assert.equal(asked > 0, !placing.oursIsLast);
-  assert.deepEqual(toldBy(pi), []);
+  assert.deepEqual(notices(pi), []);
   await eventually(() => assertAgreement(project));
 
   await pi.prompt("/rival off");
   await pi.request("compact");
   assertCovered(project, await project.session(pi));
   if (asked > 0) assert.equal(project.summaryCalls.length, asked);
-  assert.match(toldBy(pi).join(), /^LCM: \d+ messages in \d+ summar/);
+  assert.match(notices(pi).join(), /^LCM: \d+ messages in \d+ summar/);
 });
 
 const boundary = "another extension's compaction at the end of a turn hides everything from the model and nothing from ours";
@@ -90,6 +90,6 @@ beside(boundary, "rival", async (_t, begin) => {
   assert.equal(blockOf(project.lastTurn), "The rival's own words, number 1.");
   assert.ok(!project.lastTurn.raw.includes("mark0000x"));
   await eventually(() => assertAgreement(project));
-  assert.deepEqual(toldBy(pi), []);
+  assert.deepEqual(notices(pi), []);
   await assertOursCoversAll(project, pi);
 }, { on: takesEntries });

@@ -15,7 +15,7 @@ import { DatabaseSync, Store } from "./store.mjs";
 /** The model repeats the user's message. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
 
-/** The name of the project's database. @param {{ cwd: string }} project @param {string} [ending] of those beside it */
+/** The name of the project's database. @param {{ cwd: string }} project @param {string} [ending] of those next to it */
 export function databaseOf(project, ending = "") {
   return `${createHash("sha256").update(project.cwd).digest("hex").slice(0, 16)}${ending}.db`;
 }
@@ -52,14 +52,14 @@ export function warnings(pi, from = 0) {
  * @param {RegExp} sentence
  * @param {number} [from]
  */
-export function assertToldOnce(pi, sentence, from) {
+export function assertWarnedOnce(pi, sentence, from) {
   const told = warnings(pi, from);
   assert.equal(told.length, 1, `one sentence is expected:\n${told.join("\n")}`);
   assert.match(told[0], sentence);
 }
 
 /** Waits until the user got a warning. @param {Pi} pi @param {number} [from] */
-export const toldSomething = (pi, from) => pi.waitFor(() => warnings(pi, from).length > 0);
+export const waitForWarning = (pi, from) => pi.waitFor(() => warnings(pi, from).length > 0);
 
 /**
  * Ends the session and opens it again with the extension disabled: the store is closed, as if Pi had ended.
@@ -71,10 +71,10 @@ export async function pause(project, pi) {
   const settings = readFileSync(file, "utf8");
   const { lcm, ...others } = JSON.parse(settings);
   writeFileSync(file, JSON.stringify({ ...others, lcm: { ...lcm, enabled: false } }));
-  await goOn(project, pi);
+  await reopen(project, pi);
   writeFileSync(file, settings);
   const logs = () => readdirSync(project.storeDir).filter((name) => name.endsWith("-wal"));
-  await eventually(() => assert.deepEqual(logs(), [], "the log is put away"));
+  await eventually(() => assert.deepEqual(logs(), [], "the log is removed"));
 }
 
 /**
@@ -83,7 +83,7 @@ export async function pause(project, pi) {
  * @param {Pi} pi
  * @returns {Promise<number>} the number of events before
  */
-export async function goOn(project, pi) {
+export async function reopen(project, pi) {
   const from = pi.events.length;
   await pi.request("switch_session", { sessionPath: (await project.session(pi)).file });
   return from;
@@ -141,7 +141,7 @@ export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   await talk(project, pi, "and afterwards");
   await eventually(() => assertAgreement(project, undefined, name));
   assert.match(await doctor(pi), /\n\nEverything is in order\.$/);
-  if (told) assertToldOnce(pi, told, from);
+  if (told) assertWarnedOnce(pi, told, from);
   else assert.deepEqual(warnings(pi, from), []);
 }
 
@@ -183,8 +183,8 @@ export function storedIn({ storeDir }, name, folder = storeDir) {
   }
 }
 
-/** Removes the log and its index, which a mere reader leaves behind. @param {Project} project */
-export function putAway(project) {
+/** Removes the log and its index, which a reader leaves behind. @param {Project} project */
+export function removeLogs(project) {
   const database = new DatabaseSync(databaseFile(project));
   database.exec("SELECT 1 FROM messages");
   database.close();

@@ -71,7 +71,7 @@ export async function underFire(project, pi, fire, provider) {
   history.entry("model_change", { provider, modelId: "demo-model" });
   const { lcm } = JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
   project.configure({ lcm: { ...lcm, modelTimeoutSeconds: fire.isSilent ? hasty.modelTimeoutSeconds : PATIENT_S } });
-  await project.takeUp(pi, history);
+  await project.resume(pi, history);
   /** Without their fences, which are random. @type {Set<string>} */
   const asked = new Set();
   project.script.summary = ({ messages }) => {

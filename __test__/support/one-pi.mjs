@@ -55,7 +55,7 @@ export class OnePi {
   async sit(past) {
     const project = await this.project();
     if (!this.#pi) this.#pi = project.startPi(past ? ["--session", past.write(project.sessionDir)] : []);
-    else if (past) await project.takeUp(this.#pi, past);
+    else if (past) await project.resume(this.#pi, past);
     else await this.#pi.request("new_session");
     return { project, pi: this.#pi };
   }

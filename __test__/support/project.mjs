@@ -220,13 +220,13 @@ export class Project {
   }
 
   /**
-   * Lets a running Pi resume a session, which takes a twentieth of a start. Forgets earlier scripts, requests and notifications, so that
+   * Makes a running Pi resume a session, which takes a twentieth of a start. Forgets earlier scripts, requests and notifications, so that
    * each session is checked separately.
    * @param {Pi} pi
    * @param {History} history with a unique id
    * @returns {Promise<string>} its file
    */
-  async takeUp(pi, history) {
+  async resume(pi, history) {
     const file = history.write(this.sessionDir);
     Object.assign(this.script, { turns: undefined, otherwise: undefined, summary: undefined });
     this.server.requests.length = 0;

@@ -87,9 +87,9 @@ function longMemEval({ question_id: id, question_type: kind, question, haystack_
 /** A chat, unless there is a shortened one next to it. @param {string} file @param {string[]} names @returns {Generator<Conversation>} */
 function* beam(file, names) {
   const folder = path.dirname(file);
-  const beside = (/** @type {string} */ name) => names.find((other) => path.join(folder, name).endsWith(path.sep + other) && other.split(path.sep).length > 1);
-  if (file.endsWith("chat.json") && beside("chat_trunecated.json")) return;
-  if (!beside(path.join("probing_questions", "probing_questions.json"))) return;
+  const sibling = (/** @type {string} */ name) => names.find((other) => path.join(folder, name).endsWith(path.sep + other) && other.split(path.sep).length > 1);
+  if (file.endsWith("chat.json") && sibling("chat_trunecated.json")) return;
+  if (!sibling(path.join("probing_questions", "probing_questions.json"))) return;
   const built = building();
   for (const batch of load(file)) {
     built.at(batch.time_anchor);

@@ -15,7 +15,7 @@ import { CLOSINGS, FAILED, PASSED, PHRASINGS } from "./phrasings.mjs";
  * @property {string} text as it is said; the command, or the path of a file
  * @property {string} question
  * @property {string} topic of the turn
- * @property {RegExp} [beside] must match the needle's line or the next one
+ * @property {RegExp} [nearby] must match the needle's line or the next one
  * @property {number} [turn] in which it was said; absent before that
  * @property {string} [closing] the user's words when this task was done
  */
@@ -56,11 +56,11 @@ export class Facts {
   make(kind, topic, { passes } = {}) {
     const same = this.all.filter((fact) => fact.kind === kind).length;
     const phrasings = PHRASINGS[kind];
-    const { say, ask, needle: form, beside } = phrasings[(same + this.#seed) % phrasings.length];
+    const { say, ask, needle: form, nearby } = phrasings[(same + this.#seed) % phrasings.length];
     const needle = this.#needle(kind, same, form);
     const outcome = passes === undefined ? undefined : passes ? PASSED : FAILED;
     /** @type {Fact} */
-    const fact = { kind, needle, text: say(topic, needle), question: ask(topic), topic, beside: beside ?? outcome };
+    const fact = { kind, needle, text: say(topic, needle), question: ask(topic), topic, nearby: nearby ?? outcome };
     this.all.push(fact);
     return fact;
   }
@@ -89,8 +89,8 @@ export class Facts {
 }
 
 /** Whether a text contains a fact with its companion. @param {Fact} fact @param {string} text */
-export function tells({ needle, beside }, text) {
-  return mentions(text, needle).some(({ heading, line, next }) => !beside || beside.test(`${heading}\n${line}\n${next}`));
+export function tells({ needle, nearby }, text) {
+  return mentions(text, needle).some(({ heading, line, next }) => !nearby || nearby.test(`${heading}\n${line}\n${next}`));
 }
 
 /**

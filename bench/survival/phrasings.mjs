@@ -8,7 +8,7 @@
  * @property {(topic: string, needle: string) => string} say
  * @property {(topic: string) => string} ask
  * @property {(word: string, n: number) => string} [needle] made from a word that is unique and from the fact's number
- * @property {RegExp} [beside]
+ * @property {RegExp} [nearby]
  */
 
 /** How outcomes are worded. */
@@ -94,42 +94,42 @@ export const PHRASINGS = {
     {
       say: (topic, needle) => `I went with ${needle} for the ${topic}, because the alternatives lose the order of events.`,
       ask: (topic) => `what did we go with for the ${topic} to keep events in order`,
-      beside: /order of events/,
+      nearby: /order of events/,
     },
     {
       say: (topic, needle) => `A cron job would do as well, but I'd take ${needle} for the ${topic} since it survives a restart.`,
       ask: (topic) => `what was taken for the ${topic} instead of a cron job`,
-      beside: /survives a restart/,
+      nearby: /survives a restart/,
     },
     {
       say: (topic, needle) => `For the ${topic} ${needle} stays: a second index would double the write time.`,
       ask: (topic) => `what stays in the ${topic} and no second index`,
-      beside: /write time/,
+      nearby: /write time/,
     },
     {
       say: (topic, needle) => `I kept ${needle} in the ${topic} rather than a global lock, which blocks readers for seconds.`,
       ask: (topic) => `what did we keep in the ${topic} rather than a global lock`,
-      beside: /blocks readers/,
+      nearby: /blocks readers/,
     },
     {
       say: (topic, needle) => `After reading both, ${needle} is the better fit for the ${topic} as it needs no migration.`,
       ask: (topic) => `better fit for the ${topic} that needs no migration`,
-      beside: /no migration/,
+      nearby: /no migration/,
     },
     {
       say: (topic, needle) => `The ${topic} uses ${needle} now. I dropped the queue, it would need a broker that we don't run.`,
       ask: (topic) => `what does the ${topic} use now that the queue was dropped`,
-      beside: /broker/,
+      nearby: /broker/,
     },
     {
       say: (topic, needle) => `So that the ${topic} stays idempotent I chose ${needle} over plain retries.`,
       ask: (topic) => `what was chosen over plain retries in the ${topic}`,
-      beside: /idempotent/,
+      nearby: /idempotent/,
     },
     {
       say: (topic, needle) => `We're better off with ${needle} in the ${topic}; polling runs into their rate limit.`,
       ask: (topic) => `what are we better off with in the ${topic} than polling`,
-      beside: /rate limit/,
+      nearby: /rate limit/,
     },
   ],
   command: [

@@ -75,8 +75,8 @@ function worthKeeping(history, characters, facts) {
 }
 
 /** Whether the line states the fact, or a sentence of it. A command needs its outcome. @param {Fact} fact @param {string} line */
-function isPartOf({ kind, needle, text, closing, beside }, line) {
-  if (line.includes(needle)) return kind !== "command" || Boolean(beside?.test(line));
+function isPartOf({ kind, needle, text, closing, nearby }, line) {
+  if (line.includes(needle)) return kind !== "command" || Boolean(nearby?.test(line));
   const words = line.trim().replace(SPEAKER, "");
   return words.length > SHORTEST && [text, closing].some((said) => said?.includes(words));
 }

@@ -1,7 +1,7 @@
 /**
- * What Pi's edit tool tells about a change: a diff with line numbers for people, a unified patch for programs.
+ * The output of Pi's edit tool for a change: a diff with line numbers for people, a unified patch for programs.
  *
- * The edits of a story are small and apart, so lines are compared by their longest common subsequence, the plain way.
+ * The story's edits are small and separate, so a plain longest common subsequence of lines is enough.
  */
 
 const CONTEXT = 4;
@@ -20,7 +20,7 @@ export function changeOf(path, before, after) {
 }
 
 /**
- * How many lines came and went.
+ * The number of added and removed lines.
  * @param {string} before
  * @param {string} after
  */
@@ -31,7 +31,7 @@ export function countsOf(before, after) {
 }
 
 /**
- * The newline at the end of a file ends its last line; it does not begin another.
+ * The newline at the end of a file ends its last line and does not start another.
  * @param {string} text
  */
 function linesOf(text) {
@@ -101,7 +101,7 @@ function numbered(steps) {
 }
 
 /**
- * The stretches of changed lines with some unchanged ones around them.
+ * The hunks: runs of changed lines with some unchanged lines around them.
  * @param {NumberedStep[]} steps
  * @returns {NumberedStep[][]}
  */

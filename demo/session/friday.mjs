@@ -1,5 +1,5 @@
 /**
- * Friday: money that comes in, a service that does not want to stop, one look at every file, and the release.
+ * Friday: incoming payments, a service that does not stop, a look at every file, and the release.
  */
 import { fileWritten } from "./written.mjs";
 import { bash, commit, edit, gitDiff, grep, read, tests, write } from "./tools.mjs";
@@ -323,7 +323,7 @@ Transfers are matched by invoice number. \`GET /invoices\` gives all invoices in
 **Reminders.** Counted from the next working day when an invoice was due on a day off. None from 24 December to 1 January.
 `;
 
-/** What changed during the week, as git counts it. */
+/** The week's changes, as git counts them. */
 function diffStat() {
   const files = [
     ["CHANGELOG.md", 0],

@@ -1,8 +1,8 @@
 /**
- * The logs of the nightly imports. The first is the large tool result which the demo recovers byte for byte.
+ * The logs of the nightly imports. The first is the large tool result that the demo recovers byte for byte.
  *
- * It holds what makes such texts hard to carry about: two scripts besides Latin, mojibake, backslashes, quotes inside
- * quotes, XML that closes tags it should not, and lines that look like the end of something.
+ * It contains what makes such texts hard to preserve: two scripts besides Latin, mojibake, backslashes, nested quotes, XML with wrong
+ * closing tags, and lines that look like the end of something.
  */
 import { Random } from "./random.mjs";
 
@@ -11,11 +11,11 @@ const SHARE = "\\\\\\\\lager01\\\\Eingang";
 const WAREHOUSE = ["Lager Nord GmbH & Co. KG", "Spedition Möller", "Hafenlogistik Süderelbe", "Kühlhaus Bülow", "Werft Vegesack"];
 const OSAKA = ["株式会社ミナト商会", "大阪電線工業", "有限会社ハシモト", "関西物流サービス"];
 const SHENZHEN = ["深圳海联电子", "广州远洋贸易", "东莞精密五金"];
-/** What the bytes of the Osaka names look like when they are read as windows-1252. */
+/** The bytes of the Osaka names, read as windows-1252. */
 const GARBLED = ["Š”Ž®‰ïŽÐƒ~ƒiƒg¤‰ï", "‘åã“dü•H‹Æ", "—LŒÀ‰ïŽÐƒnƒVƒ‚ƒg"];
 const GOODS_JP = ["USBケーブル 2m", "電源アダプター", "防水コネクタ", "端子台 12P", "結束バンド（黒）"];
 const GOODS_CN = ["USB-C 转接头", "铝合金外壳", "防尘网", "硅胶垫圈", "连接线 3m"];
-/** What the rejection says since Monday. */
+/** The rejection's text since Monday. */
 const HINT = "; put descriptions with markup into <![CDATA[…]]>（说明文字中如有 HTML 标记，请放入 CDATA）";
 const WIDE = "０１２３４５６７８９";
 
@@ -23,7 +23,7 @@ const WIDE = "０１２３４５６７８９";
  * @typedef {object} Night
  * @property {string} date
  * @property {number} files
- * @property {boolean} [mended] whether wide digits, CDATA and Shift_JIS are read by now
+ * @property {boolean} [mended] whether wide digits, CDATA and Shift_JIS are already supported
  */
 
 /**

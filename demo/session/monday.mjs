@@ -196,7 +196,7 @@ function reasonOf(error: unknown): string {
   s.says("Both are in. Shenzhen's CDATA files will be read tonight; files with HTML outside CDATA are still rejected, now with a sentence in both languages. Tomorrow: the encoding, and what to do about the eight invoices under garbled names.");
 }
 
-/** One of the files from Shenzhen, with both kinds of trouble in it. */
+/** One of the files from Shenzhen, with both problems. */
 export const sample = `<?xml version="1.0" encoding="UTF-8"?>
 <!-- exported by 海联ERP 8.2.1, 2026-11-01 -->
 <invoice>

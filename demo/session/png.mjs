@@ -1,7 +1,7 @@
 /**
- * A small PNG, drawn by hand: the screenshot that the story's user pastes.
+ * A small PNG, drawn in code: the screenshot that the story's user pastes.
  *
- * The pixels are stored without compression, since what a compressor makes of them differs between zlib versions.
+ * The pixels are stored uncompressed, since compressed bytes differ between versions of zlib.
  */
 import { crc32, deflateSync } from "node:zlib";
 
@@ -24,7 +24,7 @@ function png(width, height, colour) {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
   head.writeUInt32BE(height, 4);
-  head.set([8, 2, 0, 0, 0], 8); // eight bits a channel, RGB, no interlacing
+  head.set([8, 2, 0, 0, 0], 8); // eight bits per channel, RGB, no interlacing
   const rows = Array.from({ length: height }, (_, y) => [0, ...Array.from({ length: width }, (_, x) => colour(x, y)).flat()]);
   const pixels = deflateSync(Buffer.from(rows.flat()), { level: 0 });
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -44,7 +44,7 @@ function chunk(type, data) {
   return Buffer.concat([length, body, check]);
 }
 
-/** A mail as it looks from afar: a head, some lines, and one word marked red. */
+/** A mail seen from far away: a header, some lines, and one word in red. */
 export function mailScreenshot() {
   return imageBlock(64, 48, (x, y) => {
     if (y < 8) return [30, 60, 110];

@@ -1,7 +1,7 @@
 /**
- * The project the session works on, in memory: files that are read, written, edited and searched.
+ * The session's project in memory: files to read, write, edit and search.
  *
- * An edit that does not fit throws, so a story that contradicts its own files cannot be made.
+ * An edit that does not match throws, so the story can't contradict its own files.
  */
 export class Project {
   /** @type {Map<string, string>} */
@@ -10,7 +10,7 @@ export class Project {
   #committed;
 
   /**
-   * @param {string} cwd where the story says it stands
+   * @param {string} cwd its folder in the story
    * @param {Map<string, string>} files by path
    */
   constructor(cwd, files) {
@@ -40,7 +40,7 @@ export class Project {
   }
 
   /**
-   * Replaces texts that each stand in the file exactly once.
+   * Replaces texts that each occur exactly once in the file.
    * @param {string} path
    * @param {{ oldText: string, newText: string }[]} edits
    * @returns {{ before: string, after: string }}
@@ -78,7 +78,7 @@ export class Project {
     this.#committed = new Map(this.#files);
   }
 
-  /** All files, for whoever wants to put the project on disk. */
+  /** All files, to write the project to disk. */
   snapshot() {
     return new Map(this.#files);
   }

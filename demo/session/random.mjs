@@ -1,5 +1,5 @@
 /**
- * Chance that is the same every time: the shipped session must come out byte for byte alike whoever makes it.
+ * Repeatable random numbers: the shipped session must be the same, byte for byte, each time it is made.
  */
 
 /** A small seeded generator (mulberry32). */
@@ -21,7 +21,7 @@ export class Random {
   }
 
   /**
-   * A whole number, both ends included.
+   * A whole number between two bounds, inclusive.
    * @param {number} low
    * @param {number} high
    */

@@ -1,23 +1,23 @@
 /**
- * Writes down a session as Pi 0.87 would have written it: entries with ids and parents, messages with all their fields.
+ * Records a session in the format of Pi 0.87: entries with ids and parents, messages with all their fields.
  *
- * The story (`monday.mjs` to `friday.mjs`) says who says what; the tools (`tools.mjs`) answer from a virtual project, so
- * that what is read, edited and tested fits together. Time, ids, signatures and usage come from a seeded generator.
+ * The story (`monday.mjs` to `friday.mjs`) has the texts; the tools (`tools.mjs`) answer from a virtual project, so that everything read,
+ * edited and tested is consistent. Time, ids, signatures and usage come from a seeded generator.
  */
 import { Project } from "./project.mjs";
 import { Random } from "./random.mjs";
 
-/** Dollars for a million tokens, as the demo's models.json has them. */
+/** Dollars per million tokens, as in the demo's models.json. */
 const RATES = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
 
-/** The two scripted models of the story; what differs between their APIs shows in the messages. */
+/** The two scripted models of the story; their messages show the differences between their APIs. */
 const MODELS = {
   "demo-model": { api: "openai-completions", rawStop: { stop: "stop", toolUse: "tool_calls" } },
   "demo-model-thinking": { api: "anthropic-messages", rawStop: { stop: "end_turn", toolUse: "tool_use" } },
 };
 
 /**
- * A call of one of Pi's tools: what the model asks for, and what comes back.
+ * A call of one of Pi's tools, and its result.
  * @typedef {object} Call
  * @property {string} name
  * @property {Record<string, unknown>} arguments
@@ -30,7 +30,7 @@ const MODELS = {
  * @property {object[]} [content] instead of text
  * @property {object} [details]
  * @property {boolean} [isError]
- * @property {number} [seconds] how long it took
+ * @property {number} [seconds] its duration
  */
 
 /** @typedef {{ think?: string, say?: string }} Words */
@@ -68,7 +68,7 @@ export class Recorder {
     return [this.header, ...this.entries].map((entry) => `${JSON.stringify(entry)}\n`).join("");
   }
 
-  // ── What people and the model say ──────────────────────────────────────────────────────────────────────────────────
+  // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * @param {string} text
@@ -80,7 +80,7 @@ export class Recorder {
   }
 
   /**
-   * A turn with tools: what the model thinks and says, the calls, and their results in order.
+   * A turn with tools: the model's thoughts and text, the calls, and their results in order.
    * @param {Words} words
    * @param {...Call} calls
    */
@@ -105,7 +105,7 @@ export class Recorder {
   }
 
   /**
-   * A turn that only speaks, and with which a run ends.
+   * A turn with only text, which ends a run.
    * @param {string} say
    * @param {string} [think]
    */
@@ -114,7 +114,7 @@ export class Recorder {
     return this.#assistant(this.#words({ think, say }), { stopReason: "stop" });
   }
 
-  /** A reply the user broke off. @param {Words} words as far as it came */
+  /** A reply that the user aborted. @param {Words} words so far */
   aborted(words) {
     this.#wait(3, 12);
     return this.#assistant(this.#words(words), { stopReason: "aborted", errorMessage: "Request was aborted" });
@@ -126,10 +126,10 @@ export class Recorder {
     return this.#assistant([], { stopReason: "error", errorMessage, empty: true });
   }
 
-  // ── What else stands in a session ──────────────────────────────────────────────────────────────────────────────────
+  // ── Other entries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * A command the user ran himself with `!`, or with `!!`, which keeps it from the model.
+   * A command that the user ran with `!`, or with `!!`, which hides it from the model.
    * @param {string} command
    * @param {string} output
    * @param {{ exitCode?: number, excludeFromContext?: boolean }} [options]
@@ -167,7 +167,7 @@ export class Recorder {
   }
 
   /**
-   * What an extension put into the conversation.
+   * A message that an extension added.
    * @param {string} customType
    * @param {string} content
    */
@@ -177,7 +177,7 @@ export class Recorder {
   }
 
   /**
-   * Goes back to an earlier entry, as `/tree` does: what is said in `elsewhere` stays behind as an abandoned branch.
+   * Goes back to an earlier entry, as `/tree` does; what `elsewhere` adds remains as an abandoned branch.
    * @param {() => void} elsewhere
    */
   branch(elsewhere) {
@@ -200,7 +200,7 @@ export class Recorder {
   }
 
   /**
-   * OpenAI-like servers give the name of a field, Anthropic-like ones an opaque signature.
+   * OpenAI-like servers return the name of a field, Anthropic-like ones an opaque signature.
    * @param {string} thinking
    */
   #signature(thinking) {
@@ -231,7 +231,7 @@ export class Recorder {
   }
 
   /**
-   * Most of the context comes from the provider's cache; what came since the last request is written to it.
+   * Most of the context is read from the provider's cache; what was added since the last request is written to it.
    * @param {number} context
    * @param {number} output
    */

@@ -1,5 +1,5 @@
 /**
- * What programs print about the project: test reports and folder listings, made from the files as they stand.
+ * The output of programs about the project: test reports and folder listings, made from the current files.
  */
 
 /**
@@ -11,7 +11,7 @@
  */
 
 /**
- * The report of `node --test`, with every test that stands in the test files.
+ * The report of `node --test`, with every test in the test files.
  * @param {import("./project.mjs").Project} project
  * @param {import("./random.mjs").Random} random
  * @param {{ only?: string, fails: TestFailure[] }} options
@@ -55,7 +55,7 @@ function suiteIn(file, text) {
 }
 
 /**
- * Tests made from a list: one for each of its items.
+ * Tests generated from a list, one for each item.
  * @param {string} template
  * @param {string} text
  */
@@ -95,7 +95,7 @@ function failureReport(project, fails, took) {
 }
 
 /**
- * Line and column of a test and of one of its assertions. A test made from a list stands where its template stands.
+ * Line and column of a test and of one of its assertions. A test generated from a list has its template's position.
  * @param {string} text
  * @param {string} test
  * @param {number} assertion

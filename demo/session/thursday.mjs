@@ -1,5 +1,5 @@
 /**
- * Thursday: a number that is missing, an API for the bookkeeping, and an import that takes most of a minute.
+ * Thursday: a missing number, an API for bookkeeping, and an import that takes most of a minute.
  */
 import { fileWritten } from "./written.mjs";
 import { bash, commit, edit, gitDiff, grep, read, tests, write } from "./tools.mjs";
@@ -220,7 +220,7 @@ export function importAll({ inbox }: Config, store: Store, log: Log, dry: boolea
   s.says("About 23,000 rows a second (20,000 rows in 0.87 s), against 490 before.");
 }
 
-/** What the profile showed. */
+/** The output of the profiler. */
 function profile() {
   const rows = [
     ["38,612.4 ms", "94.1 %", "fsync (via sqlite3_step, COMMIT)", "node:sqlite"],

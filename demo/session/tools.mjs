@@ -1,5 +1,5 @@
 /**
- * Pi's tools as the story calls them: each names its arguments and answers in the words of the real tool.
+ * Pi's tools as the story calls them, with the arguments and answers of the real ones.
  */
 import { changeOf, countsOf } from "./diff.mjs";
 import { listing, testReport } from "./reports.mjs";
@@ -88,7 +88,7 @@ export function edit(path, ...pairs) {
 }
 
 /**
- * An edit whose old text the model remembered wrongly.
+ * An edit whose old text the model misremembered.
  * @param {string} path
  * @param {string} oldText
  * @param {string} newText
@@ -168,7 +168,7 @@ export function ls(folder) {
 }
 
 /**
- * A run of the project's tests, with the failures the story tells of; everything else passes.
+ * A run of the project's tests with the given failures; everything else passes.
  * @param {{ only?: string, fails?: import("./reports.mjs").TestFailure[] }} [options] `only`: one test file
  * @returns {Call}
  */
@@ -204,7 +204,7 @@ export function gitDiff() {
 /**
  * A commit of everything, with the summary git prints.
  * @param {string} message
- * @param {string} hash seven digits, which later talk may name
+ * @param {string} hash seven digits, which later messages may mention
  * @returns {Call}
  */
 export function commit(message, hash) {

@@ -1,7 +1,7 @@
 /**
- * Tuesday: names that are mojibake, invoices that arrive twice, and two workers who deliver one invoice.
+ * Tuesday: garbled names, invoices that arrive twice, and two workers that deliver the same invoice.
  *
- * A road not taken begins here too: a queue in Redis, talked over for a few messages and left.
+ * An abandoned branch starts here too: a queue in Redis, discussed for a few messages.
  */
 import { fileWritten } from "./written.mjs";
 import { bash, commit, edit, failingEdit, gitDiff, grep, read, tests, write } from "./tools.mjs";
@@ -359,7 +359,7 @@ function twoWorkers(s) {
 }
 
 /**
- * What the runner says about two strings that should be equal.
+ * The test runner's message about two strings that should be equal.
  * @param {string} actual
  * @param {string} expected
  */
@@ -368,7 +368,7 @@ function unequal(actual, expected) {
 }
 
 /**
- * The road not taken. Its words must never turn up on the branch that goes on.
+ * The abandoned branch. Its words must never appear on the branch that continues.
  * @param {import("./recorder.mjs").Recorder} s
  */
 function redis(s) {

@@ -1,5 +1,5 @@
 /**
- * Wednesday: a gateway that says when to come back, a cent that only the tax adviser sees, and reminders.
+ * Wednesday: a gateway that says when to retry, a cent that only the tax adviser sees, and reminders.
  */
 import { mailScreenshot } from "./png.mjs";
 import { fileWritten } from "./written.mjs";
@@ -305,7 +305,7 @@ function isQuiet(day: Day): boolean {
   s.bang("cat .env.local", "KONTOR_DB=kontor.db\nKONTOR_INBOX=/mnt/lager01/Eingang\nPEPPOL_URL=https://gateway.example/api\nPEPPOL_TOKEN=not-a-real-token-5f21\n", { excludeFromContext: true });
 }
 
-/** Some rows of October, as the adviser's program would read them. */
+/** Some rows of October, as the adviser's program reads them. */
 function datevSample() {
   const buyers = ["Werft Vegesack", "Havn A/S", "Bäckerei Öztürk", "Reederei Brake GmbH & Co.", "??????", "Stadtgrün Bremen"];
   const rows = Array.from({ length: 19 }, (_, n) => {

@@ -1,5 +1,5 @@
 /**
- * Files that the story's model writes whole. They stand beside the project as they are, so that they can be read and run.
+ * Files that the story's model writes in full. They are stored next to the project, so that they can be read and run.
  */
 import { readFileSync } from "node:fs";
 

@@ -4,7 +4,7 @@
 //! [`Engine::open`] rejects for one. Any other rejected promise means a bug, and Pi should continue without
 //! us.
 
-#![expect(clippy::needless_pass_by_value, reason = "napi hands strings over by value")]
+#![expect(clippy::needless_pass_by_value, reason = "napi passes strings by value")]
 
 mod model;
 

@@ -70,7 +70,7 @@ pub enum Kind {
     Names {
         /// What they are, in words that follow "takes".
         expected: &'static str,
-        /// A name as it is kept; `None` where it can't be one.
+        /// Converts a name to the form that is kept; `None` if it is invalid.
         read: fn(&Value) -> Option<String>,
         /// The default.
         default: &'static [&'static str],

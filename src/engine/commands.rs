@@ -150,7 +150,8 @@ impl Engine {
         self.importer.progress()
     }
 
-    /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` as for [`Self::command`].
+    /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` is
+    /// as for [`Self::command`].
     ///
     /// # Errors
     /// When the store fails.

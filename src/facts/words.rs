@@ -2,8 +2,8 @@
 //! patterns are in `words.txt`.
 //!
 //! A sentence is folded first (see `folding`): lower case, no marks of emphasis, one blank between words and
-//! around punctuation, and one at either end. So a blank in a pattern is the end of a word, no pattern needs to
-//! know of case, and each begins where a word does.
+//! around punctuation, and one at each end. So a blank in a pattern marks the end of a word, and patterns
+//! ignore case and start with a word.
 
 use std::sync::LazyLock;
 

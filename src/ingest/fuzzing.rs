@@ -19,7 +19,7 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| Builder::n
 
 /// Imports `bytes` as a session file, with the first byte as the version in its header. Checks that each
 /// message is stored byte for byte, and that a second import changes nothing.
-#[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]
+#[expect(clippy::unwrap_used, reason = "a fuzz target panics on a broken invariant")]
 pub(crate) fn sessions(bytes: &[u8]) {
     let Some((version, lines)) = bytes.split_first() else { return };
     let header = match version % 4 {

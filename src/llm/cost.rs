@@ -66,7 +66,7 @@ fn tier(rates: &Map<String, Value>, input: u64) -> &Map<String, Value> {
     fitting.fold((-1.0, rates), |best, next| if next.0 > best.0 { next } else { best }).1
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -1,6 +1,6 @@
 //! The folders that a client works in, which MCP calls its roots.
 
-#![expect(deprecated, reason = "the newest revision has no roots any more, and every client of today has")]
+#![expect(deprecated, reason = "the newest revision has removed roots, but today's clients use them")]
 
 use std::path::PathBuf;
 use std::time::Duration;

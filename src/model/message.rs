@@ -170,7 +170,7 @@ impl Message {
             timestamp: value["timestamp"].as_f64().map(|ms| {
                 #[expect(
                     clippy::cast_possible_truncation,
-                    reason = "saturates; a time stamp is ms since 1970"
+                    reason = "saturates; a timestamp is in ms since 1970"
                 )]
                 let ms = ms as i64;
                 ms

@@ -234,7 +234,7 @@ fn whole(text: &str) -> Option<u32> {
         return u32::from_str_radix(digits, 16).ok();
     }
     let number = text.parse::<f64>().ok()?.trunc();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds, and whole")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within bounds")]
     (0.0..=f64::from(u32::MAX)).contains(&number).then_some(number as u32)
 }
 

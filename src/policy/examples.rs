@@ -1,11 +1,11 @@
-//! The policy by example: moments small enough to work out by hand, at the edges of each rule.
+//! The policy by example: moments small enough to calculate by hand, at the edges of each rule.
 //!
 //! The cache is read at 1 and written at 4 per token, so all amounts are whole numbers and compare exactly.
 
 use super::*;
 
 const PRICES: Prices = Prices { input: 3.0, output: 15.0, read: 1.0, write: 4.0 };
-/// 1.25 per token that is summarized.
+/// 1.25 per summarized token.
 const SUMMARIZER: Prices = Prices { input: 1.0, output: 5.0, read: 1.0, write: 1.0 };
 const ENOUGH: f64 = 1e9;
 
@@ -37,13 +37,13 @@ fn moment(items: &[Item]) -> Moment<'_> {
     }
 }
 
-/// A moment at which nothing may be folded.
+/// A moment without folds.
 fn results(items: &[Item]) -> Moment<'_> {
     Moment { folds: Folds::Never, ..moment(items) }
 }
 
-/// What is done, why, and what it frees, costs, has been carried for and saves.
-fn told(decision: Decision) -> (Action, Reason, usize, [f64; 3]) {
+/// The action and its reason, the tokens it frees, and what it costs, has been carried for and saves.
+fn parts(decision: Decision) -> (Action, Reason, usize, [f64; 3]) {
     let Decision { action, reason, frees, costs, carried, saves } = decision;
     (action, reason, frees, [costs, carried, saves])
 }
@@ -53,13 +53,13 @@ fn leaves(decision: Decision, why: Reason) -> bool {
 }
 
 #[test]
-fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
+fn a_stub_is_made_once_carrying_has_cost_as_much() {
     let behind = |tokens| [request(), result(8_000, 3), text(tokens, 1), text(300, 0)];
-    // What the model has not been sent yet is written in any case.
+    // What was never sent is written anyway.
     let due = behind(7_900);
     let costs = 4.0 * 50.0 - 8_000.0 + 3.0 * 7_900.0;
     let amounts = [costs, 2.0 * 7_950.0, 7_950.0];
-    assert_eq!(told(decide(results(&due))), (Action::Stub(1), Reason::Due, 7_950, amounts));
+    assert_eq!(parts(decide(results(&due))), (Action::Stub(1), Reason::Due, 7_950, amounts));
     let early = behind(7_901);
     let decision = decide(results(&early));
     assert!(leaves(decision, Reason::NotYet), "{decision:?}");
@@ -68,10 +68,10 @@ fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
     let at_most = |allowance| decide(Moment { allowance, ..results(&due) });
     assert_eq!(at_most(costs).action, Action::Stub(1));
     assert!(leaves(at_most(costs - 1.0), Reason::NotAffordable));
-    // Cold, everything behind it is written again anyway.
+    // With a cold cache, everything after it is written again anyway.
     let cold = decide(Moment { is_cold: true, ..results(&early) });
     let amounts = [4.0 * 50.0 - 4.0 * 8_000.0, 2.0 * 7_950.0, 7_950.0];
-    assert_eq!(told(cold), (Action::Stub(1), Reason::Cold, 7_950, amounts));
+    assert_eq!(parts(cold), (Action::Stub(1), Reason::Cold, 7_950, amounts));
     // Fewer than a thousand tokens are not worth a change.
     let filler = Item { stub: None, ..result(6_000, 3) };
     for (shown, frees, done) in
@@ -84,19 +84,19 @@ fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
 }
 
 #[test]
-fn what_follows_the_last_request_is_new() {
+fn what_follows_the_last_sent_message_is_new() {
     assert_eq!(new_tokens(&[text(5, 2), text(7, 0), text(9, 1), text(20, 0), result(30, 0)]), 50);
     assert_eq!(new_tokens(&[text(5, 1)]), 0);
     assert_eq!(new_tokens(&[text(5, 0), text(7, 0)]), 0, "the context has just been folded");
 }
 
 #[test]
-fn stubs_begin_where_they_are_worth_most_of_what_is_affordable() {
+fn stubs_begin_at_the_affordable_place_where_they_are_worth_most() {
     let between = |tokens| [result(8_000, 3), text(tokens, 1), result(8_000, 3)];
     for (tokens, from) in [(1_000, 0), (7_900, 0), (7_901, 2), (40_000, 2)] {
         assert_eq!(decide(results(&between(tokens))).action, Action::Stub(from), "{tokens}");
     }
-    // From the first on: 2 × (200 − 8,000) + 3 × 5,000.
+    // From the first result on: 2 × (200 − 8,000) + 3 × 5,000.
     let items = between(5_000);
     for (allowance, from) in [(-600.0, 0), (-601.0, 2)] {
         let decision = decide(Moment { allowance, ..results(&items) });
@@ -105,16 +105,16 @@ fn stubs_begin_where_they_are_worth_most_of_what_is_affordable() {
 }
 
 #[test]
-fn what_the_model_works_with_does_not_give_way() {
+fn results_the_model_works_with_stay() {
     let filler = |shown| Item { stub: None, ..result(shown, 9) };
-    // The newest 6,000 tokens of the turn under way, and 2,000 in all of the turns before it.
+    // The newest 6,000 tokens in the current turn, or 2,000 in earlier turns.
     assert_eq!(stub_places(&[request(), result(301, 2), filler(5_700)], 0), [1]);
     assert_eq!(stub_places(&[request(), result(300, 2), filler(5_700)], 0), [0; 0]);
     assert_eq!(stub_places(&[result(301, 2), request(), filler(1_700)], 0), [0]);
     assert_eq!(stub_places(&[result(300, 2), request(), filler(1_700)], 0), [0; 0]);
-    // Only results count as such.
+    // Only results count.
     assert_eq!(stub_places(&[request(), result(300, 2), filler(5_700), text(9_000, 2)], 0), [0; 0]);
-    // Seen too few times, or no longer than its stub.
+    // Seen too rarely, or not longer than its stub.
     assert_eq!(stub_places(&[request(), result(7_000, 1)], 0), [0; 0]);
     let short = Item { stub: Some(7_000), ..result(7_000, 2) };
     assert_eq!(stub_places(&[request(), short], 0), [0; 0]);
@@ -122,7 +122,7 @@ fn what_the_model_works_with_does_not_give_way() {
     assert_eq!((stub_places(&two, 0), stub_places(&two, 1)), (vec![0, 1], vec![1]));
 }
 
-/// Sixteen thousand tokens that may be folded, before a tail.
+/// Sixteen thousand tokens that may be folded, and a tail.
 fn past(sent: usize, tail: Item) -> Vec<Item> {
     let mut items = vec![text(2_000, sent); 8];
     items.push(tail);
@@ -132,19 +132,19 @@ fn past(sent: usize, tail: Item) -> Vec<Item> {
 #[test]
 fn a_fold_costs_the_block_the_tail_and_the_summaries() {
     let items = past(5, text(4_000, 1));
-    // The block is 600 tokens and a tenth of what is folded.
+    // The block takes 600 tokens and a tenth of what is folded.
     let change = 4.0 * 2_200.0 + 3.0 * 4_000.0 - 16_000.0;
     let fold = |reason, costs| (Action::Fold(8), reason, 13_800, [costs, 80_000.0, 13_800.0]);
-    assert_eq!(told(decide(moment(&items))), fold(Reason::Due, change));
+    assert_eq!(parts(decide(moment(&items))), fold(Reason::Due, change));
     let cold = Moment { is_cold: true, ..moment(&items) };
-    assert_eq!(told(decide(cold)), fold(Reason::Cold, 4.0 * 2_200.0 - 4.0 * 16_000.0));
-    // A tail that was never sent is written in any case.
+    assert_eq!(parts(decide(cold)), fold(Reason::Cold, 4.0 * 2_200.0 - 4.0 * 16_000.0));
+    // A tail that was never sent is written anyway.
     let fresh = past(5, text(4_000, 0));
     assert_eq!(decide(moment(&fresh)).costs, change - 12_000.0);
-    // A block that stands already goes into the next, which has its largest size.
+    // An existing block goes into the next one, which has the maximum size.
     let more = decide(Moment { block: 20_000, ..moment(&items) });
     assert_eq!((more.frees, more.costs), (32_000, 4.0 * 4_000.0 + 12_000.0 - 36_000.0));
-    // What was never sent is folded too, and frees nothing that was.
+    // What was never sent is folded too, but frees nothing that was sent.
     let mut unsent = past(5, text(4_000, 0));
     unsent[7].sent = 0;
     let decision = decide(moment(&unsent));
@@ -152,22 +152,22 @@ fn a_fold_costs_the_block_the_tail_and_the_summaries() {
 }
 
 #[test]
-fn summaries_are_begun_before_the_fold_is_due() {
-    // 4,800 for the change and 1.25 for each token that is to be summarized.
+fn summaries_start_before_the_fold_is_due() {
+    // 4,800 for the change, and 1.25 for each token to summarize.
     let unread = |unread| {
         let mut items = past(1, text(4_000, 1));
         items[0].unread = unread;
         items
     };
-    let begun = decide(moment(&unread(12_160)));
-    assert_eq!(told(begun), (Action::Summarize(8), Reason::Due, 13_800, [20_000.0, 16_000.0, 13_800.0]));
+    let started = decide(moment(&unread(12_160)));
+    assert_eq!(parts(started), (Action::Summarize(8), Reason::Due, 13_800, [20_000.0, 16_000.0, 13_800.0]));
     assert!(leaves(decide(moment(&unread(12_168))), Reason::NothingToGain));
     let items = unread(12_160);
     assert!(leaves(decide(Moment { allowance: 19_999.0, ..moment(&items) }), Reason::NothingToGain));
     assert_eq!(decide(Moment { allowance: 20_000.0, ..moment(&items) }).action, Action::Summarize(8));
-    // Where they come later than the cold prompt, they are paid like any change to a warm cache.
+    // They come after the cold prompt, so the fold costs as much as with a warm cache.
     assert_eq!(decide(Moment { is_cold: true, ..moment(&items) }).costs, 20_000.0);
-    // The change alone would save here; the summaries have to be affordable all the same.
+    // The change alone would save here, but the summaries must also be affordable.
     let large = Moment { block: 20_000, ..moment(&items) };
     assert_eq!(decide(Moment { allowance: 15_200.0, ..large }).action, Action::Summarize(8));
     assert!(leaves(decide(Moment { allowance: 15_199.0, ..large }), Reason::NothingToGain));
@@ -194,13 +194,13 @@ fn a_fold_waits_until_carrying_has_cost_as_much() {
 }
 
 #[test]
-fn a_fold_is_due_where_pi_alone_would_carry_less() {
+fn a_fold_is_due_if_larger_prompts_than_pi_alones_have_cost_as_much() {
     let items = past(1, text(8_000, 1));
     let costs = 4.0 * 2_198.0 + 3.0 * 8_000.0 - 16_000.0;
     let at = |lag| decide(Moment { largest_block: 2_198, behind: 4_000, lag, ..moment(&items) }).action;
     assert_eq!([costs - 1.0, costs].map(at), [Action::Leave, Action::Fold(8)]);
-    let poor = Moment { behind: 4_000, lag: costs, allowance: 0.0, ..moment(&items) };
-    assert_eq!(decide(poor).action, Action::Leave);
+    let unaffordable = Moment { behind: 4_000, lag: costs, allowance: 0.0, ..moment(&items) };
+    assert_eq!(decide(unaffordable).action, Action::Leave);
 }
 
 #[test]
@@ -219,13 +219,13 @@ fn in_step_with_pi_alone_only_summaries_are_made() {
 }
 
 #[test]
-fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
+fn a_fold_takes_only_what_is_summarized_if_little_else_stays() {
     let unread_from = |first: usize| {
         let mut items = vec![text(2_000, 9); 10];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
         cut(&items, false)
     };
-    // 4,000 tokens stay, or up to 8,000 where those before them are not summarized yet.
+    // 4,000 tokens stay, or up to 8,000 if everything before them is summarized.
     assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
     assert_eq!([5, 1, 0].map(unread_from), [Some(8); 3]);
     // By far the most is summarized.
@@ -235,7 +235,7 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
         cut(&items, false)
     };
     assert_eq!([14, 13].map(of_twenty), [Some(14), Some(18)]);
-    // Behind Pi alone, half is enough.
+    // If Pi alone has a smaller context, half is enough.
     let behind = |first: usize| {
         let mut items = vec![text(2_000, 9); 20];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
@@ -252,14 +252,14 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     assert_eq!(cut(&[text(3_999, 9)], false), None);
     let first = [Item { unread: 1, ..text(2_000, 9) }, text(2_000, 9), text(2_000, 9)];
     assert_eq!(cut(&first, false), Some(1));
-    // Nothing but the tail: there is nothing to fold.
+    // There is only a tail, and nothing to fold.
     let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
     assert_eq!(cut(&small, false), Some(0));
 }
 
 #[test]
-fn of_a_fold_and_stubs_that_are_due_the_one_worth_more_is_done() {
-    // Stubs: 15,900 carried, −7,800 costs. The fold: worth 8 × 2,000 × `sent`, less what it costs.
+fn if_a_fold_and_stubs_are_due_the_one_worth_more_is_made() {
+    // Stubs have carried 15,900 and cost −7,800. The fold is worth 8 × 2,000 × `sent`, less its cost.
     let items = |sent| {
         let mut items = vec![text(2_000, sent); 8];
         items.extend([request(), result(8_000, 3), text(10, 0)]);
@@ -267,7 +267,7 @@ fn of_a_fold_and_stubs_that_are_due_the_one_worth_more_is_done() {
     };
     assert_eq!(decide(moment(&items(2))).action, Action::Stub(9));
     assert_eq!(decide(moment(&items(9))).action, Action::Fold(8));
-    // Stubs that only would be worth more do not keep a fold from being made.
+    // Stubs that are worth more but not due do not prevent a fold.
     let behind = [items(3), vec![text(20_000, 1)]].concat();
     let decision = decide(moment(&behind));
     assert!(matches!(decision.action, Action::Fold(_)), "{decision:?}");

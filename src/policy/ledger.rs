@@ -1,8 +1,9 @@
 //! What a session has cost since it was opened, and what the same requests would have cost with Pi alone.
 //!
-//! Pi alone shows everything up to its threshold, then a summary and a kept tail. The ledger follows that context beside the
-//! real one and counts the difference: what Pi alone would have shown in addition, and what was written again because the
-//! policy changed the prompt. Sizes and cache hits are those of the real requests.
+//! Pi alone sends everything up to its threshold, then a summary and a kept tail. The ledger tracks that
+//! context along with the real one and counts the difference: what Pi alone would have sent in addition, and
+//! what was written again because the policy changed the prompt. Sizes and cache hits are those of the real
+//! requests.
 
 use std::collections::VecDeque;
 
@@ -11,42 +12,43 @@ use serde::Serialize;
 use super::prices::Prices;
 use super::{LEAST_FOLD, RISK, tokens};
 
-/// Tokens of the summary that Pi writes, as real models do.
+/// Tokens of a summary that Pi writes, as measured with real models.
 const SUMMARY: usize = 2_500;
-/// What Pi gives its summarizer of a tool's result, in tokens.
+/// The maximum tokens of a tool result that Pi gives its summarizer.
 pub const SUMMARIZED_RESULT: usize = 500;
-/// Pi alone is about to compact where so many requests as large as the largest of as many before reach its threshold.
+/// Pi alone is about to compact if, after the next request, this many more would exceed its threshold, each
+/// as large as the largest of the next one and this many before it.
 const REACH: usize = 3;
 
-/// A request that was answered. All in tokens.
+/// An answered request. All sizes are in tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
-    /// Its prompt.
+    /// The prompt.
     pub prompt: usize,
-    /// Of that, what was read from the provider's cache; none where it does not tell.
+    /// The part of it read from the provider's cache; `None` if the provider does not report it.
     pub read: Option<usize>,
     /// The answer.
     pub output: usize,
-    /// What was part of a prompt for the first time.
+    /// The part of the prompt that no earlier prompt contained.
     pub grown: usize,
-    /// Of that, what Pi would give its summarizer; of all that is shown where the session begins.
+    /// What Pi would give its summarizer of that; in the first request on a branch, of everything.
     pub summarizable: usize,
-    /// What stubs leave out of it.
+    /// What stubs leave out of the prompt.
     pub hidden: usize,
-    /// Of its prompt, what is there because of this extension's tools.
+    /// The part of the prompt that this extension's tools take.
     pub own: usize,
-    /// Since the request before, a stub or a compaction has changed the prompt.
+    /// Whether a stub or a compaction has changed the prompt since the last request.
     pub is_changed: bool,
-    /// The provider's cache had expired before it, by the clock.
+    /// Whether the provider's cache had expired, by the clock.
     pub is_cold: bool,
-    /// It does not go on with the request before, but stands on another branch.
+    /// Whether it is on another branch instead of continuing the last request.
     pub is_elsewhere: bool,
 }
 
-/// How Pi alone compacts. All in tokens.
+/// How Pi alone compacts. All sizes are in tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone {
-    /// The context beyond which it does; none where it does not.
+    /// The context size above which it compacts; `None` if it never does.
     pub threshold: Option<usize>,
     /// What it keeps.
     pub kept: usize,
@@ -54,48 +56,49 @@ pub struct Alone {
     pub prompt: usize,
 }
 
-/// What is known of the next request, see [`Ledger::outlook`].
+/// What is known about the next request; see [`Ledger::outlook`].
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
-    /// What an action may cost at most, in millionths of the prices' unit.
+    /// The most that a change may cost, in millionths of the prices' unit.
     pub allowance: f64,
     /// Tokens by which the prompt exceeds what Pi alone will send.
     pub behind: usize,
-    /// What it has cost since Pi alone's last compaction that prompts were larger than its own; 0 where hardly any are.
+    /// What prompts larger than Pi alone's have cost since its last compaction; 0 if they are hardly larger
+    /// now.
     pub lag: f64,
-    /// The context is as large as Pi alone's, which is about to compact: left as it is, both compact with the same request. What
-    /// has been saved does not make up for missing that.
+    /// Whether the context is as large as Pi alone's, and Pi alone is about to compact. Without a change,
+    /// both compact at the same request. Savings so far do not make up for missing that.
     pub is_in_step: bool,
 }
 
-/// Costs are in millionths of the prices' unit.
+/// The costs of a session, in millionths of the prices' unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ledger {
-    /// Requests that were answered.
+    /// The number of answered requests.
     pub requests: usize,
     /// What they and the summaries cost.
     pub paid: f64,
     /// What they would have cost without stubs and folds.
     pub alone: f64,
-    /// What this extension's tools in the prompts cost: with Pi alone it would have been less by so much.
+    /// What this extension's tools in the prompts cost. Pi alone would have paid that much less.
     pub own: f64,
-    /// Tokens of the prompt that Pi alone would have sent last.
+    /// Tokens of the last prompt that Pi alone would have sent.
     pub alone_tokens: usize,
-    /// Tokens that Pi alone would have given its summarizer.
+    /// Tokens of that prompt that Pi alone would give its summarizer.
     #[serde(skip)]
     summarizable: usize,
-    /// What it has cost since Pi alone's last compaction that prompts were larger than its own.
+    /// What prompts larger than Pi alone's have cost since its last compaction.
     #[serde(skip)]
     lag: f64,
     /// Tokens of the last prompt.
     #[serde(skip)]
     prompt: usize,
-    /// What unchanged prompts have grown by: as we think, and as the provider counts.
+    /// The total growth of unchanged prompts: as estimated, and as the provider counts it.
     #[serde(skip)]
     growth: (usize, usize),
-    /// What the newest requests have grown by, oldest first, and what of that is the answer it begins with: what Pi alone would
-    /// keep of them.
+    /// The requests that Pi alone would keep, oldest first: the growth of each, and how much of it is the
+    /// answer at its start.
     #[serde(skip)]
     newest: VecDeque<(usize, usize)>,
     /// Tokens of the last answer.
@@ -140,11 +143,11 @@ impl Ledger {
         self.summarizable += summarizable;
         self.grow(grown, answer, alone);
         let again = (prompt - cached).saturating_sub(grown);
-        // A provider may forget sooner than the clock says, or keep it longer.
+        // A provider's cache may expire sooner or later than the clock says.
         let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
-        // What it costs Pi alone to write something again that it would have read.
+        // What Pi alone pays more per token to write it again instead of reading it.
         let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
-        // Pi alone would have compacted before this request; what is new is part of what it keeps.
+        // Pi alone would have compacted before this request, and would keep what is new.
         if alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
             self.compact(prices, alone, grown, rewriting);
         }
@@ -156,7 +159,7 @@ impl Ledger {
         }
     }
 
-    /// What Pi alone's context grows by with a request, of which `answer` is the answer before it.
+    /// Grows Pi alone's context by a request, of which `answer` tokens are the previous answer.
     fn grow(&mut self, grown: usize, answer: usize, alone: Alone) {
         self.alone_tokens += grown;
         self.newest.push_back((grown, answer.min(grown)));
@@ -165,12 +168,13 @@ impl Ledger {
         }
     }
 
-    /// The user has Pi compact, which Pi alone would have done too.
+    /// Counts a compaction that the user requested, which Pi alone would have made too.
     pub fn compact_alone(&mut self, prices: Prices, alone: Alone) {
         self.compact(prices, alone, 0, prices.write - prices.read);
     }
 
-    /// Pi alone writes a summary, and what it keeps is written to the cache again. What is `grown` is new in any case.
+    /// Pi alone writes a summary, and writes what it keeps to the cache again, except for `grown` tokens,
+    /// which are new anyway.
     fn compact(&mut self, prices: Prices, alone: Alone, grown: usize, rewriting: f64) {
         if self.alone_tokens <= alone.prompt + alone.kept {
             return;
@@ -184,8 +188,9 @@ impl Ledger {
         self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
     }
 
-    /// What Pi alone keeps: it begins with an answer, so that of a request whose results do not fit nothing stays, and one whose
-    /// answer does not fit stays whole. What was there before the first request is as if it were of small messages.
+    /// What Pi alone keeps. It begins with an answer, so a request whose results do not fit is dropped, and
+    /// one of which only the answer does not fit is kept whole. What came before the first request counts as
+    /// small messages.
     fn kept(&self, alone: Alone) -> usize {
         let sum: usize = self.newest.iter().map(|(grown, _)| grown).sum();
         let (oldest, answer) = self.newest.front().copied().unwrap_or_default();
@@ -196,8 +201,8 @@ impl Ledger {
         fits.max(self.newest.back().map(|(grown, _)| *grown).unwrap_or_default())
     }
 
-    /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been
-    /// changed, that is told by how far off we were before.
+    /// A prompt's growth as the provider counts it. For a changed prompt, this scales our estimate by the
+    /// error of earlier ones.
     fn counted(&mut self, estimated: usize, prompt: usize, is_changed: bool) -> usize {
         if is_changed {
             return self.scaled(estimated);
@@ -209,18 +214,18 @@ impl Ledger {
         grown
     }
 
-    /// What we think, in the provider's tokens.
+    /// An estimate converted to the provider's tokens.
     fn scaled(&self, estimated: usize) -> usize {
         let (estimates, counts) = self.growth;
         (estimated * counts).checked_div(estimates).unwrap_or(estimated)
     }
 
-    /// Adds what was paid beside the requests.
+    /// Adds a payment outside the requests.
     pub fn add_paid(&mut self, cost: f64) {
         self.paid += cost;
     }
 
-    /// Adds what was paid beside the requests, for summaries: tokens of prompts and of answers, each at its price.
+    /// Adds the cost of summaries outside the requests: tokens of prompts and answers, each at its price.
     pub fn add_cost(&mut self, price: f64, prompts: usize, answer_price: f64, answers: usize) {
         self.paid += price * tokens(prompts) + answer_price * tokens(answers);
     }
@@ -231,8 +236,8 @@ impl Ledger {
         self.alone - self.own
     }
 
-    /// What is known before a request with `new` tokens that no prompt had yet, as we think. `alone` is none where it is not
-    /// known how Pi alone compacts.
+    /// What is known before a request with an estimated `new` tokens that no prompt has contained yet.
+    /// `alone` is `None` if it is unknown how Pi alone compacts.
     #[must_use]
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
@@ -243,7 +248,7 @@ impl Ledger {
             let largest = before.max().unwrap_or_default().max(grown);
             let is_beyond = |context: usize| context + grown > threshold;
             if !is_beyond(self.alone_tokens) {
-                // The price of missing it: the whole prompt, written once more.
+                // Missing it costs the whole prompt, written once more.
                 let is_affordable = self.allowance() >= prices.write * tokens(self.prompt + grown);
                 is_in_step = !is_affordable
                     && is_beyond(self.alone_tokens + REACH * largest)
@@ -258,7 +263,7 @@ impl Ledger {
         }
         let behind = next.behind();
         let lag = if behind >= LEAST_FOLD { next.lag } else { 0.0 };
-        // The way back to where Pi alone is may always cost what it has cost not to go it.
+        // Catching up with Pi alone may always cost as much as the delay has cost.
         let allowance = if lag > 0.0 { next.allowance().max(lag) } else { next.allowance() };
         Outlook { allowance, behind, lag, is_in_step }
     }
@@ -268,7 +273,7 @@ impl Ledger {
         self.prompt.saturating_sub(self.alone_tokens)
     }
 
-    /// What an action may cost at most.
+    /// The most that a change may cost.
     fn allowance(&self) -> f64 {
         RISK * self.alone + self.alone - self.paid
     }
@@ -281,7 +286,7 @@ mod tests {
     const PRICES: Prices = Prices { input: 3.0, output: 15.0, read: 0.3, write: 3.75 };
     const ALONE: Alone = Alone { threshold: Some(100_000), kept: 20_000, prompt: 3_000 };
 
-    /// What a session of such requests, in which Pi alone would show 40,000 tokens more, has saved with the last of them.
+    /// What the last of these requests saves, in a session where Pi alone would send 40,000 tokens more.
     fn saved_with_last(requests: &[Request]) -> f64 {
         let mut ledger = Ledger::default();
         let first =
@@ -295,13 +300,13 @@ mod tests {
         ledger.alone - ledger.paid - before
     }
 
-    /// A request that grew by 1,000 tokens, with so many of them read from the cache.
+    /// A request that grew by 1,000 tokens, with `read` tokens from the cache.
     fn grown(read: usize) -> Request {
         Request { prompt: 51_000, read: Some(read), grown: 1_000, ..Request::default() }
     }
 
     #[test]
-    fn a_cache_that_is_warm_although_the_clock_says_cold_saves_only_reads() {
+    fn a_cache_that_outlives_the_clock_saves_only_reads() {
         let warm = saved_with_last(&[grown(50_000)]);
         assert!((warm - 0.3 * 40_000.0).abs() < 1.0, "{warm}");
         let late = saved_with_last(&[Request { is_cold: true, ..grown(50_000) }]);
@@ -311,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_has_written_again_counts_against_it() {
+    fn tokens_written_again_after_a_change_count_against_it() {
         let change = Request { is_changed: true, ..grown(10_000) };
         let saved = saved_with_last(&[change]);
         assert!((saved - (0.3 * 40_000.0 - 3.45 * 40_000.0)).abs() < 1.0, "{saved}");
     }
 
     #[test]
-    fn requests_without_an_estimate_leave_the_growth_as_it_is() {
+    fn requests_without_an_estimate_do_not_affect_the_scale() {
         let unseen = Request { prompt: 70_000, read: Some(50_000), ..Request::default() };
         let seen = Request { prompt: 70_500, read: Some(70_000), grown: 500, ..Request::default() };
         let mut ledger = Ledger::default();
@@ -338,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tools_tokens_count_against_us_and_not_against_an_action() {
+    fn tokens_of_our_tools_count_against_us_but_not_against_a_change() {
         let mut ledger = Ledger::default();
         ledger.add(
             Request { prompt: 10_000, read: Some(0), own: 1_000, ..Request::default() },
@@ -349,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_compacted_pi_alone_pays_for_too() {
+    fn pi_alone_also_pays_for_a_compaction_the_user_requests() {
         let mut ledger = Ledger::default();
         let first = Request { prompt: 90_000, read: Some(0), summarizable: 80_000, ..Request::default() };
         ledger.add(first, PRICES, ALONE);
@@ -380,7 +385,7 @@ mod tests {
         let saved = -1_505.0;
         assert!(nearly(ledger.paid, ledger.alone - saved));
         assert!(nearly(ledger.allowance(), RISK * ledger.alone + saved), "{}", ledger.allowance());
-        // Where the provider does not tell, all but what is new was read.
+        // If the provider does not report it, everything but new tokens was read.
         let (before, alone) = (ledger.paid, ledger.alone);
         ledger.add(Request { prompt: 11_000, grown: 900, ..Request::default() }, PRICES, ALONE);
         assert!(nearly(ledger.paid - before, 0.3 * 10_000.0 + 3.75 * 1_000.0), "{}", ledger.paid - before);
@@ -388,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn pi_alone_compacts_beyond_its_threshold_and_not_at_it() {
+    fn pi_alone_compacts_above_its_threshold_but_not_at_it() {
         for (grown, compacts) in [(10_000, false), (10_001, true)] {
             let mut ledger = Ledger::default();
             let first = Request { prompt: 90_000, read: Some(0), summarizable: 50_000, ..Request::default() };
@@ -410,7 +415,7 @@ mod tests {
         }
     }
 
-    /// A session of one request, of whose 90,000 tokens stubs hide some.
+    /// A session of one request, with `hidden` of its 90,000 tokens behind stubs.
     fn opened(hidden: usize) -> Ledger {
         let mut ledger = Ledger::default();
         let prompt = 90_000 - hidden;
@@ -421,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outlook_knows_that_pi_alone_compacts_next() {
+    fn the_outlook_foresees_pi_alones_next_compaction() {
         let ledger = opened(40_000);
         let outlook = |new, is_cold| ledger.outlook(new, is_cold, PRICES, Some(ALONE));
         let before = ledger.allowance();
@@ -432,28 +437,28 @@ mod tests {
         let rewritten = 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
         assert!(nearly(warm.allowance - cold.allowance, (1.0 + RISK) * rewritten), "{warm:?} {cold:?}");
         assert!(cold.allowance > before && nearly(cold.lag, 0.0));
-        // Nobody knows how, or we compact too.
+        // It is unknown how Pi alone compacts, or we compact too.
         assert_eq!(ledger.outlook(10_001, false, PRICES, None).behind, 0);
         assert_eq!(opened(0).outlook(10_001, false, PRICES, Some(ALONE)).behind, 0);
     }
 
     #[test]
-    fn in_step_is_what_compacts_with_pi_alone_and_soon() {
+    fn a_context_as_large_as_pi_alones_is_in_step_before_a_compaction() {
         let is_in_step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).is_in_step;
-        // Three more requests of the kind exceed 100,000 tokens.
+        // Three more such requests exceed 100,000 tokens.
         assert_eq!([2_500, 2_501].map(|new| is_in_step(&opened(0), new)), [false, true]);
         assert_eq!([3_999, 4_000].map(|hidden| is_in_step(&opened(hidden), 3_000)), [true, false]);
         let mut ledger = opened(0);
         let large = Request { prompt: 93_000, read: Some(90_000), grown: 3_000, ..Request::default() };
         ledger.add(large, PRICES, ALONE);
-        assert!(is_in_step(&ledger, 10), "a request before was as large");
-        // What was saved makes up for a prompt that is written once more.
+        assert!(is_in_step(&ledger, 10), "an earlier request was as large");
+        // Savings make up for a prompt written once more.
         ledger.paid -= 3.75 * 93_010.0 - ledger.allowance();
         assert!(is_in_step(&ledger, 11) && !is_in_step(&ledger, 9));
     }
 
     #[test]
-    fn the_way_back_may_cost_what_it_has_cost_not_to_go_it() {
+    fn catching_up_may_cost_as_much_as_the_delay_has_cost() {
         let mut ledger = opened(40_000);
         let mut prompt = 50_000;
         for (grown, lag) in [(10_001, 0.3 * 34_501.0), (1_000, 0.3 * 2.0 * 34_501.0)] {
@@ -486,13 +491,13 @@ mod tests {
             ledger.alone_tokens - ALONE.prompt - SUMMARY
         };
         assert_eq!(kept(&[9_000, 11_000]), 11_000);
-        assert_eq!(kept(&[9_000, 10_000]), 20_000, "what was there before is of small messages");
+        assert_eq!(kept(&[9_000, 10_000]), 20_000, "earlier history counts as small messages");
         assert_eq!(kept(&[1_000, 9_000, 10_000]), 19_000);
-        assert_eq!(kept(&[30_000]), 30_000, "what is new");
+        assert_eq!(kept(&[30_000]), 30_000, "new tokens stay");
     }
 
     #[test]
-    fn pi_alone_keeps_a_request_whose_answer_alone_does_not_fit() {
+    fn pi_alone_keeps_a_request_if_only_its_answer_does_not_fit() {
         let kept = |output| {
             let mut ledger = Ledger::default();
             let mut prompt = 80_000;
@@ -508,11 +513,11 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_prompt_s_growth_is_told_by_how_far_off_the_estimates_were() {
+    fn a_changed_prompts_growth_is_scaled_by_earlier_errors() {
         let mut ledger = Ledger::default();
         let unchanged = |prompt, grown| Request { prompt, grown, read: Some(prompt), ..Request::default() };
         ledger.add(unchanged(50_000, 50_000), PRICES, ALONE);
-        // The provider counts 1,500 and 2,500 where we thought 1,000 each.
+        // The provider counts 1,500 and 2,500 for estimates of 1,000 each.
         ledger.add(unchanged(51_500, 1_000), PRICES, ALONE);
         ledger.add(unchanged(54_000, 1_000), PRICES, ALONE);
         let before = ledger.alone_tokens;
@@ -521,8 +526,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_is_cold_where_more_is_written_again_than_read() {
-        // 51,000 tokens of which 1,000 are new: half of the rest was read.
+    fn a_cache_is_cold_if_more_is_written_again_than_read() {
+        // Of 51,000 tokens, 1,000 are new, and half of the rest was read.
         for (read, is_changed, by_clock, cold) in [
             (25_000, false, false, false),
             (24_999, false, false, true),
@@ -539,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn pi_alone_does_not_compact_what_it_keeps() {
+    fn pi_alone_does_not_compact_what_it_would_keep() {
         let small = Alone { threshold: Some(0), ..ALONE };
         let mut ledger = Ledger::default();
         for prompt in [5_000, 6_000, 7_000] {

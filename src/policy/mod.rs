@@ -1,18 +1,21 @@
-//! What leaves the context, and when: a pure function of sizes, the model's prices and the clock.
+//! Decides what to remove from the context, and when: a pure function of sizes, the model's prices and the
+//! clock.
 //!
-//! A token in the context costs the price of a cached read with each request. Taking it out costs once: the provider's cache
-//! goes by the beginning of the prompt, so what stands behind it is written to the cache again. Nobody knows how many requests
-//! are still to come. The policy therefore rents before it buys: it acts when carrying has cost as much as acting would. That
-//! never costs more than twice what a prophet would pay, and where the context grows evenly it is the optimum of the
-//! economic order quantity, `√(2·ρ·K·g)` tokens at a time (K tokens written again, growth g, ρ the price of writing over
-//! that of reading). See Karlin et al., "Competitive snoopy caching" (1988), for the bound.
+//! Each token in the context costs one cached read per request. Removing tokens costs once: the provider's
+//! cache matches prompts from their start, so everything after the change is written to the cache again. No
+//! one knows how many requests will follow. So the policy rents before it buys: it acts when carrying the
+//! tokens has cost as much as removing them would. That never costs more than twice the best choice in
+//! hindsight. If the context grows evenly, it is the optimum of the economic order quantity, `√(2·ρ·K·g)`
+//! tokens at a time (K: tokens written again, g: growth, ρ: the price of writing over that of reading). See
+//! Karlin et al., "Competitive snoopy caching" (1988), for the bound.
 //!
-//! The session may end right after the policy has acted. So an action must also be affordable: what all of them have cost may
-//! exceed what they have saved by no more than [`RISK`] of the bill.
+//! The session may end right after a change. So a change must also be affordable: all changes together may
+//! have cost at most [`RISK`] of the bill more than they have saved.
 //!
-//! Pi alone compacts too, and saves by it what a change would have saved from then on. As long as our context is as large as
-//! Pi alone's, both compact with the same request, and nothing is lost. A change ends that, so shortly before that request there
-//! is none; and where Pi alone carries less than we do, the way back is always affordable.
+//! Pi alone compacts too, which saves what a change would have saved from then on. While our context is as
+//! large as Pi alone's, both compact at the same request, and nothing is lost. A change ends that, so shortly
+//! before that request there is none, unless savings cover the loss. If Pi alone has a smaller context, a
+//! fold is affordable once the difference has cost as much.
 
 #[cfg(test)]
 mod examples;
@@ -26,82 +29,82 @@ pub use prices::{Cost, Prices};
 
 use serde::Serialize;
 
-/// The newest results of the turn under way stay, up to so many tokens: the model works with them.
+/// The newest results of the current turn stay, up to this many tokens: the model is working with them.
 const PROTECTED: usize = 6_000;
-/// Of the turns before it, the newest results that stay, in tokens.
+/// A result of an earlier turn stays if it and all newer results have at most this many tokens.
 const PROTECTED_BEFORE: usize = 2_000;
-/// The model sees a result whole in so many requests before it may give way.
+/// The model sees a whole result in this many requests before a stub may replace it.
 pub const SEEN: usize = 2;
-/// Results of fewer tokens stay: a stub of them would be about as long.
+/// Results of fewer tokens stay: a stub would be about as long.
 pub const BULKY: usize = 250;
-/// The share of the bill that may be lost on actions which do not pay because the session ends.
+/// The share of the bill that may be lost on changes that do not pay off because the session ends.
 pub const RISK: f64 = 0.018;
-/// Fewer tokens than this are not worth a change of the session.
+/// The minimum number of tokens that stubs must free to be worth changing the session.
 const LEAST: usize = 1_000;
-/// What a fold leaves as it is, in tokens: the newest messages.
+/// The minimum tail of a fold: tokens of the newest messages, which stay as they are.
 pub const TAIL: usize = 4_000;
-/// So many tokens more may be left where what is before them is summarized already.
+/// The tail may have this many tokens more if everything before it is summarized.
 const SLACK: usize = 4_000;
-/// What is summarized is folded where it is so many times what is not.
+/// A fold takes only what is summarized if that is at least this many times the rest before the tail.
 const MOST: usize = 3;
-/// What a fold takes out at least, in tokens.
+/// The minimum number of tokens that a fold must free. Smaller differences from Pi alone do not count.
 const LEAST_FOLD: usize = 4_000;
-/// Summaries are begun when carrying has cost this share of what the fold costs, so that nobody waits for them.
+/// Summaries start when carrying has cost this share of the fold's cost, so that no one waits for them.
 const AHEAD: f64 = 0.8;
-/// What a summary is shorter than what it is made from.
+/// How many times shorter a summary is than its source.
 const SHORTER: f64 = 20.0;
-/// What a block has beside its summaries, in tokens.
+/// Tokens of a block in addition to its summaries.
 const FRAME: usize = 600;
 /// A block grows by this share of what is folded into it: 1/n.
 const BLOCK_SHARE: usize = 10;
 
-/// A message of the context, as far as the policy looks at it.
+/// A message of the context, as the policy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
-    /// Tokens that the model is shown.
+    /// Tokens that the model sees.
     pub shown: usize,
-    /// Requests of this context that it was part of.
+    /// The number of requests with this context that contained it.
     pub sent: usize,
-    /// A request of the user's: with the last one the turn under way begins.
+    /// Whether it is a user's message. The last one starts the current turn.
     pub is_request: bool,
-    /// A tool's result that stands whole.
+    /// Whether it is a tool result in full.
     pub is_result: bool,
-    /// Tokens of the stub that may take its place; none where it has to stay.
+    /// Tokens of the stub that may replace it; `None` if it must stay.
     pub stub: Option<usize>,
-    /// Tokens of it that a summarizer still has to read before it can be folded; 0 where a summary has it.
+    /// Tokens that a summarizer must still read before it can be folded; 0 if a summary covers it.
     pub unread: usize,
-    /// The context may begin with it: it is no result whose call would be gone.
+    /// Whether the context may begin with it: it is not a result whose call would be missing.
     pub can_begin: bool,
 }
 
-/// A moment at which something may be done: new results are about to be sent, or a prompt.
+/// A moment at which the policy may act: just before new results or a prompt are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// The context, oldest first.
     pub items: &'a [Item],
-    /// Tokens of the block before it; 0 where there is none.
+    /// Tokens of the block before it; 0 if there is none.
     pub block: usize,
-    /// Tokens that the block of a fold may take.
+    /// The maximum tokens of a fold's block.
     pub largest_block: usize,
-    /// The model's.
+    /// The model's prices.
     pub prices: Prices,
-    /// Those of the model that writes summaries.
+    /// The prices of the model that writes summaries.
     pub summarizer: Prices,
-    /// The provider's cache has nothing of the context any more.
+    /// Whether the provider's cache no longer has any of the context.
     pub is_cold: bool,
-    /// Whether the past may be folded.
+    /// Whether history may be folded.
     pub folds: Folds,
-    /// What an action may cost at most, see [`Ledger::outlook`], as for the rest.
+    /// The most that a change may cost. For this and the fields below, see [`Ledger::outlook`].
     pub allowance: f64,
     /// Tokens by which the prompt exceeds what Pi alone would send.
     pub behind: usize,
-    /// What it has cost since Pi alone's compaction that prompts are larger than its own.
+    /// What prompts larger than Pi alone's have cost since its last compaction.
     pub lag: f64,
-    /// Left alone, we compact with the same request as Pi alone, and soon.
+    /// Whether we will soon compact at the same request as Pi alone if nothing changes.
     pub is_in_step: bool,
 }
 
-/// Whether the past may be folded.
+/// Whether history may be folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folds {
     /// No.
@@ -112,18 +115,18 @@ pub enum Folds {
     Now,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// Nothing.
     #[default]
     Leave,
-    /// Results give way to stubs, from this item on.
+    /// Replace results with stubs, from this item on.
     Stub(usize),
-    /// What is before this item is summarized, to be folded.
+    /// Summarize what is before this item, to fold it later.
     Summarize(usize),
-    /// A block takes the place of what is before this item.
+    /// Replace what is before this item with a block.
     Fold(usize),
 }
 
@@ -131,12 +134,12 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reason {
-    /// Nothing in the context may give way.
+    /// No result may become a stub, and no fold is both near and affordable.
     #[default]
     NothingToGain,
-    /// Carrying has cost less so far than writing the rest again.
+    /// Carrying has cost less than the change would, or stubs would free too little.
     NotYet,
-    /// It would pay, but the session has not saved enough yet to afford that it might end now, or that Pi alone compacts.
+    /// The change is due, but savings do not cover the loss if the session ends now or Pi alone compacts.
     NotAffordable,
     /// Carrying has cost as much as the change.
     Due,
@@ -144,29 +147,29 @@ pub enum Reason {
     Cold,
 }
 
-/// A decision, with what it comes to. Costs are in millionths of the prices' unit.
+/// A decision with its figures. Costs are in millionths of the prices' unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// What is to be done.
+    /// What to do.
     pub action: Action,
     /// Why.
     pub reason: Reason,
-    /// Tokens that could be taken out.
+    /// Tokens that could be removed.
     pub frees: usize,
-    /// What it costs once; below zero where the next request alone makes up for it.
+    /// What the change costs once; negative if the next request alone makes up for it.
     pub costs: f64,
     /// What carrying them has cost so far.
     pub carried: f64,
-    /// What it saves with each request.
+    /// What the change saves with each request.
     pub saves: f64,
 }
 
-/// A decision that was made in a session.
+/// A decision made in a session.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
-    /// How many requests of the session had been answered.
+    /// The number of requests answered before it.
     pub request: usize,
     /// Tokens of the context, as Pi counts them.
     pub tokens: Option<usize>,
@@ -175,7 +178,7 @@ pub struct Decided {
     pub decision: Decision,
 }
 
-/// Decides. The time it takes grows with the number of items.
+/// Decides what to do, in time linear in the number of items.
 #[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
     let stub = stub(moment);
@@ -184,7 +187,7 @@ pub fn decide(moment: Moment<'_>) -> Decision {
         _ => stub,
     };
     match decision.action {
-        // Summaries may be made: they are of use when Pi alone compacts.
+        // Summaries are still made: the coming compaction can use them.
         Action::Stub(_) | Action::Fold(_) if moment.is_in_step => {
             Decision { action: Action::Leave, reason: Reason::NotAffordable, ..decision }
         }
@@ -192,7 +195,7 @@ pub fn decide(moment: Moment<'_>) -> Decision {
     }
 }
 
-/// What is to be done about results.
+/// What to do about results.
 fn stub(moment: Moment<'_>) -> Decision {
     let best = stubs(moment);
     let Some((from, found)) = best.filter(|(_, found)| found.frees >= LEAST) else {
@@ -208,7 +211,7 @@ fn stub(moment: Moment<'_>) -> Decision {
     Decision { action, reason, ..found }
 }
 
-/// A fold that is due, or nearly.
+/// A fold that is due or soon will be, or the summaries it needs first.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
     let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, .. } = moment;
     let cut = cut(items, moment.behind >= LEAST_FOLD)?;
@@ -227,12 +230,12 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
     let saves = prices.read * tokens(frees);
     let found = Decision { frees, costs: change + summaries, carried, saves, ..Decision::default() };
-    // Where Pi alone has compacted, a larger context than its own is a loss that grows with each request.
+    // Once Pi alone has compacted, a larger context than Pi's loses more with each request.
     let is_due = |share: f64| carried.max(moment.lag) >= share * found.costs;
     let act = |action, reason| Some(Decision { action, reason, ..found });
     match () {
         () if !is_due(AHEAD) => None,
-        // The session may end before the summaries are of any use.
+        // The session may end before the summaries are used.
         () if found.costs.max(summaries) > allowance => None,
         () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
         () if !is_due(1.0) => act(Action::Leave, Reason::NotYet),
@@ -247,9 +250,10 @@ fn next_block(block: usize, old: &[Item]) -> usize {
     block.max(FRAME) + shown(old) / BLOCK_SHARE
 }
 
-/// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left, or if it is by far the
-/// most: where each request brings more than a tail, there is always something that is not summarized yet. Where Pi alone carries
-/// less, each request that waits for summaries is a loss, and half is enough.
+/// Where the tail of a fold begins. The fold takes only what is summarized, if that leaves little more than
+/// [`TAIL`] or is by far the most: when each request adds more than a tail, some messages are always
+/// unsummarized. If Pi alone has a smaller context, each request that waits for summaries is a loss, so half
+/// is enough.
 fn cut(items: &[Item], is_behind: bool) -> Option<usize> {
     let newest = tail(items)?;
     let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
@@ -261,13 +265,13 @@ fn cut(items: &[Item], is_behind: bool) -> Option<usize> {
     Some(if is_enough { ready } else { newest })
 }
 
-/// Where the tail begins at the latest.
+/// The last place where the tail may begin.
 #[must_use]
 pub fn tail(items: &[Item]) -> Option<usize> {
     begins(items, TAIL)
 }
 
-/// The last place from which on there are `least` tokens and the context may begin.
+/// The last place where the context may begin with at least `least` tokens.
 fn begins(items: &[Item], least: usize) -> Option<usize> {
     let mut kept = 0;
     let fits = items.iter().rposition(|item| {
@@ -277,7 +281,7 @@ fn begins(items: &[Item], least: usize) -> Option<usize> {
     fits.and_then(|at| items[..=at].iter().rposition(|item| item.can_begin))
 }
 
-/// Which items may give way to stubs: the model has seen them often enough, and does not work with them any more.
+/// Which items may become stubs: those that the model has seen often enough and no longer works with.
 fn may_be_stubbed(items: &[Item]) -> Vec<bool> {
     let (mut newer, mut protected) = (0, PROTECTED);
     let mut found: Vec<bool> = items
@@ -295,17 +299,17 @@ fn may_be_stubbed(items: &[Item]) -> Vec<bool> {
     found
 }
 
-/// The places of the items that give way, where [`Action::Stub`] says from which one on.
+/// The places of the items that become stubs; `from` comes from [`Action::Stub`].
 #[must_use]
 pub fn stub_places(items: &[Item], from: usize) -> Vec<usize> {
     let places = may_be_stubbed(items).into_iter().enumerate();
     places.filter(|(at, may)| *may && *at >= from).map(|(at, _)| at).collect()
 }
 
-/// Where stubs would have to begin to be worth most, and what that comes to; where something is affordable, the best of that.
+/// Where stubs are worth most if they begin there, with the figures. Affordable places come first.
 fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
     let Moment { items, prices, is_cold, allowance, .. } = moment;
-    // What a token costs in the next request that stood in the last one.
+    // What the next request pays for each token of the last one.
     let read = if is_cold { prices.write } else { prices.read };
     let (mut found, mut best): (_, Option<(usize, Decision)>) = (Decision::default(), None);
     for (at, (item, is_stubbable)) in items.iter().zip(may_be_stubbed(items)).enumerate().rev() {
@@ -322,14 +326,14 @@ fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
                 }
             }
             None if item.sent > 0 => found.costs += (prices.write - read) * tokens(item.shown),
-            // It is written in any case.
+            // A new item is written anyway.
             None => {}
         }
     }
     best
 }
 
-/// Tokens that no prompt had yet; none where all were sent, or where the context has just been folded.
+/// Tokens that no prompt has contained yet; 0 if all were sent, or if the context has just been folded.
 #[must_use]
 pub fn new_tokens(items: &[Item]) -> usize {
     let last = items.iter().rposition(|item| item.sent > 0);
@@ -344,7 +348,7 @@ fn worth(decision: Decision) -> f64 {
     decision.carried - decision.costs
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2⁵²")]
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵²")]
 pub(crate) fn tokens(count: usize) -> f64 {
     count as f64
 }

@@ -1,4 +1,4 @@
-//! The policy on sessions that never happened: what they cost with it and with Pi alone, by a meter of its own.
+//! The policy in simulated sessions: what they cost with it and with Pi alone, computed independently.
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -11,27 +11,27 @@ use crate::tests::extent::cases;
 const PROMPT: usize = 3_000;
 const STUB: usize = 60;
 const BLOCK: usize = 4_000;
-/// Of Pi's own summary.
+/// Tokens of Pi's own summary.
 const SUMMARY: usize = 2_500;
 const REQUEST: usize = 60;
 
-/// Of the turn's request: the answer and the results of its calls, in tokens.
+/// A request's answer and the results of its calls, in tokens.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     answer: usize,
     result: usize,
-    /// A prompt of the user's comes before it.
+    /// Whether a user's message precedes it.
     is_prompt: bool,
-    /// The provider's cache has expired before it.
+    /// Whether the provider's cache has expired before it.
     is_late: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Shape<'a> {
     steps: usize,
-    /// Requests of a turn.
+    /// Requests per turn.
     turn: usize,
-    /// Sizes that come as often as each other, in tokens.
+    /// Equally frequent sizes, in tokens.
     answers: &'a [usize],
     results: &'a [usize],
     /// Requests with a cold cache, in percent.
@@ -43,7 +43,7 @@ impl<'a> Shape<'a> {
         let one = |sizes: &[usize], at: usize| sizes[(at * 7919) % sizes.len()];
         (0..self.steps).map(move |at| Step {
             answer: one(self.answers, at * 3 + 1),
-            // With the last request of a turn the model answers the user.
+            // In the last request of a turn, the model answers the user.
             result: if (at + 1) % self.turn == 0 { 0 } else { one(self.results, at) },
             is_prompt: at % self.turn == 0,
             is_late: at > 0 && (at * 37) % 100 < self.late as usize,
@@ -51,7 +51,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Two large files are read after each prompt.
+/// The model reads two large files after each prompt.
 const BULKY: Shape<'_> = Shape {
     steps: 600,
     turn: 2,
@@ -59,11 +59,12 @@ const BULKY: Shape<'_> = Shape {
     results: &[2_000, 3_500, 5_000, 6_500, 8_000],
     late: 0,
 };
-/// One large file after the other.
+/// The model reads one large file after another.
 const LONG: Shape<'_> = Shape { turn: 10, results: &[1_000, 1_750, 2_500, 3_250, 4_000], ..BULKY };
 
-/// The sizes of three recorded conversations, 813 requests, in twentieths: two of Pi's own (github.com/badlogic/pi-mono) and
-/// thirteen tasks of SWE-agent in a row (github.com/SWE-agent/SWE-agent). Most results are small, and a few have most tokens.
+/// The sizes in three recorded conversations with 813 requests, in twentieths: two of Pi's own
+/// (github.com/badlogic/pi-mono) and thirteen consecutive tasks of SWE-agent
+/// (github.com/SWE-agent/SWE-agent). Most results are small, and a few have most of the tokens.
 const REAL: Shape<'_> = Shape {
     steps: 600,
     turn: 5,
@@ -72,7 +73,7 @@ const REAL: Shape<'_> = Shape {
     late: 0,
 };
 
-/// Where a session takes place.
+/// The conditions of a session.
 #[derive(Clone, Copy, Debug)]
 struct World {
     prices: Prices,
@@ -84,12 +85,12 @@ const CHEAP: Prices = Prices { input: 1.0, output: 5.0, read: 1.0, write: 1.0 };
 const LIST: Prices = Prices { input: 3.0, output: 15.0, read: 0.3, write: 3.75 };
 const WORLD: World = World { prices: LIST, summarizer: CHEAP, window: 128_000 };
 
-/// What Pi would give its summarizer.
+/// Tokens of an item that Pi would give its summarizer.
 fn digest(item: &Item) -> usize {
     item.shown.min(if item.is_result { SUMMARIZED_RESULT } else { item.shown })
 }
 
-/// Where Pi compacts: it keeps 20,000 tokens, from the next message on that the context may begin with.
+/// Where Pi cuts: it keeps 20,000 tokens, starting at the next message that the context may begin with.
 fn pi_cut(items: &[Item]) -> usize {
     let mut kept = 0;
     let fits = items.iter().rposition(|item| {
@@ -99,18 +100,19 @@ fn pi_cut(items: &[Item]) -> usize {
     (fits.unwrap_or_default()..items.len()).find(|at| items[*at].can_begin).unwrap_or_default()
 }
 
-/// Tokens of this extension's block after `old` has been folded into it; where it has no more room it is condensed.
+/// Tokens of this extension's block after `old` has been folded into it. A block that is too large is
+/// condensed.
 fn folded(block: usize, old: &[Item]) -> usize {
     let next = super::next_block(block, old);
     if next > BLOCK { BLOCK / 2 } else { next }
 }
 
-/// What a session costs, with the policy or without.
+/// The cost of a session, with the policy or with Pi alone.
 fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
     let World { prices, summarizer, window } = world;
     let (mut items, mut ledger, mut paid) = (Vec::<Item>::new(), Ledger::default(), 0.0);
     let alone = Alone { threshold: Some(window - 16_384), kept: 20_000, prompt: PROMPT };
-    // The bytes of the prompt that the provider has, from its beginning.
+    // The length of the prompt's start that the provider has cached.
     let (mut cached, mut is_changed, mut block) = (0, false, 0);
     for step in shape.steps() {
         let old = items.iter().rposition(|item| item.sent > 0).map_or(0, |at| at + 1);
@@ -244,7 +246,7 @@ fn realistic_sessions_cost_less() {
     }
 }
 
-/// What it costs is no matter of the window.
+/// The cost does not depend on the window.
 #[test]
 fn a_larger_window_costs_the_same() {
     for shape in [BULKY, REAL] {
@@ -253,7 +255,7 @@ fn a_larger_window_costs_the_same() {
     }
 }
 
-/// The same sessions each time.
+/// The sessions are the same each time.
 #[test]
 fn no_session_costs_notably_more_than_with_pi_alone() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

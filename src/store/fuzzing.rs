@@ -5,7 +5,7 @@ use super::summaries::beside::Beside;
 
 /// Decodes `bytes` as a message's row and as a summary's extra column, and encodes the text in them: each
 /// must round-trip.
-#[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]
+#[expect(clippy::unwrap_used, reason = "a fuzz target panics on a broken invariant")]
 pub(crate) fn rows(bytes: &[u8]) {
     let Some(([codec, length @ ..], packed)) = bytes.split_first_chunk::<5>() else { return };
     // From the code for purged messages to the first unknown one.

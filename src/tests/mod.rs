@@ -1,6 +1,6 @@
 //! Tests by behavior: through the store and the engine, on a real SQLite file, with a scripted model.
 
-#![expect(clippy::needless_pass_by_value, reason = "a test reads best when it hands its values over")]
+#![expect(clippy::needless_pass_by_value, reason = "tests are easier to read when they pass values")]
 
 mod adopting;
 mod agents;

@@ -94,7 +94,7 @@ struct History {
 }
 
 impl History {
-    #[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]
+    #[expect(clippy::unwrap_used, reason = "a fuzz target panics on a broken invariant")]
     fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         let store = Store::open(None, "project", "/project").unwrap();

@@ -18,14 +18,14 @@ pub(super) const NAME: &str = NOTE_TOOL;
 
 /// The arguments of a call. The description is short, because every request carries it.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
+#[expect(dead_code, reason = "calls are interpreted from their stored form")]
 struct Parameters {
     /// text: add; note + text: rewrite; note + old + text: replace that part; note: remove.
     changes: Vec<Asked>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
+#[expect(dead_code, reason = "calls are interpreted from their stored form")]
 struct Asked {
     #[serde(default, deserialize_with = "parameters::count")]
     note: Option<usize>,

@@ -157,7 +157,7 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "saturates, and bounds follow"
+        reason = "saturates; bounds are checked next"
     )]
     Ok(Some(number as usize).filter(|count| *count > 0))
 }

@@ -2,7 +2,7 @@
  * Imitates the extension that inspired this one: the same three tools and command, registered at load, a database with the same name in the
  * same folder, and its own compaction.
  *
- * When it closes its database it leaves a copy beside it, which shows whether anyone else has changed it.
+ * When it closes its database it leaves a copy next to it, which shows whether anyone else has changed it.
  */
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync } from "node:fs";

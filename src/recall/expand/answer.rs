@@ -1,4 +1,4 @@
-//! What an expansion asks for, and what it answers.
+//! The request and the answer of an expansion.
 
 use super::{Inside, Neighborhood};
 use crate::recall::grep::Place;
@@ -49,7 +49,7 @@ pub enum Expansion {
 pub struct MessagePage {
     /// Its header.
     pub card: MessageCard,
-    /// Where it is, seen from the current branch.
+    /// Where it is relative to the current branch.
     pub place: Place,
     /// The size of its whole text in bytes.
     pub bytes: usize,
@@ -73,7 +73,7 @@ pub struct Image {
 pub struct SummaryPage {
     /// The requested summary.
     pub handle: String,
-    /// Where its messages are, seen from the current branch.
+    /// Where its messages are relative to the current branch.
     pub place: Place,
     /// The number of opened levels.
     pub depth: u32,

@@ -1,4 +1,4 @@
-//! OpenCode's database, as far as sessions need it. Columns that hold JSON come back as the text they are.
+//! Reads sessions from OpenCode's database. JSON columns are returned as their text.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use tokio_util::sync::CancellationToken;
 use super::strange;
 use crate::error::{Error, Result};
 
-/// OpenCode's database, opened to read.
+/// OpenCode's database, opened read-only.
 pub struct OpenCode(Connection);
 
-/// A session of it.
+/// A session in it.
 #[derive(Debug)]
 pub struct OpenCodeSession {
     /// Its id.
     pub id: String,
-    /// The session whose subagent it was.
+    /// The session that started it, if it is a subagent's.
     pub parent: Option<String>,
-    /// The folder it is about.
+    /// The folder it worked in.
     pub directory: String,
     /// OpenCode's version.
     pub version: String,
-    /// These and its title and times, as JSON.
+    /// The fields above with its title and times, as JSON.
     pub json: String,
 }
 
@@ -30,10 +30,10 @@ pub struct OpenCodeSession {
 pub type OpenCodeRow = (&'static str, String, String);
 
 impl OpenCode {
-    /// Opens the database at `path`; it is read until `cancel` is raised, and never written.
+    /// Opens the database at `path` for reading, until `cancel` is raised. It is never written.
     ///
     /// # Errors
-    /// When it can't be opened, or is none of OpenCode's; so for all methods here.
+    /// When it can't be read or is not OpenCode's, as for all methods here.
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         strange::open(path, cancel).map(Self).map_err(unreadable)
     }
@@ -61,7 +61,7 @@ impl OpenCode {
         rows.and_then(Iterator::collect).map_err(unreadable)
     }
 
-    /// A message, and its parts.
+    /// A message and its parts.
     pub fn message(&self, id: &str) -> Result<Vec<OpenCodeRow>> {
         let mut rows =
             self.rows("message", "SELECT id, CAST(data AS TEXT) FROM message WHERE id = ?1", id)?;
@@ -73,7 +73,8 @@ impl OpenCode {
         Ok(rows)
     }
 
-    /// A session's messages as newer versions keep them, each as one, with its kind under `type`. Older ones have no such table.
+    /// A session's messages as newer versions store them: one row each, with the kind under `type`. Older
+    /// versions have no such table.
     pub fn session_messages(&self, session: &str) -> Result<Vec<OpenCodeRow>> {
         if !self.0.table_exists(None, "session_message").map_err(unreadable)? {
             return Ok(Vec::new());
@@ -89,7 +90,7 @@ impl OpenCode {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]
 fn unreadable(error: rusqlite::Error) -> Error {
     Error::invalid(format!("OpenCode's database can't be read: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Exports the history as files for other programs, entry by entry, never overwriting a file unasked.
+//! Exports the history as files for other programs, entry by entry. It never overwrites a file unasked.
 
 mod html;
 mod output;

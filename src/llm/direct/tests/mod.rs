@@ -1,6 +1,6 @@
 //! Asking without Pi: which models, with which requests, and how answers are read.
 
-#![allow(clippy::needless_pass_by_value, reason = "what a case is made of is written where it is used")]
+#![allow(clippy::needless_pass_by_value, reason = "a case lists its values in place")]
 
 mod bodies;
 mod eligibility;

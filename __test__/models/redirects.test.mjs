@@ -50,7 +50,7 @@ async function told(project, pi, provider, reply) {
   const history = project.history(`${provider}-${reply.status}`);
   history.talk(30);
   history.entry("model_change", { provider, modelId: "demo-model" });
-  await project.takeUp(pi, history);
+  await project.resume(pi, history);
   project.script.summary = () => reply;
   await pi.request("compact");
   return pi.ui("notify").map(({ message }) => message).join("\n");

@@ -81,7 +81,7 @@ fn harmless_text_stays() {
         "password: \"the user must choose one\", password = os.environ[\"DB\"]",
         "fn login(password: &str, api_key: Option<String>)",
         "API_KEY=$OPENAI_KEY PASSWORD=${PASS} token=<your-token-1> url http://user:${PW}@host",
-        "use crate::auth::password::hash_v2;",
+        "use app::auth::password::hash_v2;",
         "sk-learn-pipelines-and-transformers-in-production",
         "http://localhost:8080/path and https://example.com/a:b@c",
     ] {

@@ -76,7 +76,7 @@ async function answer() {
     // A lock may be held, and a file may have no end: do not wait for those.
     setTimeout(exit, GRACE_MS).unref();
   };
-  const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
+  const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
   for (const signal of signals) process.on(signal, stop);
   const request = {
     arguments: process.argv.slice(2),

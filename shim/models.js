@@ -124,16 +124,18 @@ async function askPi(registry, model, request, abort, lastRequest) {
  * @param {(more: { fetch?: typeof fetch }) => Promise<any>} ask
  */
 async function withoutRedirects(ask) {
+  let isSent = false;
   let redirect = 0;
   /** @type {typeof fetch} */
   const staying = async (input, init) => {
+    isSent = true;
     const response = await fetch(input, { ...init, redirect: "manual" });
     if (response.status >= 300 && response.status < 400) redirect = response.status;
     return response;
   };
   const answer = await ask({ fetch: staying });
-  // Pi's Google adapters take no `fetch` and say so before they send anything.
-  if (/custom fetch is not supported/i.test(answer.errorMessage ?? "")) return ask({});
+  // Pi's Google adapters take no `fetch` and say so before they send anything. A provider's error may say the same.
+  if (!isSent && /custom fetch is not supported/i.test(answer.errorMessage ?? "")) return ask({});
   // The status alone: each adapter words it in its own way, and the engine has words for it.
   return redirect > 0 && answer.stopReason === "error" ? { ...answer, errorMessage: String(redirect) } : answer;
 }

@@ -73,7 +73,7 @@ test("an endless command ends at the first signal and leaves no partial file", {
   assert.equal(database.prepare("SELECT file FROM conversations").get()?.file, file);
   database.close();
 
-  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
+  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
     for (const command of commands) {
       await t.test(`${command[0]}, ${signal}`, { timeout: 60_000 }, async (t) => {
         const child = spawn(node22, [program, ...command], { cwd, env: environmentOf(shell), stdio: "ignore" });

@@ -2,6 +2,7 @@
  * Providers that redirect: asked through Pi, too, the other address gets neither the key nor the conversation.
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
@@ -44,14 +45,14 @@ function define({ agentDir, server }) {
  * @param {import("../support/project.mjs").Project} project
  * @param {import("../support/project.mjs").Pi} pi
  * @param {string} provider whose model is asked
- * @param {import("../../demo/model-server.mjs").Reply} reply to each question
+ * @param {() => import("../../demo/model-server.mjs").Reply} reply to each question
  */
 async function told(project, pi, provider, reply) {
-  const history = project.history(`${provider}-${reply.status}`);
+  const history = project.history(randomUUID());
   history.talk(30);
   history.entry("model_change", { provider, modelId: "demo-model" });
   await project.resume(pi, history);
-  project.script.summary = () => reply;
+  project.script.summary = reply;
   await pi.request("compact");
   return pi.ui("notify").map(({ message }) => message).join("\n");
 }
@@ -67,7 +68,7 @@ for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "
     for (const [provider, format] of Object.entries(formats)) {
       for (const status of redirects) {
         await t.test(`${status}, in ${format}'s format`, async () => {
-          const said = await told(project, pi, provider, { status, headers: { location: other.url } });
+          const said = await told(project, pi, provider, () => ({ status, headers: { location: other.url } }));
           assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ api, streaming }) => api === format && streaming));
           assert.deepEqual(other.asked, [], "the other server");
           assert.ok(said.includes(`${status}: it redirects to another address`), said);
@@ -75,8 +76,18 @@ for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "
       }
     }
 
+    await t.test("also after an error that reads like an adapter's own", async () => {
+      let asked = 0;
+      await told(project, pi, "claude", () => {
+        const status = asked++ % 2 === 0 ? 400 : redirects[0];
+        return { status, errorBody: "Custom fetch is not supported", headers: { location: other.url } };
+      });
+      assert.ok(asked > 1);
+      assert.deepEqual(other.asked, [], "the other server");
+    });
+
     await t.test("a model whose adapter cannot be told so is asked all the same", async () => {
-      const said = await told(project, pi, "gemini", {});
+      const said = await told(project, pi, "gemini", () => ({}));
       assert.match(said, /no such endpoint: POST/);
     });
   });

@@ -88,8 +88,9 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let is_listed = self.registry.lock().as_mut().is_none_or(|paths| paths.remove(&self.path));
-        if is_listed {
+        // Locked until it is gone, or an exit could come between.
+        let mut all = self.registry.lock();
+        if all.as_mut().is_none_or(|paths| paths.remove(&self.path)) {
             remove(&self.path);
         }
     }
@@ -154,6 +155,27 @@ mod tests {
         assert!(Temporary::create(registry, part, private_file).is_err());
         drop(kept);
         assert_eq!(names(dir.path()), [done]);
+    }
+
+    #[test]
+    fn an_exit_waits_for_a_removal_that_has_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..50 {
+            let registry = registry();
+            let path = dir.path().join("folder");
+            let (folder, ()) =
+                Temporary::create(registry, path.clone(), crate::files::make_private_dir).unwrap();
+            for name in 0..20 {
+                fs::write(path.join(name.to_string()), "").unwrap();
+            }
+            let dropping = std::thread::spawn(move || drop(folder));
+            while path.join("0").exists() && path.join("19").exists() {
+                std::thread::yield_now();
+            }
+            registry.abandon();
+            assert!(!path.exists());
+            dropping.join().unwrap();
+        }
     }
 
     #[test]

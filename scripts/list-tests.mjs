@@ -41,7 +41,7 @@ export function proofs() {
       const title = names.join(" › ");
       if (suite === "all") reasons.set(`${file}: ${title}`, skip);
       else if (skip && skip !== reasons.get(`${file}: ${title}`)) continue;
-      const { behavior, host } = told(title);
+      const { behavior, host } = parsed(title);
       const key = `${file}: ${behavior}`;
       const proof = found.get(key) ?? { file, behavior, quick: [], all: [] };
       proof[suite].push(host);
@@ -52,7 +52,7 @@ export function proofs() {
 }
 
 /** A test's title without its host, and the host. @param {string} title */
-function told(title) {
+function parsed(title) {
   // The npm is part of a test's host, not of its behavior.
   title = title.replace(/, npm [\d.]+/, "");
   const host = allHosts.find(({ name }) => title.includes(name)) ?? allHosts.findLast(({ version }) => title.includes(version));

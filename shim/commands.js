@@ -24,7 +24,7 @@ import { isAttended, modeOf, notifyRedrawn, say, uiOf } from "./ui.js";
  * @property {string} text
  * @property {unknown} answer the same as data
  * @property {{ title: string, message: string, line: string }} [confirm] what the user must confirm first
- * @property {{ customType: string, content: string, details: unknown }} [told] an entry of the session for the model
+ * @property {{ customType: string, content: string, details: unknown }} [entry] an entry of the session for the model
  */
 
 /** The flag for JSON instead of text, anywhere in a line. */
@@ -193,8 +193,8 @@ class Commands {
     if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
     const { footer, pi } = this.#session;
     const stop = footer.followImport(await this.#session.ready());
-    const { text, answer, confirm, told } = await this.#ask(line, ctx).finally(stop);
-    if (told) pi.sendMessage({ ...told, display: false });
+    const { text, answer, confirm, entry } = await this.#ask(line, ctx).finally(stop);
+    if (entry) pi.sendMessage({ ...entry, display: false });
     if (!confirm || !ctx.hasUI) say(ctx, text, /** @type {any} */ (answer)?.error ? "error" : "info", answer);
     else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);
     else say(ctx, "Nothing was removed.");

@@ -99,6 +99,6 @@ function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme,
   const hits = name === "lcm_grep" ? detailsOf(content).hits : 0;
   const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));
   const more = lines.length - shown.length;
-  const told = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);
-  return told.length > 0 ? [...shown, theme.fg("muted", fit(told.join(", "), width))] : shown;
+  const counts = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);
+  return counts.length > 0 ? [...shown, theme.fg("muted", fit(counts.join(", "), width))] : shown;
 }

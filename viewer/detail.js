@@ -138,7 +138,7 @@ export function overviewDetail(page, title, about) {
     { className: "detail overview" },
     h("header", null, h("h2", null, title), facts([session.header.cwd ?? about.cwd, span(said[0]?.time ?? 0, said.at(-1)?.time ?? 0), `session ${session.id}`])),
     h("p", null, `${count(said.length, "message")} on this branch, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}.${others}`),
-    frontier.length ? madeOfSummaries(page, frontier, "What represents the branch now:") : h("p", { className: "quiet" }, "No summary stands for any of it yet."),
+    frontier.length ? madeOfSummaries(page, frontier, "What represents the branch now:") : h("p", { className: "quiet" }, "No summary covers any of it yet."),
     h("p", { className: "quiet" }, `This page holds the whole session, unencrypted. Exported ${day(about.exportedAt)}, pi-lossless-context ${about.version}. Press ? for keys.`),
   );
 }

@@ -9,7 +9,7 @@ const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: 
 /** What the pointer does on the map. */
 const MOUSE = [
   ["click a summary", "its text, and what it was made from"],
-  ["double click a summary", "zooms the map to it; beside one, out again"],
+  ["double click a summary", "zooms in on it; elsewhere, zooms out"],
   ["wheel, drag", "zoom and move the map"],
 ];
 
@@ -33,7 +33,7 @@ export function listen(table) {
     h("h3", null, "On the map"),
     h("ul", null, ...MOUSE.map(([what, help]) => h("li", null, h("span", null, what), help))),
     h("h3", null, "In the filter"),
-    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " as they stand; ", ...NARROWING.flatMap((word) => [h("code", null, word), " "])),
+    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " is an exact phrase; ", ...NARROWING.flatMap((word) => [h("code", null, word), " "])),
   );
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.body.append(dialog);

@@ -5,7 +5,7 @@
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { count, h, minute, day, short } from "./dom.js";
-import { colour } from "./theme.js";
+import { color } from "./theme.js";
 import { titleOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
@@ -44,7 +44,7 @@ export class SummaryMap {
   #waiting = false;
   #isStale = false;
   /** @type {Record<string, string>} */
-  #colours = {};
+  #colors = {};
   #longest = 1;
 
   /**
@@ -107,7 +107,7 @@ export class SummaryMap {
   recolour() {
     const names = ["text", "dim", "line", "panel", "accent", "found", "bad", "inverse", ...SPEAKERS.map((name) => `c-${name}`)];
     for (let depth = 0; depth < DEPTHS; depth++) names.push(`d${depth}`, `d${depth}-text`);
-    this.#colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
+    this.#colors = Object.fromEntries(names.map((name) => [name, color(name)]));
     this.refresh();
   }
 
@@ -217,13 +217,13 @@ export class SummaryMap {
     const { seen, selected } = this.#shown;
     const bottom = this.#top(-1) + BARS;
     if (seen) {
-      context.fillStyle = this.#colours.dim;
+      context.fillStyle = this.#colors.dim;
       context.fillRect(this.#x(seen[0]), bottom - 2, Math.max(4, this.#x(seen[1]) - this.#x(seen[0])), 2);
     }
     const node = selected?.startsWith("s-") ? this.#branch.byHandle(selected) : undefined;
     if (node) {
       const [left, right] = [this.#x(node.from), this.#x(node.to)];
-      context.strokeStyle = this.#colours.text;
+      context.strokeStyle = this.#colors.text;
       context.lineWidth = 2;
       roundRect(context, left + 1, this.#top(node.summary.depth) + 1, Math.max(1, right - left - 3), ROW - 2);
       context.stroke();
@@ -231,7 +231,7 @@ export class SummaryMap {
     const item = selected ? this.#branch.byId.get(selected) : undefined;
     if (item?.isSaid) {
       const width = Math.max((this.#width() / this.#count()) * this.#transform.k, 2) + 4;
-      context.fillStyle = this.#colours.text;
+      context.fillStyle = this.#colors.text;
       context.globalAlpha = 0.14;
       context.fillRect(this.#x(item.place) - 2, bottom - BARS, width, BARS);
       context.globalAlpha = 1;
@@ -247,17 +247,17 @@ export class SummaryMap {
     const depth = Math.min(summary.depth, DEPTHS - 1);
     const [y, width] = [this.#top(summary.depth), Math.max(1, right - left - 1)];
     context.globalAlpha = foundSummaries && !foundSummaries.has(summary.id) ? 0.35 : 1;
-    context.fillStyle = this.#colours[`d${depth}`];
+    context.fillStyle = this.#colors[`d${depth}`];
     roundRect(context, left, y, width, ROW);
     context.fill();
     if (summary.state === "degraded") {
-      context.fillStyle = this.#colours.bad;
+      context.fillStyle = this.#colors.bad;
       context.fillRect(left, y + ROW - 3, width, 3);
     }
     const shownFrom = Math.max(left, 0);
     const room = Math.min(right, this.#width()) - shownFrom - 10;
     if (room > WORDY) {
-      context.fillStyle = this.#colours[`d${depth}-text`];
+      context.fillStyle = this.#colors[`d${depth}-text`];
       context.fillText(fitting(context, titleOf(summary.text), room), shownFrom + 5, y + ROW / 2 + 0.5);
     }
     context.globalAlpha = 1;
@@ -280,7 +280,7 @@ export class SummaryMap {
       const height = Math.max(3, (Math.log2(1 + item.tokens) / Math.log2(1 + this.#longest)) * (BARS - 6));
       const isFound = found?.has(item);
       context.globalAlpha = found && !isFound ? 0.18 : 1;
-      context.fillStyle = isFound ? this.#colours.found : this.#colours[`c-${item.speaker}`] ?? this.#colours.dim;
+      context.fillStyle = isFound ? this.#colors.found : this.#colors[`c-${item.speaker}`] ?? this.#colors.dim;
       context.fillRect(x, bottom - height, isFound ? Math.max(each - 1, 2) : Math.max(each > 3 ? each - 1 : each, 1), height);
     }
     context.globalAlpha = 1;
@@ -292,7 +292,7 @@ export class SummaryMap {
       const x = this.#x(compaction.place);
       if (x < -8 || x > this.#width() + 8) continue;
       const isShown = this.#shown.step === at + 1;
-      context.strokeStyle = context.fillStyle = isShown ? this.#colours.accent : this.#colours.dim;
+      context.strokeStyle = context.fillStyle = isShown ? this.#colors.accent : this.#colors.dim;
       context.lineWidth = isShown ? 2 : 1;
       context.setLineDash(isShown ? [] : [2, 3]);
       context.beginPath();
@@ -305,7 +305,7 @@ export class SummaryMap {
       const left = Math.min(Math.max(0, x - width / 2), this.#width() - width);
       roundRect(context, left, 0, width, MARKS - 3);
       context.fill();
-      context.fillStyle = this.#colours.inverse;
+      context.fillStyle = this.#colors.inverse;
       context.fillText(label, left + (width - context.measureText(label).width) / 2, (MARKS - 3) / 2 + 0.5);
     }
   }
@@ -315,7 +315,7 @@ export class SummaryMap {
     const { kept } = this.#shown;
     if (!kept) return;
     context.globalAlpha = 0.16;
-    context.fillStyle = this.#colours.accent;
+    context.fillStyle = this.#colors.accent;
     context.fillRect(this.#x(kept[0]), MARKS - 3, Math.max(2, this.#x(kept[1]) - this.#x(kept[0])), this.#top(-1) + BARS);
     context.globalAlpha = 1;
   }

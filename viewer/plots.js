@@ -5,7 +5,7 @@
 import uPlot from "uplot";
 import { compositionOf, requestsOf, summaryCosts, totalsOf } from "./costs.js";
 import { count, day, dollars, h, minute, number, quiet, short } from "./dom.js";
-import { colour } from "./theme.js";
+import { color } from "./theme.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
 /** @typedef {import("./costs.js").Request} Request */
@@ -33,7 +33,7 @@ export class Plots {
     const requests = requestsOf(branch);
     this.element.replaceChildren(tiles(branch, requests));
     if (requests.length > 0) {
-      this.#draw("Context of each request", "What the provider counted, from the cache and anew. Dashed: a compaction.", (width) => contextPlot(branch, requests, width, this.go));
+      this.#draw("Context of each request", "What the provider counted, from the cache or newly written. Dashed: a compaction.", (width) => contextPlot(branch, requests, width, this.go));
       const isPriced = requests.some(({ cost }) => cost > 0);
       const words = isPriced ? "By the prices that Pi knew. Summaries are added when they were made." : "Pi knew no prices for these models: tokens are shown instead.";
       this.#draw("Paid so far", words, (width) => costPlot(branch, requests, width, this.go));
@@ -93,8 +93,8 @@ function contextPlot(branch, requests, width, go) {
   const area = (label, name, n) => ({
     label,
     value: (_plot, _value, _series, at) => (at === null || at === undefined ? "–" : number(parts[at][n])),
-    stroke: colour(name),
-    fill: colour(name),
+    stroke: color(name),
+    fill: color(name),
     width: 0,
     points: { show: false },
   });
@@ -123,7 +123,7 @@ function costPlot(branch, requests, width, go) {
     forSummaries.push(made);
   }
   const value = (/** @type {uPlot} */ _plot, /** @type {number | null} */ n) => (n === null || n === undefined ? "–" : isPriced ? dollars(n) : number(n));
-  const line = (/** @type {string} */ label, /** @type {string} */ name) => ({ label, value, stroke: colour(name), width: 2, points: { show: false } });
+  const line = (/** @type {string} */ label, /** @type {string} */ name) => ({ label, value, stroke: color(name), width: 2, points: { show: false } });
   const series = [line(isPriced ? "paid in all" : "tokens in all", "accent")];
   const data = [requests.map((_, n) => n + 1), all];
   if (made > 0) {
@@ -144,7 +144,7 @@ function costPlot(branch, requests, width, go) {
  * @param {(n: number) => string} options.values
  */
 function plot({ width, branch, requests, go, data, series, values }) {
-  const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
+  const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 } };
   const made = new uPlot(
     {
       width,
@@ -180,7 +180,7 @@ function drawCompactions(plot, branch, requests) {
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
-  ctx.strokeStyle = colour("c-compaction");
+  ctx.strokeStyle = color("c-compaction");
   ctx.lineWidth = devicePixelRatio;
   ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
   for (const { place } of branch.compactions) {

@@ -47,7 +47,7 @@ function changed() {
 }
 
 /** The current value of a color in the style sheet. @param {string} name without its `--` */
-export function colour(name) {
+export function color(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
   document.body.append(probe);

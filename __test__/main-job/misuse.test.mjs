@@ -38,7 +38,7 @@ const calls = [
   ["lcm_grep", { query: "walrus", role: "user", tool: "bash" }, /role user and tool bash exclude each other/],
   ["lcm_grep", { query: "walrus", scope: "summaries", path: "a.ts" }, /leave one of them out/],
   ["lcm_grep", { query: "walrus", after: "1h", before: "3d" }, /after is later than before/],
-  ["lcm_grep", { query: "walrus", after: "soon" }, /after `soon` is no time: write/],
+  ["lcm_grep", { query: "walrus", after: "soon" }, /after `soon` is not a time: write/],
   ["lcm_grep", { query: "walrus", session: "nobody" }, /there is no session `nobody`/],
   ["lcm_grep", { query: "walrus", cursor: "7:7:7" }, /leave it out to start with the first results/],
   ["lcm_grep", { query: "walrus", color: "red" }],

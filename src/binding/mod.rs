@@ -218,9 +218,9 @@ impl Engine {
     /// "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
     /// as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
     /// `columns` of the screen, `live` (the context as for `boundary`), and `viewerTemplate`, the file that
-    /// `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or `{"error"}`.
+    /// `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "entry"?}}` or `{"error"}`.
     /// `text` is for the user, `answer` the same as data. With `confirm`, `{"title", "message", "line"}`,
-    /// nothing was done yet, and `line` is to be run once the user agrees. `told`, `{"customType", "content",
+    /// nothing was done yet, and `line` is to be run once the user agrees. `entry`, `{"customType", "content",
     /// "details"}`, is for Pi's `sendMessage`.
     #[napi]
     pub async fn command(&self, request: String) -> napi::Result<String> {

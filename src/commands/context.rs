@@ -136,7 +136,7 @@ impl Shown {
         shown.retain(|message| message.index >= from.unwrap_or_default());
         let change = branch.iter().rposition(|entry| Change::by(&entry.step).is_some());
         let since = &branch[change.map_or(0, |at| at + 1)..];
-        let (cache, is_told) = Cache::read(view, since)?;
+        let (cache, is_reported) = Cache::read(view, since)?;
         let is_request = |step: &Step| matches!(step, Step::Message(message) if message.role == "user");
         Ok(Self {
             pruned: Pruned::of(&shown),
@@ -145,7 +145,7 @@ impl Shown {
                 requests: cache.requests,
                 turns: since.iter().filter(|entry| is_request(&entry.step)).count(),
                 prompt_tokens: cache.prompt_tokens,
-                read_tokens: is_told.then_some(cache.read_tokens),
+                read_tokens: is_reported.then_some(cache.read_tokens),
             },
         })
     }
@@ -156,7 +156,7 @@ impl Bill {
     pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
         let ledger = &doing.ledger;
         (ledger.requests > 0).then(|| Self {
-            is_assumed: !doing.tells_cache,
+            is_assumed: !doing.reports_cache,
             requests: ledger.requests,
             paid: ledger.paid / MILLION,
             with_pi_alone: ledger.with_pi_alone() / MILLION,
@@ -221,8 +221,8 @@ impl fmt::Display for Context {
             writeln!(f, "Block    {block}")?;
         }
         writeln!(f, "Stubs    {}", self.pruned)?;
-        for (at, told) in self.decided.iter().rev().enumerate() {
-            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, DecisionLine(told))?;
+        for (at, decided) in self.decided.iter().rev().enumerate() {
+            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, DecisionLine(decided))?;
         }
         if let Some(at) = self.pi_compacts_at {
             writeln!(f, "Next     from {} tokens on Pi compacts", grouped(at))?;

@@ -40,12 +40,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         "" => {
             let report = doctor.check().await?;
             let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
-            Ok(Answer { text, answer: as_json(&report), confirm: None, told: None })
+            Ok(Answer { text, answer: as_json(&report), confirm: None, entry: None })
         }
         "--fix" => {
             let outcome = doctor.fix().await?;
             let answer = outcome_as_json(&outcome);
-            Ok(Answer { text: render_outcome(&outcome, store.place()), answer, confirm: None, told: None })
+            Ok(Answer { text: render_outcome(&outcome, store.place()), answer, confirm: None, entry: None })
         }
         other => Err(args::foreign(NAME, other, &["--fix"])),
     }

@@ -109,7 +109,7 @@ impl Importer {
             text: render(&report, &source, folders),
             answer: as_json(&report),
             confirm: None,
-            told: None,
+            entry: None,
         })
     }
 

@@ -127,7 +127,7 @@ pub struct Doing {
     /// The session's cost since it was opened.
     pub ledger: Ledger,
     /// Whether the provider reports how much of a prompt came from its cache.
-    pub tells_cache: bool,
+    pub reports_cache: bool,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
     /// The progress of the compaction.
@@ -159,7 +159,7 @@ pub struct Answer {
     pub confirm: Option<Confirm>,
     /// A message for Pi to add to the session, for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub told: Option<SessionMessage>,
+    pub entry: Option<SessionMessage>,
 }
 
 /// A message of ours for Pi's `sendMessage`.
@@ -192,14 +192,14 @@ impl Answer {
             text: answer.to_string(),
             answer: serde_json::to_value(answer).unwrap_or_default(),
             confirm: None,
-            told: None,
+            entry: None,
         }
     }
 
     /// The same, with a message for the model.
     #[must_use]
-    pub fn telling(self, told: SessionMessage) -> Self {
-        Self { told: Some(told), ..self }
+    pub fn with_entry(self, entry: SessionMessage) -> Self {
+        Self { entry: Some(entry), ..self }
     }
 
     /// The same, with a question to the user.
@@ -291,6 +291,6 @@ fn failure(error: &Error) -> Answer {
         text: String::new(),
         answer: json!({"error": {"code": code, "message": message}}),
         confirm: None,
-        told: None,
+        entry: None,
     }
 }

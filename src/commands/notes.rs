@@ -115,7 +115,7 @@ fn read(rest: &str) -> Result<Option<(Change, bool)>> {
 
 fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
     let number = notes.apply(&change, true)?;
-    let (told, done, text) = match &change {
+    let (verb, done, text) = match &change {
         Change::Add { text, .. } => ("added", "is kept", Some(text)),
         Change::Replace { text, .. } | Change::Edit { text, .. } => ("changed", "was changed", Some(text)),
         Change::Remove { .. } => ("removed", "was removed", None),
@@ -123,13 +123,13 @@ fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
     };
     let which = if number > 0 { format!("note {number}") } else { "all notes".into() };
     let said = text.map(|text| format!(": \"{text}\"")).unwrap_or_default();
-    let told = SessionMessage {
+    let entry = SessionMessage {
         custom_type: NOTE_TOOL,
-        content: format!("[The user {told} {which}{said}]"),
+        content: format!("[The user {verb} {which}{said}]"),
         details: change.numbered(Some(number.into())).details(),
     };
     let done = format!("{}{} {done}.", which[..1].to_uppercase(), &which[1..]);
-    Ok(Answer::of(&Listed::of(Some(done), &notes)).telling(told))
+    Ok(Answer::of(&Listed::of(Some(done), &notes)).with_entry(entry))
 }
 
 impl Listed {

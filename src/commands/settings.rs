@@ -102,19 +102,19 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
     if name.is_empty() {
         return Ok(Answer::of(&AllSettings { settings: settings(sources) }));
     }
-    let stands = setting(sources, name)?;
+    let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
         if !options.is_empty() {
             return Err(Error::invalid(format!(
                 "the value of {name} is missing: /lcm settings {name}=VALUE"
             )));
         }
-        return Ok(Answer::of(&OneSetting { setting: stands, saved: None }));
+        return Ok(Answer::of(&OneSetting { setting: current, saved: None }));
     }
     let into = match (has(GLOBAL), has(PROJECT)) {
         (true, _) => Origin::Global,
         (_, true) => Origin::Project,
-        _ if stands.source == Origin::Project => Origin::Project,
+        _ if current.source == Origin::Project => Origin::Project,
         _ => Origin::Global,
     };
     let (saved, setting) = change(sources, name, value, into)?;

@@ -39,8 +39,8 @@ pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Resu
     if bytes <= budget {
         return Ok(None);
     }
-    let told = store.read(|view| view.database().size_warned_at()).await?;
-    if told.is_some_and(|told| bytes < told.saturating_add(told / AGAIN)) {
+    let warned_at = store.read(|view| view.database().size_warned_at()).await?;
+    if warned_at.is_some_and(|at| bytes < at.saturating_add(at / AGAIN)) {
         return Ok(None);
     }
     store.write(move |batch| batch.database().note_size_warned_at(bytes)).await?;

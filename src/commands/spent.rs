@@ -94,14 +94,14 @@ impl Cache {
 
     /// The cache use of these entries; `None` if no provider reported any.
     pub fn along(view: &View<'_>, branch: &[BranchEntry]) -> Result<Option<Self>> {
-        let (cache, is_told) = Self::read(view, branch)?;
-        Ok(is_told.then_some(cache))
+        let (cache, is_reported) = Self::read(view, branch)?;
+        Ok(is_reported.then_some(cache))
     }
 
     /// The same, and whether any provider reported cache use.
     pub fn read(view: &View<'_>, branch: &[BranchEntry]) -> Result<(Self, bool)> {
         let mut cache = Self::default();
-        let (mut before, mut change, mut is_told) = (0, None, false);
+        let (mut before, mut change, mut is_reported) = (0, None, false);
         for entry in branch {
             let message = match &entry.step {
                 Step::Message(message) if message.role == "assistant" => message,
@@ -116,7 +116,7 @@ impl Cache {
             if usage.prompt() == 0 {
                 continue;
             }
-            is_told |= usage.cache_read + usage.cache_write > 0;
+            is_reported |= usage.cache_read + usage.cache_write > 0;
             if usage.cache_read < before / 2 {
                 cache.misses += 1;
                 cache.after_compaction += usize::from(change == Some(Change::Compaction));
@@ -127,7 +127,7 @@ impl Cache {
             cache.prompt_tokens += usage.prompt();
             cache.read_tokens += usage.cache_read;
         }
-        Ok((cache, is_told))
+        Ok((cache, is_reported))
     }
 }
 

@@ -260,7 +260,7 @@ impl Block<'_> {
                 (Ids::BareDeep | Ids::Bare, _) => bare,
             }
         };
-        let told = match run {
+        let first = match run {
             [first, .., last] => Some(format!(
                 "- {} … {} ({} in a row, {}: lcm_describe lists them)",
                 first.hash.summary_handle(),
@@ -270,7 +270,7 @@ impl Block<'_> {
             )),
             _ => None,
         };
-        told.into_iter().chain(shown.iter().map(line)).collect::<Vec<_>>().join("\n")
+        first.into_iter().chain(shown.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
     /// The first files in lists of Pi's format, and how many more there are.

@@ -11,7 +11,7 @@ use super::branch::{Branch, HISTORY};
 use super::calibration::Ratios;
 use super::job::noted;
 use super::memory::Memory;
-use super::{Compaction, block, finished, sizes, told};
+use super::{Compaction, block, finished, sizes, summary_line};
 use crate::config::Settings;
 use crate::dag::Piece;
 use crate::error::Result;
@@ -93,6 +93,6 @@ async fn made(session: Session<'_>, at: At) -> Result<Option<Early>> {
     let tokens_before = Value::from(context_tokens);
     let first_kept_entry_id = Some(branch.first_kept(&first_kept).to_owned());
     let compaction = Compaction { summary, first_kept_entry_id, tokens_before, details, usage: None };
-    let (report, degraded) = told(&branch, &compaction);
+    let (report, degraded) = summary_line(&branch, &compaction);
     Ok(Some(Early { report: format!("folded: {report}"), degraded, compaction }))
 }

@@ -47,8 +47,8 @@ pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
-        let told = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
-        lines.section("—", share, told.map(|line| text::one_line(line, LINE)));
+        let points = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
+        lines.section("—", share, points.map(|line| text::one_line(line, LINE)));
     }
     lines.finish()
 }

@@ -404,7 +404,7 @@ fn report(
     compaction: &Compaction,
     elapsed: std::time::Duration,
 ) -> (String, bool) {
-    let (mut report, is_degraded) = told(branch, compaction);
+    let (mut report, is_degraded) = summary_line(branch, compaction);
     let calls = text::count(job.summarizer.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
     if job.progress().cost() > 0.0 {
@@ -420,9 +420,9 @@ fn report(
 }
 
 /// A one-line report of a compaction, and whether a summary in its block was made without a model.
-fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
+fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
     let details = &compaction.details;
-    let mut told = format!(
+    let mut line = format!(
         "{} messages in {} ({} new)",
         details.covered,
         text::count(details.frontier.len(), "summary"),
@@ -431,9 +431,9 @@ fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
     if let Some(before) = compaction.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
         let kept = branch.visible()[branch.before().len()..].iter().map(Visible::shown_tokens);
         let after = tokens::estimate(&compaction.summary) + kept.sum::<usize>();
-        told += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
+        line += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
     }
-    (told, degraded(branch) > 0)
+    (line, degraded(branch) > 0)
 }
 
 /// The number of degraded summaries in the block.

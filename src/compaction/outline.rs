@@ -35,15 +35,15 @@ impl Outline {
         let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
         let is_subject = |visible: &Visible| subjects.contains(&visible.seen.id);
         let others = without_files(view, stretch)?;
-        let told: Vec<(usize, &Visible)> = (stretch.iter().enumerate().zip(others))
+        let described: Vec<(usize, &Visible)> = (stretch.iter().enumerate().zip(others))
             .filter(|((_, visible), is_other)| is_subject(visible) || !is_other)
-            .map(|(told, _)| told)
+            .map(|(described, _)| described)
             .collect();
-        let ids: Vec<MessageId> = told.iter().map(|(_, visible)| visible.seen.id).collect();
+        let ids: Vec<MessageId> = described.iter().map(|(_, visible)| visible.seen.id).collect();
         let (mut read, mut facts) = (Vec::new(), Facts::default());
-        let (mut told, mut lines) = (told.into_iter(), Vec::new());
+        let (mut described, mut lines) = (described.into_iter(), Vec::new());
         view.messages().each_json(&ids, |json| {
-            let Some((at, visible)) = told.next() else { return Ok(()) };
+            let Some((at, visible)) = described.next() else { return Ok(()) };
             let is_subject = is_subject(visible);
             if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
                 return Ok(());

@@ -262,7 +262,7 @@ fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
     let mut files: BTreeMap<String, File> = BTreeMap::new();
     for (path, file) in &facts.files {
         let path = folder.map_or_else(|| path.clone(), |folder| disk::within(folder, path));
-        files.entry(path).and_modify(|known| *known = known.beside(file)).or_insert_with(|| file.clone());
+        files.entry(path).and_modify(|known| *known = known.merged(file)).or_insert_with(|| file.clone());
     }
     let mut files: Vec<(String, File)> = files.into_iter().collect();
     files.sort_by_key(|(_, file)| std::cmp::Reverse(file.last()));

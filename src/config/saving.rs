@@ -95,8 +95,8 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
 /// When there is none; suggests the likely one.
 pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
     let definition = named(name)?;
-    let stands = settings(sources).into_iter().find(|setting| setting.name == definition.key);
-    stands.ok_or_else(|| Error::invalid("the setting is gone"))
+    let current = settings(sources).into_iter().find(|setting| setting.name == definition.key);
+    current.ok_or_else(|| Error::invalid("the setting is gone"))
 }
 
 fn named(name: &str) -> Result<&'static Definition> {
@@ -170,16 +170,16 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if after == before {
         return Ok(());
     }
-    let beside = real.with_added_extension(format!("lcm-{}", std::process::id()));
-    let written = File::create(&beside)
+    let temporary = real.with_added_extension(format!("lcm-{}", std::process::id()));
+    let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(after.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| match fs::metadata(&real) {
-            Ok(old) => fs::set_permissions(&beside, old.permissions()),
+            Ok(old) => fs::set_permissions(&temporary, old.permissions()),
             Err(_) => Ok(()),
         })
-        .and_then(|()| fs::rename(&beside, &real));
+        .and_then(|()| fs::rename(&temporary, &real));
     written.map_err(|error| {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         failed(error)
     })
 }
@@ -244,21 +244,21 @@ mod tests {
     fn a_value_is_saved_in_the_chosen_file_and_takes_effect() {
         let world = World::new();
         fs::write(world.global(), "{\n\t\"theme\": \"dark\"\n}\n").unwrap();
-        let (path, stands) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
-        assert_eq!((path, stands.value, stands.source), (world.global(), 3.into(), Origin::Global));
+        let (path, current) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
+        assert_eq!((path, current.value, current.source), (world.global(), 3.into(), Origin::Global));
         let text = fs::read_to_string(world.global()).unwrap();
         assert_eq!(text, "{\n\t\"theme\": \"dark\",\n\t\"lcm\": {\n\t\t\"maxDepth\": 3\n\t}\n}\n");
 
         let models = Some("a/b, c/d");
-        let (path, stands) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
+        let (path, current) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
         assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
-        assert_eq!((stands.value, stands.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
+        assert_eq!((current.value, current.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
 
-        let (_, stands) = change(&world.1, "context", Some("full"), Origin::Project).unwrap();
-        assert_eq!(stands.value, serde_json::json!("full"));
+        let (_, current) = change(&world.1, "context", Some("full"), Origin::Project).unwrap();
+        assert_eq!(current.value, serde_json::json!("full"));
 
-        let (_, stands) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
-        assert_eq!((stands.value, stands.source), (5.into(), Origin::Default));
+        let (_, current) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
+        assert_eq!((current.value, current.source), (5.into(), Origin::Default));
         assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "no other file is left");
     }
 

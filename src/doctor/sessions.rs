@@ -138,7 +138,7 @@ impl Stored {
         let stands_below = stored.parent.map(|parent| self.names.get(&parent));
         match (parent, stands_below) {
             (None, None) => {}
-            (Some(parent), Some(Some(stands))) if stands == parent => {}
+            (Some(parent), Some(Some(stored))) if stored == parent => {}
             (Some(parent), Some(None)) => {
                 // The parent was lost, which the check of entries reports. It may exist again in another row.
                 let found = self.entries.get(parent).map(|above| above.id);

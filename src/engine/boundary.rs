@@ -130,7 +130,7 @@ impl Engine {
                 },
             }
         };
-        lock(&self.lean).tell(decision, &live, before);
+        lock(&self.lean).record(decision, &live, before);
         let fields = [
             ("entries", Field::Count(boundary.entries.len())),
             ("frees", Field::Count(decision.frees)),

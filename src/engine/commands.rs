@@ -117,14 +117,14 @@ impl Engine {
     }
 
     fn doing(&self, settings: &Settings) -> Doing {
-        let (decided, ledger, tells_cache) = {
+        let (decided, ledger, reports_cache) = {
             let lean = lock(&self.lean);
-            (lean.told.iter().copied().collect(), lean.ledger.clone(), lean.tells_cache)
+            (lean.decisions.iter().copied().collect(), lean.ledger.clone(), lean.reports_cache)
         };
         Doing {
             decided: if settings.context == Context::Full { Vec::new() } else { decided },
             ledger,
-            tells_cache,
+            reports_cache,
             background: if settings.background { self.background.state() } else { "off" },
             compaction: self.compaction_progress(),
             import: self.import_progress(),

@@ -18,19 +18,21 @@ pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>>
     let folder = PathBuf::from(&cwd);
     let before = aside(move || Ok(history_before(&db_dir, &folder, identity))).await?;
     let (folder, other) = (cwd.clone(), before.as_ref().map(|before| before.project.clone()));
-    let (is_member, was_told) =
+    let (is_member, is_known) =
         store.read(move |view| view.database().knows_folder(&folder, other.as_deref())).await?;
     let joins = (identity == ProjectIdentity::Git && !is_member).then_some(cwd);
-    let Some(History { path, project }) = before.filter(|_| !was_told) else {
+    let Some(History { path, project }) = before.filter(|_| !is_known) else {
         if joins.is_some() {
             store
                 .post(move |batch| batch.database().note_folder(joins.as_deref(), None, text::now()), drop)?;
         }
         return Ok(None);
     };
-    let told = project.clone();
-    store
-        .post(move |batch| batch.database().note_folder(joins.as_deref(), Some(&told), text::now()), drop)?;
+    let joining = project.clone();
+    store.post(
+        move |batch| batch.database().note_folder(joins.as_deref(), Some(&joining), text::now()),
+        drop,
+    )?;
     Ok(Some(format!(
         "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
          /lcm import --history-of {project} brings it here",

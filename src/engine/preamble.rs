@@ -44,7 +44,7 @@ pub(super) fn earlier(
         Ok(format!("{} (began {})", text::one_line(&id, ID), text::minute(facts.from_time)))
     });
     Ok(Some(format!(
-        "Earlier sessions of this project: {count}, the newest of them {}. lcm_describe tells in a line each what was asked in them; \
+        "Earlier sessions of this project: {count}, the newest of them {}. lcm_describe lists what was asked in each; \
          lcm_grep with \"session\":\"project\" searches them all, with the beginning of an id in place of project one of them.",
         named.collect::<Result<Vec<_>>>()?.join(", ")
     )))

@@ -162,7 +162,7 @@ impl File {
 
     /// Merges the same file recorded under another name.
     #[must_use]
-    pub fn beside(&self, other: &Self) -> Self {
+    pub fn merged(&self, other: &Self) -> Self {
         let starts = [self, other].into_iter().filter(|file| file.whole).filter_map(|file| file.seen.first());
         let start = starts.max().copied();
         let mut seen: Vec<usize> = [self.seen.as_slice(), &other.seen].concat();

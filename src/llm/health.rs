@@ -57,12 +57,12 @@ pub(super) struct Pass<'a> {
 }
 
 impl Health {
-    /// Gets a permit to ask the model. Waits while another question is retrying it. `anew` marks new work
+    /// Gets a permit to ask the model. Waits while another question is retrying it. `is_new` marks new work
     /// that has not tried the model yet: then it is retried early, if it failed fast.
     ///
     /// # Errors
     /// How much longer it is skipped.
-    pub(super) async fn enter(&self, name: &str, anew: bool) -> Result<Pass<'_>, Duration> {
+    pub(super) async fn enter(&self, name: &str, is_new: bool) -> Result<Pass<'_>, Duration> {
         loop {
             // Register before checking, or a change right after the check would be missed.
             let changed = self.changed.notified();
@@ -72,7 +72,7 @@ impl Health {
                 let trial = state.dead_until.is_some();
                 if !state.on_trial {
                     let rest = state.dead_until.map(|until| until.saturating_duration_since(Instant::now()));
-                    if let Some(rest) = rest.filter(|rest| !rest.is_zero() && (state.slow || !anew)) {
+                    if let Some(rest) = rest.filter(|rest| !rest.is_zero() && (state.slow || !is_new)) {
                         return Err(rest);
                     }
                     state.on_trial = trial;

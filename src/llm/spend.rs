@@ -37,7 +37,7 @@ struct Counts {
     /// Tokens by the start of each part of the hour, oldest first.
     hour: VecDeque<(Instant, usize)>,
     /// The limits the user was told about.
-    told: Vec<&'static str>,
+    reported: Vec<&'static str>,
     notice: Option<String>,
 }
 
@@ -70,8 +70,8 @@ impl Spend {
         ];
         let reached = held.into_iter().find(|(used, most, ..)| *most > 0 && used >= most);
         let Some((_, most, setting, within)) = reached else { return Ok(()) };
-        if !counts.told.contains(&setting) {
-            counts.told.push(setting);
+        if !counts.reported.contains(&setting) {
+            counts.reported.push(setting);
             let most = text::grouped(most);
             counts.notice = Some(format!(
                 "the limit of {most} tokens of model calls {within} is reached (setting `{setting}`), so summaries are made without a model for now and replaced later"

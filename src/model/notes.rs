@@ -170,8 +170,8 @@ impl Change {
             _ => None,
         });
         // The first number in a result is that of the first added note; the others follow it.
-        let told = result.readable();
-        let digits = told.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
+        let answer = result.readable();
+        let digits = answer.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
         let mut next = digits.and_then(|digits| digits.parse::<u64>().ok());
         let numbered = |change: Self| match change {
             Self::Add { .. } => {
@@ -257,10 +257,10 @@ impl Notes {
         &self.list
     }
 
-    /// The same notes, with texts mapped by `told`.
+    /// The same notes, with texts mapped by `map`.
     #[must_use]
-    pub fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
-        self.list.iter_mut().for_each(|note| note.text = told(&note.text));
+    pub fn with_texts(mut self, map: impl Fn(&str) -> String) -> Self {
+        self.list.iter_mut().for_each(|note| note.text = map(&note.text));
         self
     }
 

@@ -14,7 +14,7 @@ pub fn point_in_time(name: &str, written: Option<&str>, now: i64) -> Result<Opti
     let Some(written) = written else { return Ok(None) };
     read(written.trim(), now).map(Some).ok_or_else(|| {
         Error::invalid(format!(
-            "{name} `{}` is no time: write an ISO date or time such as 2026-11-20 or 2026-11-20T09:30Z, or how long ago, \
+            "{name} `{}` is not a time: write an ISO date or time such as 2026-11-20 or 2026-11-20T09:30Z, or how long ago, \
              such as 2h, 3d or yesterday",
             text::one_line(written, 40)
         ))

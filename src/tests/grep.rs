@@ -365,7 +365,7 @@ async fn a_senseless_query_is_refused_with_a_correction() {
         ),
         (
             json!({"query": "a", "after": "soon"}),
-            "after `soon` is no time: write an ISO date or time such as 2026-11-20 or 2026-11-20T09:30Z, or how long \
+            "after `soon` is not a time: write an ISO date or time such as 2026-11-20 or 2026-11-20T09:30Z, or how long \
              ago, such as 2h, 3d or yesterday",
         ),
         (
@@ -382,13 +382,13 @@ async fn a_senseless_query_is_refused_with_a_correction() {
         ),
         (
             json!({"query": "(foo", "mode": "regex"}),
-            "`(foo` is no regular expression of Rust's regex crate (unclosed group): escape what is meant as it stands \
+            "`(foo` is not a valid regular expression in Rust syntax (unclosed group): escape literal characters \
              with a backslash, or use mode \"text\"",
         ),
         (
             json!({"query": r"(?=a)", "mode": "regex"}),
-            "`(?=a)` is no regular expression of Rust's regex crate (look-around, including look-ahead and look-behind, \
-             is not supported): escape what is meant as it stands with a backslash, or use mode \"text\"",
+            "`(?=a)` is not a valid regular expression in Rust syntax (look-around, including look-ahead and look-behind, \
+             is not supported): escape literal characters with a backslash, or use mode \"text\"",
         ),
         (
             json!({"query": r"(\w{500}){500}", "mode": "regex"}),

@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// The entry that `/lcm notes` adds to the session.
-    fn told(self, details: Value) -> Self {
+    fn user_note(self, details: Value) -> Self {
         let fields = json!({"customType": "lcm_note", "content": "[…]", "display": false, "details": {"lcmNote": details}});
         self.entry("custom_message", fields)
     }
@@ -56,7 +56,7 @@ async fn a_branch_has_only_its_own_notes() {
         .chat(1, 3)
         // In the format of earlier versions.
         .noting(json!({"action": "add", "text": "the release is on Friday"}), "Note 1 is kept. 1 note of 8.")
-        .told(json!({"action": "add", "number": 2, "text": "never push to main"}))
+        .user_note(json!({"action": "add", "number": 2, "text": "never push to main"}))
         .noting(
             json!({"action": "replace", "number": "1", "text": "the release is on Monday"}),
             "Note 1 was replaced.",
@@ -64,7 +64,7 @@ async fn a_branch_has_only_its_own_notes() {
     let here = session.leaf().to_owned();
     let session = session
         .noting(json!({"action": "remove", "number": 1}), "Note 1 was removed.")
-        .told(json!({"action": "replace", "number": 2, "text": "push"}))
+        .user_note(json!({"action": "replace", "number": 2, "text": "push"}))
         .at(&here)
         // Failed calls change nothing, nor do entries of other extensions.
         .message(json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c9", "name": "lcm_note",
@@ -102,7 +102,7 @@ async fn every_block_has_the_notes_with_keys_masked() {
         .chat(8, 40)
         .noted(1, "the release is on </summary> Friday")
         .chat(8, 40)
-        .told(json!({"action": "add", "number": 2, "text": format!("the key is {key} for now")}));
+        .user_note(json!({"action": "add", "number": 2, "text": format!("the key is {key} for now")}));
     let store = TestStore::new();
     let conversation = store.ingest("one", &session.clone().chat(4, 40)).await;
     let leaf = "e42";
@@ -126,7 +126,7 @@ async fn every_block_has_the_notes_with_keys_masked() {
 #[tokio::test]
 async fn a_call_returns_the_number_and_the_next_continues_from_it() {
     let asking = Asking::about(
-        &Session::new().chat(2, 3).told(json!({"action": "add", "number": 4, "text": "a rule"})),
+        &Session::new().chat(2, 3).user_note(json!({"action": "add", "number": 4, "text": "a rule"})),
     )
     .await;
     let (notepad, cancel) = (Notepad::default(), CancellationToken::new());
@@ -174,7 +174,7 @@ async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
         .chat(2, 3)
         .noted(1, "the pass phrase is quokka7741")
         .noted(2, "the release is on Friday")
-        .told(json!({"action": "add", "number": 3, "text": "mind the quokka7741"}))
+        .user_note(json!({"action": "add", "number": 3, "text": "mind the quokka7741"}))
         .chat(1, 3);
     let asking = Asking::about(&session).await;
     let purge = async |entry: &'static str| {
@@ -223,10 +223,10 @@ async fn the_user_can_list_and_change_the_notes() {
 
     let asked = async |line: &str| ask(&asking.store.store, &asking.scope, line).await;
     let added = asked("notes add  never  push --json to\nmain").await.unwrap();
-    let told = added.told.unwrap();
-    assert_eq!(told.content, "[The user added note 2: \"never  push to main\"]");
+    let entry = added.entry.unwrap();
+    assert_eq!(entry.content, "[The user added note 2: \"never  push to main\"]");
     assert_eq!(
-        told.details,
+        entry.details,
         json!({"lcmNote": {"action": "add", "number": 2, "text": "never  push to main"}})
     );
     let set = asked("notes set 1 the release is on Monday").await.unwrap();
@@ -234,12 +234,12 @@ async fn the_user_can_list_and_change_the_notes() {
         set.text,
         "Note 1 was changed.\n1 (yours). the release is on Monday\n1 note, 10 of 2,000 tokens."
     );
-    assert_eq!(set.told.unwrap().details["lcmNote"]["action"], "replace");
-    assert_eq!(asked("notes remove 1").await.unwrap().told.unwrap().content, "[The user removed note 1]");
+    assert_eq!(set.entry.unwrap().details["lcmNote"]["action"], "replace");
+    assert_eq!(asked("notes remove 1").await.unwrap().entry.unwrap().content, "[The user removed note 1]");
     let clear = asked("notes clear").await.unwrap();
-    assert_eq!((clear.told, clear.confirm.unwrap().line.as_str()), (None, "notes clear --yes"));
+    assert_eq!((clear.entry, clear.confirm.unwrap().line.as_str()), (None, "notes clear --yes"));
     assert_eq!(
-        asked("notes clear --yes").await.unwrap().told.unwrap().content,
+        asked("notes clear --yes").await.unwrap().entry.unwrap().content,
         "[The user removed all notes]"
     );
     for (line, why) in [

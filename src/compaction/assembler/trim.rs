@@ -214,8 +214,8 @@ mod tests {
             assert_eq!(shown, newest);
             if run > 0 {
                 let [first, last] = [0, run - 1].map(|at| frontier[at].hash.summary_handle());
-                let told = format!("- {first} … {last} ({run} summaries in a row, {} messages", run * 5);
-                assert!(lines[0].starts_with(&told), "{}", lines[0]);
+                let start = format!("- {first} … {last} ({run} summaries in a row, {} messages", run * 5);
+                assert!(lines[0].starts_with(&start), "{}", lines[0]);
             }
             assert_eq!(run > 0, count > 2, "{count} in {budget}");
         }

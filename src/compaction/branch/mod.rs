@@ -26,7 +26,7 @@ pub(super) struct Branch {
     conversation: ConversationId,
     path: Arc<Path>,
     /// Positions of all messages to describe, including the kept tail.
-    told: Span,
+    range: Span,
     /// How many of these come before the kept tail.
     before: usize,
     /// Whether the kept tail starts later than requested.
@@ -108,7 +108,7 @@ impl Branch {
         let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
             conversation,
-            told: from..path.visible().len(),
+            range: from..path.visible().len(),
             path,
             before,
             moved: false,
@@ -307,7 +307,7 @@ impl Branch {
 
     /// The visible messages since the last compaction or pruning, which were only appended to the context.
     pub(super) fn since_change(&self) -> &[Visible] {
-        let last = self.path.seen_before(self.path.last_change()).max(self.told.start);
+        let last = self.path.seen_before(self.path.last_change()).max(self.range.start);
         &self.path.visible()[last..]
     }
 
@@ -346,7 +346,7 @@ impl Branch {
 
     /// All visible messages, including the kept tail.
     pub(super) fn visible(&self) -> &[Visible] {
-        &self.path.visible()[self.told.clone()]
+        &self.path.visible()[self.range.clone()]
     }
 
     /// The visible messages before the kept tail.

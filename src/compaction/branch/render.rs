@@ -153,7 +153,7 @@ impl Branch {
     fn purged(&self) -> usize {
         let visible = self.visible();
         let end = visible.get(self.before).map_or(self.path.entries(), |kept| kept.index);
-        let start = match (self.told.start, visible.first()) {
+        let start = match (self.range.start, visible.first()) {
             (0, _) | (_, None) => 0,
             (_, Some(first)) => first.index,
         };

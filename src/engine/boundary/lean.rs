@@ -24,11 +24,11 @@ pub(in super::super) struct Lean {
     /// The session's costs.
     pub ledger: Ledger,
     /// The last decisions, oldest first.
-    pub told: VecDeque<Decided>,
+    pub decisions: VecDeque<Decided>,
     /// A branch, and the entry before which everything is to be summarized.
     pub summarize: Option<(String, String)>,
     /// Whether the provider reports how much of a prompt came from its cache.
-    pub tells_cache: bool,
+    pub reports_cache: bool,
     /// Whether the provider's cache has expired, so that the next request is uncached.
     is_cold: bool,
     /// Whether a change was not yet in the last request.
@@ -80,7 +80,7 @@ impl Lean {
     }
 
     /// Records what was decided and done. `before` is the entry before which everything is to be summarized.
-    pub fn tell(&mut self, decision: Decision, live: &Live, before: Option<String>) {
+    pub fn record(&mut self, decision: Decision, live: &Live, before: Option<String>) {
         self.waited = match (decision.action, &before) {
             (Action::Summarize(_), _) => self.waited + 1,
             // Check again later whether a model answers.
@@ -95,12 +95,16 @@ impl Lean {
             _ => false,
         };
         // A continuing state is listed once.
-        if self.told.back().is_some_and(is_same) {
-            self.told.pop_back();
+        if self.decisions.back().is_some_and(is_same) {
+            self.decisions.pop_back();
         }
-        self.told.push_back(Decided { request: self.ledger.requests, tokens: live.context_tokens, decision });
-        while self.told.len() > KEPT {
-            self.told.pop_front();
+        self.decisions.push_back(Decided {
+            request: self.ledger.requests,
+            tokens: live.context_tokens,
+            decision,
+        });
+        while self.decisions.len() > KEPT {
+            self.decisions.pop_front();
         }
     }
 
@@ -157,7 +161,7 @@ impl Lean {
 
     /// Whether the decision before the last request changed the prompt.
     fn has_just_changed(&self) -> bool {
-        let last = self.told.back().filter(|last| last.request == self.ledger.requests);
+        let last = self.decisions.back().filter(|last| last.request == self.ledger.requests);
         last.is_some_and(|last| matches!(last.decision.action, Action::Stub(_) | Action::Fold(_)))
     }
 
@@ -169,12 +173,12 @@ impl Lean {
         // A provider may report nothing, or impossible numbers.
         let prompt = match input.saturating_add(cache_read).saturating_add(cache_write) {
             0 => context.saturating_sub(output),
-            told => told,
+            counted => counted,
         };
         if prompt == 0 || live.context_window.is_some_and(|window| prompt > 2 * window) {
             return;
         }
-        self.tells_cache |= cache_read + cache_write > 0;
+        self.reports_cache |= cache_read + cache_write > 0;
         let before = self.last.as_ref().and_then(|(_, before)| *before);
         let change = shown.map_or(before, |shown| Some(shown.last_change));
         let mut is_changed = match shown {
@@ -190,7 +194,7 @@ impl Lean {
         let shown = shown.unwrap_or(&nothing);
         let request = Request {
             prompt,
-            read: (self.tells_cache || self.ledger.requests == 0).then_some(cache_read),
+            read: (self.reports_cache || self.ledger.requests == 0).then_some(cache_read),
             output,
             grown: shown.grown,
             summarizable: if is_first { shown.summarizable } else { shown.grown_summarizable },

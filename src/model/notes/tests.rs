@@ -113,11 +113,11 @@ fn a_call_is_read_leniently_and_its_text_is_one_line() {
     assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
     assert!(read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing"));
     assert!(read(json!({"action": "burn"})).unwrap_err().starts_with("action must be"));
-    let told = json!({"type": "custom_message", "customType": NOTE_TOOL, "details": add("x").details()});
-    assert_eq!(Change::of_user(&told.to_string()), Some(add("x")));
-    let told = json!({"customType": NOTE_TOOL, "details": add("x").numbered(Some(4)).details()});
-    assert_eq!(Change::of_user(&told.to_string()), Some(add("x").numbered(Some(4))));
-    assert_eq!(Change::of_user(&told.to_string().replace("lcm_note", "theirs")), None);
+    let entry = json!({"type": "custom_message", "customType": NOTE_TOOL, "details": add("x").details()});
+    assert_eq!(Change::of_user(&entry.to_string()), Some(add("x")));
+    let entry = json!({"customType": NOTE_TOOL, "details": add("x").numbered(Some(4)).details()});
+    assert_eq!(Change::of_user(&entry.to_string()), Some(add("x").numbered(Some(4))));
+    assert_eq!(Change::of_user(&entry.to_string().replace("lcm_note", "theirs")), None);
 }
 
 proptest! {

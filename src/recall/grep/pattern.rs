@@ -249,7 +249,7 @@ fn compile(pattern: &str) -> Result<Regex> {
                 format!("the regular expression `{shown}` is too large: use fewer or smaller repetitions")
             }
             error => format!(
-                "`{shown}` is no regular expression of Rust's regex crate ({}): escape what is meant as it stands with \
+                "`{shown}` is not a valid regular expression in Rust syntax ({}): escape literal characters with \
                  a backslash, or use mode \"text\"",
                 cause(&error)
             ),

@@ -54,12 +54,13 @@ impl<'a> Kept<'a> {
     /// Whether a word that contains the piece can have this stem.
     #[must_use]
     pub fn may_be(&self, stem: &[u8]) -> bool {
-        let stands = |what: &str| match self.begins {
+        let matches = |what: &str| match self.begins {
             true => stem.starts_with(what.as_bytes()),
             false => holds(stem, what.as_bytes()),
         };
         // Almost all of the millions of words lack even the minimum.
-        stands(self.least()) && (stands(self.piece) || ADDED.iter().any(|added| self.is_left_of(stem, added)))
+        matches(self.least())
+            && (matches(self.piece) || ADDED.iter().any(|added| self.is_left_of(stem, added)))
     }
 
     /// The minimum that every stem contains.

@@ -195,8 +195,8 @@ async fn a_redirect_is_not_followed() {
     let location = format!("location: {}/chat/completions\r\n", elsewhere.url);
     for status in ["302 Found", "307 Temporary Redirect"] {
         let failed = failure(status, &location, "").await;
-        let told = format!("{}: it redirects to another address, which never gets the key", &status[..3]);
-        assert!(failed.reason == told && failed.status == status[..3].parse().ok(), "{failed:?}");
+        let expected = format!("{}: it redirects to another address, which never gets the key", &status[..3]);
+        assert!(failed.reason == expected && failed.status == status[..3].parse().ok(), "{failed:?}");
     }
     assert_eq!(elsewhere.connections.load(Ordering::Relaxed), 0);
 }

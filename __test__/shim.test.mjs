@@ -132,7 +132,7 @@ function inStore(dir, check) {
   }
 }
 
-for (const [what, wrong, told] of /** @type {const} */ ([
+for (const [what, wrong, pattern] of /** @type {const} */ ([
   ["is missing", {}, /is missing/],
   ["cannot be loaded", { engine: path.join(root, "README.md") }, /can't be loaded/],
   ["is of another version", { version: "99.0.0", engine: addon() }, new RegExp(`${manifest.version}.*99\\.0\\.0`)],
@@ -145,7 +145,7 @@ for (const [what, wrong, told] of /** @type {const} */ ([
     assert.equal(host.notifications.length, 1);
     const [{ message, type }] = host.notifications;
     assert.equal(type, "error");
-    assert.match(message, told);
+    assert.match(message, pattern);
     assert.ok(message.includes(`pi-lossless-context.${platformTriple()}.node`), message);
     assert.match(message, /npm run build/);
     assert.equal(host.tools.size, 0);
@@ -154,7 +154,7 @@ for (const [what, wrong, told] of /** @type {const} */ ([
     // Otherwise Pi would send `/lcm` to the model.
     await host.commands.get("lcm").handler("stats", host.ctx);
     assert.equal(host.notifications.at(-1)?.message, message);
-    assert.throws(() => module.loadEngine(), told);
+    assert.throws(() => module.loadEngine(), pattern);
   });
 }
 

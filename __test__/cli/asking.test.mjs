@@ -118,7 +118,7 @@ describe("an invalid file is named in one sentence and left unchanged", { concur
     ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is not a database, or is damaged: file is not a database\n$/],
     ["truncated", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],
   ];
-  for (const [what, spoil, told] of cases) {
+  for (const [what, spoil, pattern] of cases) {
     test(what, async (t) => {
       const own = ownStore(t);
       const file = databaseFile(own);
@@ -127,7 +127,7 @@ describe("an invalid file is named in one sentence and left unchanged", { concur
       for (const args of [["stats"], ["doctor"], ["doctor", "--fix"], ["stats", "--db", file]]) {
         const { code, stdout, stderr } = await answer(own, ...args);
         assert.deepEqual([code, stdout], [2, ""], args.join(" "));
-        assert.match(stderr, told);
+        assert.match(stderr, pattern);
         assert.equal(stderr.split("\n").length, 2);
       }
       assert.deepEqual(bytesIn(own.storeDir), before);

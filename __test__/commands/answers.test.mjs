@@ -66,19 +66,19 @@ for (const host of hostsFor(hostsByVersion)) {
     await pi.prompt("one more");
     await pi.request("compact");
     await pi.prompt("and after it");
-    const told = async (/** @type {string} */ line) => {
+    const answerTo = async (/** @type {string} */ line) => {
       const from = pi.ui("notify").length;
       await pi.prompt(`/lcm ${line}`);
       await pi.waitFor(() => pi.ui("notify").length > from);
       return pi.ui("notify").slice(from)[0];
     };
-    assert.match((await told("export --jsonl out.jsonl")).message, /^84 messages written to .*out\.jsonl, /);
+    assert.match((await answerTo("export --jsonl out.jsonl")).message, /^84 messages written to .*out\.jsonl, /);
     const session = await project.session(pi);
     const exported = new SessionFile(path.join(project.cwd, "out.jsonl"));
     assert.deepEqual(exported.entries, session.entries, "the export equals Pi's file");
-    const refused = await told("export --jsonl out.jsonl");
+    const refused = await answerTo("export --jsonl out.jsonl");
     assert.match(refused.message, /out\.jsonl already exists: choose another name, or add --force/);
-    assert.match((await told("export")).message, /^84 messages written to .*\.md, /);
+    assert.match((await answerTo("export")).message, /^84 messages written to .*\.md, /);
     const [markdown] = readdirSync(project.cwd).filter((name) => name.endsWith(".md"));
     const text = readFileSync(path.join(project.cwd, markdown), "utf8");
     assert.match(text, /^# Session [^]*\n## 1\. User · [^]*mark0000x[^]*\n## 84\. Assistant · /);
@@ -112,9 +112,9 @@ test("a purged message is exported neither from the store nor from the session f
   await pi.prompt("and on");
   assert.ok(new SessionFile(file).entries.some(({ type, summary }) => type === "compaction" && summary.includes(secret)));
   for (const line of ["export before.jsonl --jsonl", `purge ${history.entries[0].id} --yes`, "export after.jsonl --jsonl", "export after.md"]) {
-    const told = pi.ui("notify").length;
+    const before = pi.ui("notify").length;
     await pi.prompt(`/lcm ${line}`);
-    await pi.waitFor(() => pi.ui("notify").length > told);
+    await pi.waitFor(() => pi.ui("notify").length > before);
   }
   const read = (/** @type {string} */ name) => readFileSync(path.join(project.cwd, name), "utf8");
   assert.ok(read("before.jsonl").includes(secret));

@@ -15,7 +15,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const file = path.join(place.project.agentDir, "settings.json");
     const before = readFileSync(file, "utf8");
     await place.rpc(async (pi) => {
-      const told = async (/** @type {string} */ line) => {
+      const answerTo = async (/** @type {string} */ line) => {
         const from = pi.ui("notify").length;
         await pi.prompt(`/lcm ${line}`);
         await pi.waitFor(() => pi.ui("notify").length > from);
@@ -23,18 +23,18 @@ for (const host of hostsFor(hostsByVersion)) {
       };
       await pi.prompt("hello");
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
-      assert.equal(await told("settings status=off"), `Saved in ${file}: status = false (global)`);
+      assert.equal(await answerTo("settings status=off"), `Saved in ${file}: status = false (global)`);
       await pi.waitFor(() => pi.status("lcm") === undefined);
       const { lcm, ...rest } = JSON.parse(readFileSync(file, "utf8"));
       assert.deepEqual(lcm, { status: false });
       assert.deepEqual(rest, JSON.parse(before));
-      assert.equal(await told("settings background=maybe"), "background takes true or false, not maybe; nothing was changed");
-      assert.equal(await told("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
-      assert.match(String(await told("stats")), /^Background +off \(setting background\);/m);
-      assert.equal(await told("settings status --reset"), `Saved in ${file}: status = true (default)`);
+      assert.equal(await answerTo("settings background=maybe"), "background takes true or false, not maybe; nothing was changed");
+      assert.equal(await answerTo("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
+      assert.match(String(await answerTo("stats")), /^Background +off \(setting background\);/m);
+      assert.equal(await answerTo("settings status --reset"), `Saved in ${file}: status = true (default)`);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
       writeFileSync(file, "{ broken");
-      assert.match(String(await told("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);
+      assert.match(String(await answerTo("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);
       assert.equal(readFileSync(file, "utf8"), "{ broken");
       writeFileSync(file, before);
 

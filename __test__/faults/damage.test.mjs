@@ -43,9 +43,9 @@ for (const host of hostsFor(hostsByVersion)) {
       spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
       const before = readFileSync(file);
       const name = databaseOf(project, "-2");
-      const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/;
+      const warning = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/;
       for (let starts = 0; starts < 2; starts++) {
-        await assertWholeIn(project, pi, { name, told, from: await reopen(project, pi) });
+        await assertWholeIn(project, pi, { name, warning, from: await reopen(project, pi) });
         await pause(project, pi);
         assertSound(project, name);
         assert.ok(before.equals(readFileSync(file)), "it is unchanged");

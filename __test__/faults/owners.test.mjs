@@ -17,7 +17,7 @@ const OTHER = 4321;
  * @property {string} what
  * @property {(file: string) => void} lay puts it where the database belongs, whose folder is there
  * @property {(file: string) => void} mend
- * @property {RegExp} told
+ * @property {RegExp} warning
  * @property {boolean} [gives] only root can give something to somebody else
  */
 
@@ -29,7 +29,7 @@ const given = (what, at, make) => ({
     lchownSync(at(file), OTHER, OTHER);
   },
   mend: (file) => lchownSync(at(file), 0, 0),
-  told: new RegExp(` belongs to another user \\(uid ${OTHER}\\): set dbDir to a folder of your own\\. Until this is fixed, nothing is stored`),
+  warning: new RegExp(` belongs to another user \\(uid ${OTHER}\\): set dbDir to a folder of your own\\. Until this is fixed, nothing is stored`),
   gives: true,
 });
 
@@ -41,7 +41,7 @@ const open = (what, mode, at, make) => ({
     chmodSync(at(file), mode);
   },
   mend: (file) => chmodSync(at(file), 0o700),
-  told: new RegExp(` may be written by other users \\(mode ${mode.toString(8)}\\): run chmod go-w on it, or set dbDir to another folder\\. Until this is fixed,`),
+  warning: new RegExp(` may be written by other users \\(mode ${mode.toString(8)}\\): run chmod go-w on it, or set dbDir to another folder\\. Until this is fixed,`),
 });
 
 const empty = (/** @type {string} */ file) => writeFileSync(file, "", { mode: 0o600 });
@@ -76,7 +76,7 @@ for (const host of hostsFor(hostsByVersion)) {
     project.storeIn("unused");
     const pi = project.startPi();
     await talk(project, pi, "with a store");
-    for (const [number, { what, lay, mend, told, gives }] of cases.entries()) {
+    for (const [number, { what, lay, mend, warning, gives }] of cases.entries()) {
       await t.test(what, { skip: gives && notRoot }, async () => {
         project.storeIn(`store-${number}`);
         mkdirSync(project.storeDir, { mode: 0o700 });
@@ -88,16 +88,16 @@ for (const host of hostsFor(hostsByVersion)) {
         await pi.request("new_session");
         await talk(project, pi, "without a store");
         await waitForWarning(pi, from);
-        assertWarnedOnce(pi, told, from);
+        assertWarnedOnce(pi, warning, from);
         assert.deepEqual(seen(), before, "nothing was written there");
         const { code, stderr } = await lcm(project, "stats");
-        assert.deepEqual([code, told.test(stderr.replace("\n", ". Until this is fixed, nothing is stored"))], [2, true], stderr);
+        assert.deepEqual([code, warning.test(stderr.replace("\n", ". Until this is fixed, nothing is stored"))], [2, true], stderr);
 
         mend(file);
         await talk(project, pi, "mine again");
         const session = await project.session(pi);
         await eventually(() => assertStored(project, session));
-        assertWarnedOnce(pi, told, from);
+        assertWarnedOnce(pi, warning, from);
       });
     }
     await leave(pi);

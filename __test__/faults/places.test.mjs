@@ -18,7 +18,7 @@ import { DatabaseSync } from "../support/store.mjs";
  * @typedef {object} Case
  * @property {string} what
  * @property {(file: string) => void} lay puts it where the database is or belongs
- * @property {RegExp} told
+ * @property {RegExp} warning
  * @property {boolean} [always] at every start, since there may be a history that is not seen
  */
 
@@ -27,31 +27,31 @@ const cases = [
   {
     what: "a database whose header is overwritten",
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 0, 100)),
-    told: /[0-9a-f]{16}\.db is damaged: file is not a database; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/,
+    warning: /[0-9a-f]{16}\.db is damaged: file is not a database; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/,
     always: true,
   },
   {
     what: "a database whose first page is garbage below its header",
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 100, 4096)),
-    told: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
+    warning: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
     always: true,
   },
   {
     what: "a database that ends after its first page",
     lay: (file) => writeFileSync(file, readFileSync(file).subarray(0, 8192)),
-    told: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
+    warning: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
     always: true,
   },
   {
     what: "a text",
     lay: (file) => writeFileSync(file, "Shopping: milk, bread, a lamp.\n".repeat(40)),
-    told: /is damaged: file is not a database; the history goes to/,
+    warning: /is damaged: file is not a database; the history goes to/,
     always: true,
   },
   {
     what: "a newer version's database",
     lay: (file) => inDatabase(file, "PRAGMA user_version = 99"),
-    told: /was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\); the history goes to \S+-2\.db instead$/,
+    warning: /was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\); the history goes to \S+-2\.db instead$/,
     always: true,
   },
   {
@@ -60,7 +60,7 @@ const cases = [
       writeFileSync(file, "");
       inDatabase(file, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)");
     },
-    told: /belongs to another program; the history goes to \S+-2\.db instead$/,
+    warning: /belongs to another program; the history goes to \S+-2\.db instead$/,
   },
   {
     what: "a folder",
@@ -68,7 +68,7 @@ const cases = [
       renameSync(file, `${file}.away`);
       mkdirSync(file);
     },
-    told: /is a folder; the history goes to \S+-2\.db instead$/,
+    warning: /is a folder; the history goes to \S+-2\.db instead$/,
   },
   {
     what: "a link to itself",
@@ -76,7 +76,7 @@ const cases = [
       renameSync(file, `${file}.away`);
       symlinkSync(path.basename(file), file);
     },
-    told: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
+    warning: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
     always: true,
   },
   {
@@ -85,7 +85,7 @@ const cases = [
       renameSync(file, `${file}.away`);
       symlinkSync(path.join("elsewhere", "gone.db"), file);
     },
-    told: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
+    warning: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
     always: true,
   },
 ];
@@ -101,7 +101,7 @@ for (const host of hostsFor(hostsByVersion)) {
     await pause(project, pi);
     const bringBack = keep(project);
 
-    for (const { what, lay, told, always = false } of cases) {
+    for (const { what, lay, warning, always = false } of cases) {
       await t.test(what, { skip: what.includes("link") && noLinks }, async () => {
         bringBack();
         lay(file);
@@ -109,12 +109,12 @@ for (const host of hostsFor(hostsByVersion)) {
         const first = await reopen(project, pi);
         await talk(project, pi, "meanwhile");
         await eventually(() => assertAgreement(project, undefined, name));
-        assertWarnedOnce(pi, told, first);
+        assertWarnedOnce(pi, warning, first);
         await pause(project, pi);
         assert.deepEqual(seen(file), before);
 
         const again = await reopen(project, pi);
-        await assertWholeIn(project, pi, { name, told: always ? told : undefined, from: again });
+        await assertWholeIn(project, pi, { name, warning: always ? warning : undefined, from: again });
         await pause(project, pi);
         assertSound(project, name);
         assert.deepEqual(seen(file), before);
@@ -123,11 +123,11 @@ for (const host of hostsFor(hostsByVersion)) {
     await leave(pi);
 
     await t.test("when Pi starts", async () => {
-      const [{ lay, told }] = cases;
+      const [{ lay, warning }] = cases;
       bringBack();
       lay(file);
       const before = seen(file);
-      await assertWhole(project, { name, told });
+      await assertWhole(project, { name, warning });
       assert.deepEqual(seen(file), before);
     });
   });

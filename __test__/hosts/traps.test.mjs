@@ -94,9 +94,9 @@ for (const host of hosts) {
 
       await t.test("before the first one", () => assertConstant(before));
       await t.test("after it, with one sentence about the summaries", () => {
-        const told = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
-        assertConstant(told);
-        assert.equal(new Set(told.map(({ system }) => system)).size, 1);
+        const changed = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
+        assertConstant(changed);
+        assert.equal(new Set(changed.map(({ system }) => system)).size, 1);
         assert.ok(blockOf(after[0]));
         assert.notEqual(after[0].system, before[0].system);
         assert.equal(after[0].system.split("Older parts of this conversation").length, 2);
@@ -300,9 +300,9 @@ for (const host of hosts) {
           const pi = project.startPi();
           await pi.prompt("hello");
           await pi.prompt("/lcm stats");
-          const told = pi.ui("notify").map(({ message }) => message);
-          assert.equal(told.length, 2, "once at the start, and once on request");
-          for (const message of told) assert.match(message, /pi-lossless-context is off: .*\.node/);
+          const notices = pi.ui("notify").map(({ message }) => message);
+          assert.equal(notices.length, 2, "once at the start, and once on request");
+          for (const message of notices) assert.match(message, /pi-lossless-context is off: .*\.node/);
         }
 
         if (noTerminal) return t.diagnostic(`not in the TUI: ${noTerminal}`);
@@ -355,9 +355,9 @@ for (const host of hosts) {
       assert.match(summary, /Pi's own words\./);
       assert.ok(!new SessionFile(file).lastCompaction.fromHook);
       await pi.prompt("and on");
-      const told = pi.ui("notify").map(({ message }) => message);
-      assert.equal(told.length, 1, told.join("\n"));
-      assert.ok(told[0].includes(project.storeDir), told[0]);
+      const notices = pi.ui("notify").map(({ message }) => message);
+      assert.equal(notices.length, 1, notices.join("\n"));
+      assert.ok(notices[0].includes(project.storeDir), notices[0]);
       assert.equal(project.summaryCalls.length, 0);
       // Nothing can be shown here, as with a missing engine.
       if (!everything) return;

@@ -109,12 +109,12 @@ test("work ahead begins only where it is wanted", async (t) => {
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
     const plan = /^No model was called, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 summaries that are ready, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the cheapest suitable model of the session's provider, then the session's own model$/;
     await pi.request("prompt", { message: "/lcm compact --dry-run" });
-    const told = await eventually(() => {
+    const progress = await eventually(() => {
       const message = pi.ui("notify").at(-1)?.message;
       assert.ok(message);
       return message;
     });
-    const [, leaves, condensed] = plan.exec(told) ?? assert.fail(told);
+    const [, leaves, condensed] = plan.exec(progress) ?? assert.fail(progress);
     assert.equal(project.summaryCalls.length, 0);
     await pi.request("prompt", { message: "/lcm compact --dry" });
     await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^\/lcm compact has no option --dry: it takes --dry-run, or words/));

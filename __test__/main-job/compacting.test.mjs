@@ -123,12 +123,12 @@ test("a Pi compacts one session after the other", async (t) => {
 
     await t.test("the user was told the cost once", async () => {
       await pi.waitFor(() => pi.ui("notify").length > 0);
-      const told = pi.ui("notify").map(({ message }) => message);
-      assert.equal(told.length, 1);
+      const notices = pi.ui("notify").map(({ message }) => message);
+      assert.equal(notices.length, 1);
       const { covers, summaries } = statistics(block);
       const calls = project.summaryCalls.length;
       const numbers = new RegExp(`^LCM: ${covers} messages in ${summaries} summaries \\(${summaries} new\\), [\\d,]+ → about [\\d,]+ tokens, ${calls} model calls, `);
-      assert.match(told[0], numbers);
+      assert.match(notices[0], numbers);
     });
   });
 
@@ -200,10 +200,10 @@ test("a Pi compacts one session after the other", async (t) => {
 
     await t.test("the user was told once", async () => {
       await pi.waitFor(() => pi.ui("notify").length > 0);
-      const told = pi.ui("notify");
-      assert.equal(told.length, 1);
-      assert.match(told[0].message, /of them without a model, to be replaced later \(.*the model is on fire\)$/);
-      assert.equal(told[0].notifyType, "warning");
+      const notices = pi.ui("notify");
+      assert.equal(notices.length, 1);
+      assert.match(notices[0].message, /of them without a model, to be replaced later \(.*the model is on fire\)$/);
+      assert.equal(notices[0].notifyType, "warning");
     });
 
     await t.test("when the model is back, the extracts are replaced and still nothing is missing", async () => {
@@ -331,8 +331,8 @@ test("without its engine the extension leaves compaction to Pi, and says why", a
   const pi = project.startPi(["--session", history.write(project.sessionDir)], copyWithoutEngine(temporaryFolder(t)));
   const { summary } = await pi.request("compact");
   assert.match(summary, /Pi's own summary\./);
-  const told = pi.ui("notify");
-  assert.equal(told.length, 1);
-  assert.match(told[0].message, /\.node.*missing.*npm run build/);
-  assert.equal(told[0].notifyType, "error");
+  const notices = pi.ui("notify");
+  assert.equal(notices.length, 1);
+  assert.match(notices[0].message, /\.node.*missing.*npm run build/);
+  assert.equal(notices[0].notifyType, "error");
 });

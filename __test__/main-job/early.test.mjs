@@ -118,9 +118,9 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
         const chain = session.branch().map(({ type, message }) => message?.role ?? type).filter((what) => what !== "system");
         assert.deepEqual(chain.slice(-7), ["toolResult", "compaction", "assistant", "toolResult", "assistant", "user", "assistant"]);
       }
-      const told = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
-      assert.equal(told.length, 1, told.join("\n"));
-      assert.match(told[0], /^LCM: folded: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens$/);
+      const notices = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
+      assert.equal(notices.length, 1, notices.join("\n"));
+      assert.match(notices[0], /^LCM: folded: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens$/);
       await eventually(() => assertAgreement(project));
       await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
       await pi.request("prompt", { message: "/lcm doctor" });

@@ -44,7 +44,7 @@ async function compacted(pi, word) {
 const answers = (project, count) => project.lastTurn.messages.filter(({ role }) => role === "tool").slice(-count).map(({ text }) => text);
 
 /** The answer of `/lcm …`. @param {Pi} pi @param {string} line */
-async function told(pi, line) {
+async function answerTo(pi, line) {
   const from = pi.ui("notify").length;
   await pi.prompt(`/lcm ${line}`);
   await pi.waitFor(() => pi.ui("notify").length > from);
@@ -65,7 +65,7 @@ for (const host of hostsFor(hosts)) {
       "Added 1. 1 note, N of 2,000 tokens.",
       "Added 2. Changed 1, 1. 2 notes, N of 2,000 tokens.",
     ]);
-    assert.match(await told(pi, `notes add ${USERS}`), /^Note 3 is kept\.\n1\. .*\n2\. .*\n3 \(yours\)\. never push to main\n3 notes, /);
+    assert.match(await answerTo(pi, `notes add ${USERS}`), /^Note 3 is kept\.\n1\. .*\n2\. .*\n3 \(yours\)\. never push to main\n3 notes, /);
     const before = project.turns.length;
     await pi.prompt("and now?");
     assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(`[The user added note 3: "${USERS}"]`)), "the model knows at once");
@@ -92,7 +92,7 @@ for (const host of hostsFor(hosts)) {
     await t.test("removed and replaced notes are gone from the next block", async () => {
       project.script.turns = noting([{ note: 2 }]);
       await pi.prompt("the second is done");
-      await told(pi, "notes set 1 the release is on Monday");
+      await answerTo(pi, "notes set 1 the release is on Monday");
       await compacted(pi, "three");
       assert.deepEqual(notesSeen(project), ['- 1 (the user\'s): "the release is on Monday"', LINES.users]);
     });
@@ -114,14 +114,14 @@ for (const host of hostsFor(hosts)) {
       const { entryId } = (await again.request("get_fork_messages")).messages.find((/** @type {any} */ { text }) => text.startsWith("before five"));
       await again.request("fork", { entryId });
       await again.prompt("in the fork");
-      assert.equal(await told(again, "notes remove 1").then((text) => text.split("\n")[0]), "Note 1 was removed.");
+      assert.equal(await answerTo(again, "notes remove 1").then((text) => text.split("\n")[0]), "Note 1 was removed.");
       await compacted(again, "six");
       assert.deepEqual(notesSeen(project), [LINES.second, LINES.users]);
       assert.notEqual((await project.session(again)).id, end.id);
     });
     await t.test("the user can remove them all", async () => {
       await again.request("switch_session", { sessionPath: end.file });
-      await told(again, "notes clear");
+      await answerTo(again, "notes clear");
       await again.waitFor(() => again.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")));
       await compacted(again, "seven");
       assert.equal(notesSeen(project), undefined);
@@ -154,7 +154,7 @@ for (const host of hostsFor(hosts)) {
       await first.prompt("the fourth");
       assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));
       assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
-      assert.match(await told(first, "notes"), /^notes are off: \/lcm settings notes=true turns them on/);
+      assert.match(await answerTo(first, "notes"), /^notes are off: \/lcm settings notes=true turns them on/);
     });
 
     await t.test("a later start uses the same words", async () => {

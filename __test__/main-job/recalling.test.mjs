@@ -36,7 +36,7 @@ test("compacted messages can be retrieved", async (t) => {
 
   await t.test("the user uses /lcm", async (t) => {
     /** @param {string} line */
-    const told = async (line) => {
+    const answerTo = async (line) => {
       const from = pi.ui("notify").length;
       await pi.prompt(line);
       await pi.waitFor(() => pi.ui("notify").length > from);
@@ -44,14 +44,14 @@ test("compacted messages can be retrieved", async (t) => {
     };
 
     await t.test("/lcm help lists the commands, and so does /lcm alone", async () => {
-      const [help] = await told("/lcm help");
+      const [help] = await answerTo("/lcm help");
       for (const name of ["help", "stats", "tree", "compact"]) assert.match(help, new RegExp(`^/lcm ${name} `, "m"));
       assert.ok(help.includes(project.storeDir), "it names the database's folder");
-      assert.deepEqual(await told("/lcm"), [help]);
+      assert.deepEqual(await answerTo("/lcm"), [help]);
     });
 
     await t.test("/lcm compact compacts", async () => {
-      const [report] = await told("/lcm compact mind the ledger");
+      const [report] = await answerTo("/lcm compact mind the ledger");
       assert.match(report, /^LCM: \d+ messages in \d+ summar/);
       const session = await project.session(pi);
       assert.ok(drillDownIds(session.lastCompaction.summary).length > 0);
@@ -61,15 +61,15 @@ test("compacted messages can be retrieved", async (t) => {
     await t.test("/lcm stats counts, /lcm tree shows the summaries", async () => {
       const session = await project.session(pi);
       const ids = drillDownIds(session.lastCompaction.summary);
-      const [stats] = await told("/lcm stats");
+      const [stats] = await answerTo("/lcm stats");
       assert.match(stats, /^This session +80 messages, 80 on this branch$/m);
       assert.match(stats, new RegExp(`^Summaries +${ids.length} D0$`, "m"));
-      const [tree] = await told("/lcm tree");
+      const [tree] = await answerTo("/lcm tree");
       for (const id of ids) assert.ok(tree.includes(id), id);
     });
 
     await t.test("an unknown command is answered with the nearest one", async () => {
-      assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"]);
+      assert.deepEqual(await answerTo("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"]);
     });
 
     await t.test("nothing of this reached the model or the session", async () => {

@@ -11,7 +11,7 @@ import { unwrap } from "../../shim/pi.js";
 import { drillDownIds } from "../support/block.mjs";
 import { answer, ask, environmentOf, program } from "../support/cli.mjs";
 import { History } from "../support/history.mjs";
-import { call, connect, initialize, request, start, told } from "../support/mcp.mjs";
+import { call, connect, initialize, request, start, textOf } from "../support/mcp.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 
 /** @typedef {import("../support/cli.mjs").Shell} Shell */
@@ -84,9 +84,9 @@ describe("under each revision of the client, the tools are those of Pi, and read
         specs,
       );
       for (const { annotations } of tools) assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint], [true, false, false]);
-      assert.match(await told(client, "lcm_grep", { query: "aardvark" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
-      assert.match(await told(client, "lcm_expand", { summary_id: shell.ids.summary }), /was made from|<content-\w+>/);
-      assert.match(await told(client, "lcm_describe", {}), /^This session: 52 messages stored, 51 visible on this branch/);
+      assert.match(await textOf(client, "lcm_grep", { query: "aardvark" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
+      assert.match(await textOf(client, "lcm_expand", { summary_id: shell.ids.summary }), /was made from|<content-\w+>/);
+      assert.match(await textOf(client, "lcm_describe", {}), /^This session: 52 messages stored, 51 visible on this branch/);
     });
   }
 });
@@ -214,7 +214,7 @@ const sorted = (value) => Object.fromEntries(Object.entries(value).sort());
 describe("the choice of the history", () => {
   /** A client in a folder without a history. @param {import("node:test").TestContext} t */
   const elsewhere = (t) => ({ ...shell, cwd: temporaryFolder(t) });
-  const found = async (/** @type {any} */ client) => /«aardvark»/.test(await told(client, "lcm_grep", { query: "aardvark" }));
+  const found = async (/** @type {any} */ client) => /«aardvark»/.test(await textOf(client, "lcm_grep", { query: "aardvark" }));
 
   test("it is that of the first root that has one, requested once and again after a change", async (t) => {
     const there = elsewhere(t);
@@ -256,22 +256,22 @@ describe("the choice of the history", () => {
     for (const dir of [cwd, sessionDir]) mkdirSync(dir);
     const own = { cwd, agentDir: shell.agentDir, sessionDir, storeDir };
     const { client } = await connect(t, own);
-    assert.match(await told(client, "lcm_describe", {}), / has no history in /);
+    assert.match(await textOf(client, "lcm_describe", {}), / has no history in /);
     const say = async (/** @type {string} */ id, /** @type {string} */ word) => {
       const history = new History({ cwd, id });
       history.user(`the ${word} sleeps`);
       assert.equal((await answer(own, "import", history.write(sessionDir))).code, 0);
     };
     await say("first", "wombat");
-    assert.match(await told(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
+    assert.match(await textOf(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
     await say("second", "numbat");
-    assert.match(await told(client, "lcm_grep", { query: "numbat", session: "project" }), /«numbat»/);
+    assert.match(await textOf(client, "lcm_grep", { query: "numbat", session: "project" }), /«numbat»/);
     for (const [session, word] of [["first", "wombat"], ["second", "numbat"]]) {
       const { client } = await connect(t, own, { args: ["--session", session] });
-      assert.match(await told(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));
+      assert.match(await textOf(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));
     }
     const { client: lost } = await connect(t, own, { args: ["--session", "third"] });
-    assert.match(await told(lost, "lcm_describe", {}), /^there is no session `third` in this project/);
+    assert.match(await textOf(lost, "lcm_describe", {}), /^there is no session `third` in this project/);
   });
 });
 
@@ -297,8 +297,8 @@ describe("how the server ends", () => {
 
   test("it ends in a shell's pipes as in a client's", { skip: process.platform === "win32" && "there is no such shell" }, () => {
     const lines = [initialize(), request(1, "tools/call", { name: "lcm_grep", arguments: { query: "line", mode: "regex", limit: 100, full: true } })].map((message) => JSON.stringify(message)).join("\n");
-    const told = execFileSync("sh", ["-c", `cat | "$0" "$1" mcp | cat`, node22, program], { cwd: shell.cwd, env: environmentOf(shell), input: `${lines}\n`, encoding: "utf8" });
-    assert.deepEqual(told.split("\n").filter(Boolean).map((line) => JSON.parse(line).id), [0, 1]);
+    const output = execFileSync("sh", ["-c", `cat | "$0" "$1" mcp | cat`, node22, program], { cwd: shell.cwd, env: environmentOf(shell), input: `${lines}\n`, encoding: "utf8" });
+    assert.deepEqual(output.split("\n").filter(Boolean).map((line) => JSON.parse(line).id), [0, 1]);
   });
 
   test("it ends without any input", async (t) => {

@@ -14,7 +14,7 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("node:test").TestContext} TestContext */
 /** @typedef {import("../../scripts/hosts.mjs").Host} Host */
 /** @typedef {import("../support/fires.mjs").Fire} Fire */
-/** @typedef {Map<Fire, { told: string, block: string }>} Outcomes */
+/** @typedef {Map<Fire, { reason: string, block: string }>} Outcomes */
 
 /** Everything runs on this Pi; on others, the failures that depend most on Pi's version. */
 const THOROUGH = "0.87.1";
@@ -95,10 +95,10 @@ function triedIn(host, format) {
 
 /** @param {Outcomes[]} outcomes */
 function documented([straight, through]) {
-  const rows = [...straight].map(([fire, { told, block }]) => {
+  const rows = [...straight].map(([fire, { reason, block }]) => {
     const other = through.get(fire);
     assert.equal(block, other?.block, fire.name);
-    return [fire.name, told, other?.told, block];
+    return [fire.name, reason, other?.reason, block];
   });
   const heads = [["failure", "message, asked directly", "message, asked through Pi", "the block covers"], ["---", "---", "---", "---"]];
   const table = [...heads, ...rows].map((cells) => `| ${cells.join(" | ")} |`);

@@ -47,7 +47,7 @@ function define({ agentDir, server }) {
  * @param {string} provider whose model is asked
  * @param {() => import("../../demo/model-server.mjs").Reply} reply to each question
  */
-async function told(project, pi, provider, reply) {
+async function notified(project, pi, provider, reply) {
   const history = project.history(randomUUID());
   history.talk(30);
   history.entry("model_change", { provider, modelId: "demo-model" });
@@ -68,7 +68,7 @@ for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "
     for (const [provider, format] of Object.entries(formats)) {
       for (const status of redirects) {
         await t.test(`${status}, in ${format}'s format`, async () => {
-          const said = await told(project, pi, provider, () => ({ status, headers: { location: other.url } }));
+          const said = await notified(project, pi, provider, () => ({ status, headers: { location: other.url } }));
           assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ api, streaming }) => api === format && streaming));
           assert.deepEqual(other.asked, [], "the other server");
           assert.ok(said.includes(`${status}: it redirects to another address`), said);
@@ -78,7 +78,7 @@ for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "
 
     await t.test("also after an error that reads like an adapter's own", async () => {
       let asked = 0;
-      await told(project, pi, "claude", () => {
+      await notified(project, pi, "claude", () => {
         const status = asked++ % 2 === 0 ? 400 : redirects[0];
         return { status, errorBody: "Custom fetch is not supported", headers: { location: other.url } };
       });
@@ -87,7 +87,7 @@ for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "
     });
 
     await t.test("a model whose adapter cannot be told so is asked all the same", async () => {
-      const said = await told(project, pi, "gemini", () => ({}));
+      const said = await notified(project, pi, "gemini", () => ({}));
       assert.match(said, /no such endpoint: POST/);
     });
   });

@@ -53,7 +53,7 @@ beside("of two offered compactions, Pi takes that of the extension loaded last",
     if (placing.oursIsLast) {
       assertCovered(project, await project.session(pi));
       await eventually(() => assert.equal(notices(pi).length, at + 1));
-      for (const told of notices(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
+      for (const notice of notices(pi)) assert.match(notice, /^LCM: \d+ messages in \d+ summar/);
     } else {
       assert.equal(summary, `The rival's own words, number ${at + 1}.`);
       assert.equal(notices(pi).length, 1, "the replaced one is reported once");

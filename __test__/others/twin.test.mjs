@@ -58,9 +58,9 @@ for (const placing of placings) {
     assert.equal(project.summaryCalls.length, 0);
 
     await pi.prompt("/lcm");
-    const [told, ...rest] = pi.ui("notify");
-    assert.equal(told.notifyType, "warning");
-    assert.match(told.message, /another extension \(\S*twin\.mjs\) already provides tools with the same names/);
+    const [notices, ...rest] = pi.ui("notify");
+    assert.equal(notices.notifyType, "warning");
+    assert.match(notices.message, /another extension \(\S*twin\.mjs\) already provides tools with the same names/);
     assert.deepEqual(rest.map(({ message }) => message), ["the twin's /lcm"]);
     assert.equal(pi.status("lcm"), undefined);
 
@@ -70,7 +70,7 @@ for (const placing of placings) {
     const warnings = pi.ui("notify").filter(({ notifyType }) => notifyType === "warning");
     // Before 0.87 Pi loads the extension again for each session.
     const times = host.version === "0.74.2" ? 2 : 1;
-    assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(told.message));
+    assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(notices.message));
 
     await pi.stop();
     assertNothingOfOurs(project);
@@ -89,9 +89,9 @@ for (const placing of placings) {
       const session = await project.session(pi);
       await pi.waitFor(() => pi.ui("notify").length > 1);
       await pi.stop();
-      const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
+      const [notices, ...rest] = pi.ui("notify").map(({ message }) => message);
       assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import adds them."]);
-      assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
+      assert.ok(notices.includes(`${file} belongs to another program`) && notices.includes("-2.db"), notices);
       assertUntouched(project);
       // So that only the store is in the folder.
       rmSync(file);
@@ -115,10 +115,10 @@ for (const host of hostsFor(hostsByVersion)) {
     await pi.request("compact");
     assertCovered(project, await project.session(pi));
     await eventually(() => assertAgreement(project));
-    const told = pi.ui("notify").map(({ message }) => message);
-    assert.equal(told.length, 2);
-    assert.match(told[0], /another extension \(\S*index\.js\) already provides tools with the same names/);
-    assert.match(told[1], /^LCM: /);
+    const notices = pi.ui("notify").map(({ message }) => message);
+    assert.equal(notices.length, 2);
+    assert.match(notices[0], /another extension \(\S*index\.js\) already provides tools with the same names/);
+    assert.match(notices[1], /^LCM: /);
     const { commands } = await pi.request("get_commands");
     assert.deepEqual(commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm")), ["lcm"]);
   });

@@ -36,14 +36,14 @@ async function compacted({ project, defaultDir }, pi) {
   await pi.request("switch_session", { sessionPath: history.write(project.sessionDir) });
   await pi.request("compact");
   // Meanwhile, older sessions are offered for import.
-  const told = () => pi.ui("notify").slice(notices).filter(({ message }) => !message.includes("/lcm import"));
-  await pi.waitFor(() => told().length > 0);
+  const shown = () => pi.ui("notify").slice(notices).filter(({ message }) => !message.includes("/lcm import"));
+  await pi.waitFor(() => shown().length > 0);
   const store = new Store(defaultDir);
   const authors = store.rows("SELECT DISTINCT model FROM summaries WHERE created_at >= ?", begun);
   store.close();
   const made = project.summaryCalls.slice(calls);
   const [asked, keys] = [made.map(({ body }) => body.model), made.map(({ headers }) => headers.authorization)];
-  return { asked, keys, authors: authors.map(({ model }) => model), told: told() };
+  return { asked, keys, authors: authors.map(({ model }) => model), shown: shown() };
 }
 
 for (const host of hostsFor(hostsByVersion)) {
@@ -52,23 +52,23 @@ for (const host of hostsFor(hostsByVersion)) {
     addProviders(place);
     await place.rpc(async (pi) => {
       await t.test("the first one that Pi knows and has a key for is called; the others are skipped silently", async () => {
-        const { asked, keys, authors, told } = await compacted(place, pi);
+        const { asked, keys, authors, shown } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["small/of-2026"]);
         assert.deepEqual([...new Set(keys)], ["Bearer the-second-key"]);
         assert.deepEqual(authors, ["second/small/of-2026"]);
-        assert.deepEqual(told.map(({ notifyType }) => notifyType), ["info"]);
+        assert.deepEqual(shown.map(({ notifyType }) => notifyType), ["info"]);
       });
 
       await t.test("one that answers with an error is replaced by the session's own, and nothing is missing", async () => {
         place.global({ compactionModels: ["second/small/of-2026"], leafPassConcurrency: 1, modelRetries: 0 });
         place.project.script.summary = ({ body }) =>
           body.model === "demo-model" ? { text: "Talk\nMuch was said." } : { status: 500, errorBody: "out of order" };
-        const { asked, authors, told } = await compacted(place, pi);
+        const { asked, authors, shown } = await compacted(place, pi);
         assert.equal(asked[0], "small/of-2026");
         assert.ok(asked.includes("demo-model"));
         assert.deepEqual(authors, ["demo/demo-model"]);
-        assert.deepEqual(told.map(({ notifyType }) => notifyType), ["info"]);
-        assert.match(told[0].message, /^LCM: 5\d messages in \d+ summar/);
+        assert.deepEqual(shown.map(({ notifyType }) => notifyType), ["info"]);
+        assert.match(shown[0].message, /^LCM: 5\d messages in \d+ summar/);
       });
     });
   });
@@ -106,19 +106,19 @@ for (const host of hostsFor(hostsByVersion)) {
 
     await place.rpc(async (pi) => {
       await t.test("the cheapest suitable model of the session's provider is called, and the user is told once", async () => {
-        const { asked, authors, told } = await compacted(place, pi);
+        const { asked, authors, shown } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-small"]);
         assert.deepEqual(authors, ["demo/demo-small"]);
-        assert.equal(told.filter(({ message }) => message.includes("demo/demo-small writes the summaries")).length, 1);
+        assert.equal(shown.filter(({ message }) => message.includes("demo/demo-small writes the summaries")).length, 1);
         const again = await compacted(place, pi);
-        assert.deepEqual([[...new Set(again.asked)], again.told.length], [["demo-small"], 1]);
+        assert.deepEqual([[...new Set(again.asked)], again.shown.length], [["demo-small"], 1]);
       });
 
       await t.test("the session's own is called if the setting is empty", async () => {
         place.global({ compactionModels: [] });
-        const { asked, told } = await compacted(place, pi);
+        const { asked, shown } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-model"]);
-        assert.equal(told.length, 1);
+        assert.equal(shown.length, 1);
       });
 
       await t.test("the default models are in Pi's catalog", async () => {

@@ -26,7 +26,7 @@ function stores({ project, home, defaultDir }) {
 }
 
 /** The notifications to the user. @param {Pi} pi */
-const told = (pi) => pi.ui("notify").map(({ message }) => message);
+const notices = (pi) => pi.ui("notify").map(({ message }) => message);
 
 /**
  * A session to compact: the same each time, except for its words.
@@ -67,7 +67,7 @@ for (const host of hostsFor(hostsByVersion)) {
       }
 
       await t.test("an unknown setting is reported with its file", () => {
-        const [notice, ...rest] = told(pi).filter((message) => message.startsWith("pi-lossless-context: "));
+        const [notice, ...rest] = notices(pi).filter((message) => message.startsWith("pi-lossless-context: "));
         assert.deepEqual(rest, []);
         assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is not a setting`), notice);
       });
@@ -77,9 +77,9 @@ for (const host of hostsFor(hostsByVersion)) {
         const calls = async (name) => {
           const before = project.summaryCalls.length;
           await pi.request("switch_session", { sessionPath: aLongOne(place, name) });
-          const from = told(pi).length;
+          const from = notices(pi).length;
           await pi.prompt("/lcm compact");
-          await pi.waitFor(() => told(pi).slice(from).some((message) => /^LCM: 5\d messages in \d+ summar/.test(message)));
+          await pi.waitFor(() => notices(pi).slice(from).some((message) => /^LCM: 5\d messages in \d+ summar/.test(message)));
           return project.summaryCalls.length - before;
         };
         place.local({});

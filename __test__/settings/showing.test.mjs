@@ -46,21 +46,21 @@ for (const host of hostsFor(hostsByVersion)) {
 
   test(`a history over its budget is reported once, with remedies, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { sizeBudgetMegabytes: 1 } });
-    const told = (/** @type {import("../support/project.mjs").Pi} */ pi) => pi.ui("notify").map(({ message }) => message);
+    const notices = (/** @type {import("../support/project.mjs").Pi} */ pi) => pi.ui("notify").map(({ message }) => message);
     // Hard to compress, and each word is new to the index.
     const words = Array.from({ length: 30_000 }, (_, n) => createHash("sha256").update(`${n}`).digest("hex").slice(0, 14));
     await place.rpc(async (pi) => {
       await pi.prompt(words.join(" "));
-      await pi.waitFor(() => told(pi).length > 0);
+      await pi.waitFor(() => notices(pi).length > 0);
       await pi.prompt("hello");
       // The footer is updated at the same time.
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
-      assert.match(told(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted automatically: raise the setting, or quit Pi and move \S+\.db away \(/);
-      assert.equal(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
+      assert.match(notices(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted automatically: raise the setting, or quit Pi and move \S+\.db away \(/);
+      assert.equal(notices(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
       await pi.request("new_session");
       await pi.prompt("hello again");
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
-      assert.equal(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
+      assert.equal(notices(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
     });
   });
 

@@ -42,8 +42,8 @@ export async function talk(project, pi, text) {
  * @returns {string[]}
  */
 export function warnings(pi, from = 0) {
-  const told = pi.events.slice(from).filter(({ method, notifyType }) => method === "notify" && notifyType !== "info");
-  return told.map(({ message }) => message);
+  const shown = pi.events.slice(from).filter(({ method, notifyType }) => method === "notify" && notifyType !== "info");
+  return shown.map(({ message }) => message);
 }
 
 /**
@@ -53,9 +53,9 @@ export function warnings(pi, from = 0) {
  * @param {number} [from]
  */
 export function assertWarnedOnce(pi, sentence, from) {
-  const told = warnings(pi, from);
-  assert.equal(told.length, 1, `one sentence is expected:\n${told.join("\n")}`);
-  assert.match(told[0], sentence);
+  const shown = warnings(pi, from);
+  assert.equal(shown.length, 1, `one sentence is expected:\n${shown.join("\n")}`);
+  assert.match(shown[0], sentence);
 }
 
 /** Waits until the user got a warning. @param {Pi} pi @param {number} [from] */
@@ -127,7 +127,7 @@ export async function assertWhole(project, { args = ["--continue"], ...whole } =
 /**
  * @typedef {object} Whole
  * @property {string} [name] of the database
- * @property {RegExp} [told] an expected warning
+ * @property {RegExp} [warning] an expected warning
  * @property {number} [from] the number of earlier events
  */
 
@@ -137,11 +137,11 @@ export async function assertWhole(project, { args = ["--continue"], ...whole } =
  * @param {Pi} pi
  * @param {Whole} [whole]
  */
-export async function assertWholeIn(project, pi, { name, told, from } = {}) {
+export async function assertWholeIn(project, pi, { name, warning, from } = {}) {
   await talk(project, pi, "and afterwards");
   await eventually(() => assertAgreement(project, undefined, name));
   assert.match(await doctor(pi), /\n\nEverything is in order\.$/);
-  if (told) assertWarnedOnce(pi, told, from);
+  if (warning) assertWarnedOnce(pi, warning, from);
   else assert.deepEqual(warnings(pi, from), []);
 }
 

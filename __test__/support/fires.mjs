@@ -62,7 +62,7 @@ export const hasty = { compactionModels: [], leafChunkTokens: 500, modelTimeoutS
  * @param {Pi} pi
  * @param {Fire} fire
  * @param {string} provider whose model the session has
- * @returns {Promise<{ told: string, block: string }>} the user's notification and the block's coverage, as in the docs' table
+ * @returns {Promise<{ reason: string, block: string }>} the user's notification and the block's coverage, as in the docs' table
  */
 export async function underFire(project, pi, fire, provider) {
   const name = `${provider}${fires.indexOf(fire)}`;
@@ -103,5 +103,5 @@ export async function underFire(project, pi, fire, provider) {
   assert.match(line, /^LCM: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens, \d+ model calls?, \d+\.\d s(?:, (?:less than )?\$\d\.\d+)?(; \d+ of them without a model, to be replaced later \([^\n]{5,200}\))?$/);
   assert.equal(line.includes("without a model"), !fire.harmless);
   const [, reason = "nothing is wrong"] = /\((\w+\/[^\n]*)\)$|anew later \(([^\n]*)\)$/.exec(line)?.filter(Boolean) ?? [];
-  return { told: reason, block: `${counts.covers} of ${covered.length} messages, ${counts.degraded === 0 ? "by the model" : counts.degraded === counts.summaries ? "by extracts" : `${counts.degraded} of ${counts.summaries} by extracts`}` };
+  return { reason, block: `${counts.covers} of ${covered.length} messages, ${counts.degraded === 0 ? "by the model" : counts.degraded === counts.summaries ? "by extracts" : `${counts.degraded} of ${counts.summaries} by extracts`}` };
 }

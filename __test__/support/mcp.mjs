@@ -65,7 +65,7 @@ export const call = (client, name, args) => client.callTool({ name, arguments: a
  * @param {string} name
  * @param {Record<string, unknown>} args
  */
-export async function told(client, name, args) {
+export async function textOf(client, name, args) {
   const { content } = await call(client, name, args);
   return content.map((/** @type {any} */ block) => block.text ?? `[${block.mimeType}]`).join("\n");
 }

@@ -88,69 +88,70 @@ pub(super) struct Invocation {
 /// The program's definition.
 pub(super) fn program() -> Command {
     Command::new(NAME)
-        .about("pi-lcm: the lossless history of Pi's sessions, outside Pi")
+        .about("pi-lcm: search, check and export the stored history of Pi's sessions")
         .version(env!("CARGO_PKG_VERSION"))
         .propagate_version(true)
         .disable_help_subcommand(true)
         .args_override_self(true)
         .term_width(WIDTH)
-        .after_help(
-            "Exit code: 0 found, or all is well; 1 nothing found, or doctor found something wrong; 2 an error.",
-        )
+        .after_help("Exit codes: 0 success; 1 nothing found, or doctor found a problem; 2 error.")
         .args(common().map(|option| option.global(true).help_heading("Options of every command")))
         .subcommands(commands())
-        .subcommand(Command::new(SERVER).about("answer other agents, over MCP on stdin and stdout"))
+        .subcommand(Command::new(SERVER).about("serve other agents over MCP on stdin and stdout"))
         .subcommand(
-            Command::new(COMPLETIONS)
-                .about("print completions for a shell")
-                .arg(chosen(positional("bash|zsh|fish", "the shell"), ["bash", "zsh", "fish"]).required(true)),
+            Command::new(COMPLETIONS).about("print completions for a shell").arg(
+                chosen(positional("bash|zsh|fish", "the shell"), ["bash", "zsh", "fish"]).required(true),
+            ),
         )
 }
 
 /// The options of every command.
 fn common() -> [Arg; 5] {
     [
-        valued(PROJECT, "FOLDER", "the project; without it, the current folder")
+        valued(PROJECT, "FOLDER", "the project's folder; default: the current folder")
             .value_hint(ValueHint::DirPath),
-        valued(DATABASE, "FILE", "a database or a backup, wherever it lies").value_hint(ValueHint::FilePath),
-        valued(SESSION, "ID", "the session, by the beginning of its id, or `last`, which holds without it"),
+        valued(DATABASE, "FILE", "a database or backup to read instead").value_hint(ValueHint::FilePath),
+        valued(SESSION, "ID", "the start of a session's id; default: the last one"),
         chosen(
-            valued(COLOR, "WHEN", "in colors, or not; auto: where somebody reads it"),
+            valued(COLOR, "WHEN", "whether to use colors; auto: on a terminal"),
             ["always", "never", "auto"],
         ),
-        flag(JSON, "the answer as JSON"),
+        flag(JSON, "print JSON"),
     ]
 }
 
 /// Every command, in the order in which help lists them.
 fn commands() -> [Command; 9] {
     let path = || positional("PATH", "a file or a folder").value_parser(path).value_hint(ValueHint::AnyPath);
-    let words = positional("WORDS", "what was said").num_args(1..).required(true);
+    let words = positional("WORDS", "words to search for").num_args(1..).required(true);
     [
         of(&stats::COMMAND, &[])
-            .arg(flag(stats::FULL, "also of a long history what takes reading all of it")),
+            .arg(flag(stats::FULL, "include figures that need the whole history to be read")),
         of(&sessions::COMMAND, &[]),
         of(&search::COMMAND, &[search::PROJECT, search::MORE])
             .name(GREP)
-            .about("find what was said, in all sessions; --session: in one")
+            .about("search all sessions of the project, or one with --session")
             .args(filters())
             .mut_arg("--regex", |option| option.short('e'))
             .mut_arg("--ignore-case", |option| option.short('i'))
             .arg(words),
         of(&show::COMMAND, &[])
-            .arg(positional("ID", "of a message, m-…, or of a summary, s-…").required(true)),
+            .arg(positional("ID", "id of a message (m-…) or summary (s-…)").required(true)),
         of(&tree::COMMAND, &[]),
         of(&export::COMMAND, &[])
-            .about("a branch as Markdown; --html: a page; --jsonl: Pi's own file")
-            .arg(chosen(valued(import::FROM, "AGENT", "what another agent wrote, as it wrote it"), AGENTS))
+            .about("write a branch as Markdown, a web page or a session file")
+            .arg(chosen(
+                valued(import::FROM, "AGENT", "another agent's sessions, in that agent's format"),
+                AGENTS,
+            ))
             .arg(path()),
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])
-            .about("keep this project's older sessions; PATH: those of a file or folder")
+            .about("store this project's older sessions, or those in PATH")
             .mut_arg(import::HISTORY_OF, |option| {
                 option.requires(WORDS).conflicts_with_all(["--all", import::FROM])
             })
-            .arg(chosen(valued(import::FROM, "AGENT", "what another agent said"), AGENTS))
+            .arg(chosen(valued(import::FROM, "AGENT", "another agent's sessions"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
     ]
@@ -159,14 +160,18 @@ fn commands() -> [Command; 9] {
 /// The options of `grep` with a value: all of [`search::VALUED`].
 fn filters() -> [Arg; 8] {
     [
-        valued(search::LIMIT, "N", "so many matches at most; 20 unless told").short('n'),
-        chosen(valued(search::ROLE, "ROLE", "only messages of this role"), search::ROLES).ignore_case(true),
+        valued(search::LIMIT, "N", "maximum number of matches; default: 20").short('n'),
+        chosen(valued(search::ROLE, "ROLE", "only messages with this role"), search::ROLES).ignore_case(true),
         valued(search::TOOL, "TOOL", "only results of this tool, such as bash"),
-        chosen(valued(search::AGENT, "AGENT", "only what this agent said"), search::WRITERS),
-        valued(search::FILE, "FILE", "only messages about this file"),
-        valued(search::AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
-        valued(search::BEFORE, "TIME", "only until then"),
-        chosen(valued(search::SORT, "ORDER", "which come first"), ["relevance", "recent", "oldest"]),
+        chosen(valued(search::AGENT, "AGENT", "only this agent's messages"), search::WRITERS),
+        valued(search::FILE, "FILE", "only messages that name this file"),
+        valued(
+            search::AFTER,
+            "TIME",
+            "only from this time on: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday",
+        ),
+        valued(search::BEFORE, "TIME", "only up to this time"),
+        chosen(valued(search::SORT, "ORDER", "order of the results"), ["relevance", "recent", "oldest"]),
     ]
 }
 
@@ -198,7 +203,7 @@ fn chosen<const N: usize>(option: Arg, choices: [&'static str; N]) -> Arg {
 }
 
 fn path(text: &str) -> std::result::Result<String, &'static str> {
-    if text == "-" { Err("it takes the path of a file, and ./- is one") } else { Ok(text.to_owned()) }
+    if text == "-" { Err("it takes a path; for a file named -, write ./-") } else { Ok(text.to_owned()) }
 }
 
 /// Parses the arguments of `pi-lcm`, run in the folder `here`.
@@ -216,7 +221,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
             Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
             Some((SERVER, matches)) => History::of(matches, here).map(ParsedArgs::Serve),
             Some((name, matches)) => invocation(name, matches, here).map(ParsedArgs::Run),
-            None => Err(Error::invalid("pi-lcm takes a command: --help lists them")),
+            None => Err(Error::invalid("it needs a command: --help lists them")),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp => Ok(ParsedArgs::Text(error.to_string().trim_end().to_owned())),
@@ -232,7 +237,7 @@ fn complaint(error: &clap::Error) -> Error {
         && let Ok(inside) = commands::command(name)
     {
         return Error::invalid(format!(
-            "there is no pi-lcm {0}: /lcm {0} is for a session that is open in Pi (--help lists what there is here)",
+            "there is no pi-lcm {0}: /lcm {0} works only inside Pi (--help lists the commands here)",
             inside.name
         ));
     }
@@ -240,7 +245,7 @@ fn complaint(error: &clap::Error) -> Error {
     let parts = text.trim_start_matches("error: ").split("\n\n").map(str::trim);
     let said: Vec<&str> =
         parts.take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more")).collect();
-    Error::invalid(format!("{} (--help tells all)", one_line(&said.join("; "), COMPLAINT)))
+    Error::invalid(format!("{} (see --help)", one_line(&said.join("; "), COMPLAINT)))
 }
 
 /// The completion script for a shell.

@@ -35,7 +35,7 @@ pub(crate) const COMMAND: Command = Command {
         ("export --html --all [PATH]", "every session of this project in one web page"),
         (
             "export --from codex [FOLDER]",
-            "what another agent wrote, as it wrote it: each session of claude-code, codex, gemini or opencode as a file",
+            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file in that agent's format",
         ),
         ("export … --force", "overwrites existing files"),
     ],

@@ -75,11 +75,11 @@ fn fold(batch: &Batch<'_>, conversation: ConversationId, slices: Vec<Handover>) 
 /// Runs `work` in a transaction that is rolled back.
 #[expect(clippy::unwrap_used, reason = "as above")]
 fn undone<T: Send + 'static>(work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static) -> Result<T> {
-    let (tell, told) = mpsc::channel();
+    let (send, receive) = mpsc::channel();
     let done = STORE.as_ref().unwrap().write(move |batch| {
-        let _ = tell.send(work(batch));
+        let _ = send.send(work(batch));
         Err::<(), _>(Error::cancelled())
     });
     let _ = RUNTIME.as_ref().unwrap().block_on(done);
-    told.recv().unwrap()
+    receive.recv().unwrap()
 }

@@ -280,8 +280,8 @@ impl Persistor {
         if error.code() == Code::Damaged {
             return;
         }
-        let told = format!("the history could not be stored and will be retried: {error}");
-        state.notice.get_or_insert(told);
+        let notice = format!("the history could not be stored and will be retried: {error}");
+        state.notice.get_or_insert(notice);
     }
 
     fn log_stored(&self, entries: usize, error: Option<&Error>, queued: Instant) {

@@ -146,24 +146,21 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
     for (arguments, message) in [
-        (&[][..], "pi-lcm takes a command: --help lists them"),
-        (
-            &["stat"],
-            "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (--help tells all)",
-        ),
-        (&["nonsense"], "unrecognized subcommand 'nonsense' (--help tells all)"),
+        (&[][..], "it needs a command: --help lists them"),
+        (&["stat"], "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (see --help)"),
+        (&["nonsense"], "unrecognized subcommand 'nonsense' (see --help)"),
         (
             &["grep", "--rol", "x"],
-            "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (--help tells all)",
+            "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (see --help)",
         ),
-        (&["grep"], "the following required arguments were not provided: <WORDS>... (--help tells all)"),
+        (&["grep"], "the following required arguments were not provided: <WORDS>... (see --help)"),
         (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number of at least 1"),
         (&["grep", "x", "--after", "soon"], "--after `soon` is not a time: "),
         (
             &["grep", "x", "--sort", "up"],
             "invalid value 'up' for '--sort <ORDER>' [possible values: relevance, recent, oldest] ",
         ),
-        (&["show"], "the following required arguments were not provided: <ID> (--help tells all)"),
+        (&["show"], "the following required arguments were not provided: <ID> (see --help)"),
         (
             &["show", "m-ffffffffff"],
             "there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids",
@@ -171,42 +168,42 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
         (&["stats", "--session", "zwei"], "there is no session `zwei` in this project"),
         (
             &["stats", "--project"],
-            "a value is required for '--project <FOLDER>' but none was supplied (--help",
+            "a value is required for '--project <FOLDER>' but none was supplied (see --help",
         ),
         (
             &["stats", "--project="],
-            "a value is required for '--project <FOLDER>' but none was supplied (--help",
+            "a value is required for '--project <FOLDER>' but none was supplied (see --help",
         ),
         (
             &["stats", "--json=yes"],
-            "unexpected value 'yes' for '--json' found; no more were expected (--help",
+            "unexpected value 'yes' for '--json' found; no more were expected (see --help",
         ),
         (
             &["--project", "a", "stats", "--db", "b"],
             "--project and --db exclude each other: leave one of them out",
         ),
-        (&["stats", "now"], "unexpected argument 'now' found (--help tells all)"),
+        (&["stats", "now"], "unexpected argument 'now' found (see --help)"),
         (
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
         (
             &["import", "--history-of"],
-            "the following required arguments were not provided: <PATH> (--help tells all)",
+            "the following required arguments were not provided: <PATH> (see --help)",
         ),
         (
             &["import", "--history-of", "--all", "x"],
-            "the argument '--history-of' cannot be used with '--all' (--help tells all)",
+            "the argument '--history-of' cannot be used with '--all' (see --help)",
         ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
-        (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (--help"),
+        (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (see --help"),
         (
             &["purge", "m-ffffffffff"],
-            "there is no pi-lcm purge: /lcm purge is for a session that is open in Pi (--help lists ",
+            "there is no pi-lcm purge: /lcm purge works only inside Pi (--help lists the commands here)",
         ),
         (
             &["export", "-"],
-            "invalid value '-' for '[PATH]': it takes the path of a file, and ./- is one (--help",
+            "invalid value '-' for '[PATH]': it takes a path; for a file named -, write ./- (see --help",
         ),
         (&["stats", "--db", "/"], "/ is a folder, and no database: name a file in it"),
         (&["stats", "--session", "\u{1b}[2Jx"], "there is no session `"),

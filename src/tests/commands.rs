@@ -99,18 +99,18 @@ async fn stats_show_messages_summaries_tokens_and_size() {
 #[tokio::test]
 async fn a_store_over_budget_warns_once_and_again_after_growing_by_a_tenth() {
     let store = TestStore::new();
-    let told = async |bytes, budget| warning(&store.store, bytes, budget).await.unwrap();
-    assert_eq!(told(9_000_000, 9).await, None);
-    let text = told(10_000_000, 9).await.unwrap();
+    let warned = async |bytes, budget| warning(&store.store, bytes, budget).await.unwrap();
+    assert_eq!(warned(9_000_000, 9).await, None);
+    let text = warned(10_000_000, 9).await.unwrap();
     assert!(
         text.starts_with("the history of this project takes 10.0 MB, more than the 9 MB of the setting"),
         "{text}"
     );
     assert!(text.contains("project.db away"), "{text}");
-    assert_eq!(told(10_900_000, 9).await, None);
-    assert_eq!(told(12_000_000, 13).await, None);
-    assert!(told(12_000_000, 9).await.is_some());
-    assert_eq!(told(13_000_000, 9).await, None);
+    assert_eq!(warned(10_900_000, 9).await, None);
+    assert_eq!(warned(12_000_000, 13).await, None);
+    assert!(warned(12_000_000, 9).await.is_some());
+    assert_eq!(warned(13_000_000, 9).await, None);
 }
 
 #[tokio::test]

@@ -305,8 +305,8 @@ impl World {
         assert_eq!(model.prompts(), [""; 0]);
         assert_eq!(theirs.details.frontier, first.details.frontier);
         // A fork has other messages on its other branches.
-        let told = |block: &str| block.split_once(" stored | ").unwrap().1.to_owned();
-        assert_eq!(told(&theirs.summary), told(&first.summary));
+        let counts = |block: &str| block.split_once(" stored | ").unwrap().1.to_owned();
+        assert_eq!(counts(&theirs.summary), counts(&first.summary));
         self.sittings.pop();
     }
 

@@ -166,8 +166,8 @@ async fn a_branchs_stretches_match_its_entries() {
     let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(2, 3)).await;
     let leaves: Vec<String> = (1..=16).map(|n| format!("e{n}")).collect();
     let conversation = asking.scope.conversation;
-    let told = asking.store.store.read(move |view| {
-        let mut told = Vec::new();
+    let found = asking.store.store.read(move |view| {
+        let mut found = Vec::new();
         for leaf in leaves {
             let stretches = view.messages().stretches(conversation, &leaf)?;
             let on: std::collections::HashSet<_> = (view.messages().branch(conversation, &leaf)?.into_iter())
@@ -177,14 +177,15 @@ async fn a_branchs_stretches_match_its_entries() {
                 })
                 .collect();
             for message in (1..=20).map(crate::ids::MessageId) {
-                told.push((view.messages().is_on(&stretches, conversation, message)?, on.contains(&message)));
+                found
+                    .push((view.messages().is_on(&stretches, conversation, message)?, on.contains(&message)));
             }
         }
-        Ok(told)
+        Ok(found)
     });
-    let told = told.await.unwrap();
-    assert!(told.iter().any(|(is_on, _)| *is_on) && told.iter().any(|(is_on, _)| !is_on));
-    assert!(told.iter().all(|(is_on, expected)| is_on == expected), "{told:?}");
+    let found = found.await.unwrap();
+    assert!(found.iter().any(|(is_on, _)| *is_on) && found.iter().any(|(is_on, _)| !is_on));
+    assert!(found.iter().all(|(is_on, expected)| is_on == expected), "{found:?}");
 }
 
 #[tokio::test]

@@ -424,9 +424,9 @@ async fn a_session_without_an_id_is_imported_once_it_has_one() {
     let bytes = fs::read(&path).unwrap();
     for line in ["", "--all", &path.display().to_string()] {
         let report = run(line).await;
-        let told = "1 file could not be read (nameless.jsonl: its session has no id: put one of your choice into \"id\" in its \
+        let expected = "1 file could not be read (nameless.jsonl: its session has no id: put one of your choice into \"id\" in its \
             first line, and import it again)";
-        assert!(report.starts_with("0 sessions") && report.ends_with(told), "{report}");
+        assert!(report.starts_with("0 sessions") && report.ends_with(expected), "{report}");
     }
     assert_eq!(fs::read(&path).unwrap(), bytes);
     machine.write("nameless.jsonl", "now-named", &said.entries);
@@ -444,8 +444,8 @@ async fn older_sessions_are_mentioned_once() {
     machine.write("d.jsonl", "silent", &[]);
     machine.write("e.jsonl", "open", &Session::new().user("just now").entries);
     fs::write(machine.folders.session_dir.join("f.jsonl"), "no session").unwrap();
-    let told = offer(&machine.home, &machine.folders).await.unwrap();
-    assert_eq!(told.as_deref(), Some("LCM: this project has 2 older sessions. /lcm import adds them."));
+    let offered = offer(&machine.home, &machine.folders).await.unwrap();
+    assert_eq!(offered.as_deref(), Some("LCM: this project has 2 older sessions. /lcm import adds them."));
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
 }
 

@@ -81,13 +81,13 @@ async fn the_cache_follows_a_session_between_branches() {
         assert_eq!(calls, 0);
         assert_eq!((read.summary, read.details), (remembered.summary.clone(), remembered.details.clone()));
         let leaf = session.leaf().to_owned();
-        let told = move |view: &View<'_>| {
+        let look = move |view: &View<'_>| {
             Ok((
                 crate::dag::visible(&view.messages().branch(conversation, &leaf)?).len(),
                 view.messages().said_in(conversation)?,
             ))
         };
-        let (visible, said) = store.store.read(told).await.unwrap();
+        let (visible, said) = store.store.read(look).await.unwrap();
         assert!(remembered.summary.contains(&format!("{said} messages stored")), "{}", remembered.summary);
         assert!((visible - 2..=visible).contains(&remembered.details.covered), "{visible}");
     }

@@ -193,11 +193,11 @@ async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
             .unwrap();
     };
     // The question names the notes that would stay.
-    let told = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();
+    let answer = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();
     assert!(
-        told.text.contains("notes of this branch, which may mention it (see /lcm notes): 2, 3"),
+        answer.text.contains("notes of this branch, which may mention it (see /lcm notes): 2, 3"),
         "{}",
-        told.text
+        answer.text
     );
     // The text of the first is in its call.
     purge("e5").await;

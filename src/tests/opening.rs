@@ -75,9 +75,9 @@ async fn a_file_that_others_can_access_is_refused_everywhere() {
     for (path, mode) in [(dir.path(), 0o770), (&database, 0o602), (&log, 0o666)] {
         let before = std::fs::metadata(path).unwrap().permissions();
         set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        let told = format!("{} may be written by other users (mode {mode:o}): ", path.display());
+        let expected = format!("{} may be written by other users (mode {mode:o}): ", path.display());
         let why = Store::open(Some(dir.path()), "project", "/project").err().unwrap().to_string();
-        assert!(why.starts_with(&told), "{why}");
+        assert!(why.starts_with(&expected), "{why}");
         if path != dir.path() {
             assert_eq!(histories(dir.path()), []);
         }

@@ -73,8 +73,8 @@ async fn outlines_have_requests_rules_and_files() {
     let (all, degraded) = long.leaves().await;
     assert!(all == degraded && (OUTLINES..=OUTLINES + 8).contains(&all), "{all}");
     let block = compaction.summary;
-    for told in ["Outline of ", "- question 119 ", "- question 243 ", "Never push to main."] {
-        assert!(block.contains(told), "{told}: {block}");
+    for expected in ["Outline of ", "- question 119 ", "- question 243 ", "Never push to main."] {
+        assert!(block.contains(expected), "{expected}: {block}");
     }
     assert!(!block.contains("nobody reads this"), "{block}");
     assert_eq!(compaction.details.modified_files, ["src/parser.rs"]);

@@ -46,17 +46,17 @@ impl SecretStore {
                 json!({"targetId": "e14", "replacement": {"content": format!("hint: {SECRET}!")}}),
             )
             .chat(20, 40);
-        let told = Self { dir, store, session, conversation: ConversationId(1) };
-        told.ingest("one", &told.session).await;
-        let mut told = told;
+        let secrets = Self { dir, store, session, conversation: ConversationId(1) };
+        secrets.ingest("one", &secrets.session).await;
+        let mut secrets = secrets;
         for _ in 0..2 {
-            told = told.compact(&echoing()).await.0;
-            told.session = told.session.clone().chat(8, 40);
-            told.ingest("one", &told.session).await;
+            secrets = secrets.compact(&echoing()).await.0;
+            secrets.session = secrets.session.clone().chat(8, 40);
+            secrets.ingest("one", &secrets.session).await;
         }
-        assert!(told.ask::<i64>("SELECT max(depth) FROM summaries") > 0);
-        assert!(told.ask::<i64>("SELECT count(*) FROM carried") > 0);
-        told
+        assert!(secrets.ask::<i64>("SELECT max(depth) FROM summaries") > 0);
+        assert!(secrets.ask::<i64>("SELECT count(*) FROM carried") > 0);
+        secrets
     }
 
     async fn ingest(&self, id: &str, session: &Session) {
@@ -218,37 +218,37 @@ async fn digest(store: &Store) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_purged_message_is_gone_from_the_files() {
-    let told = SecretStore::new().await;
-    let before = told.ask::<i64>("SELECT count(*) FROM summaries");
-    assert!(everything(&told.store).await.matches(SECRET).count() > 3);
-    assert!(words(&told.database()).iter().any(|word| word.contains("quokka")));
-    let plan = told.purge("e14").await;
+    let secrets = SecretStore::new().await;
+    let before = secrets.ask::<i64>("SELECT count(*) FROM summaries");
+    assert!(everything(&secrets.store).await.matches(SECRET).count() > 3);
+    assert!(words(&secrets.database()).iter().any(|word| word.contains("quokka")));
+    let plan = secrets.purge("e14").await;
     assert_eq!((plan.messages.len(), plan.renditions.len(), plan.sessions.len()), (1, 1, 1));
     assert!(plan.summaries.len() > 2, "{plan:?}");
-    let left = told.ask::<i64>("SELECT count(*) FROM summaries");
+    let left = secrets.ask::<i64>("SELECT count(*) FROM summaries");
     assert_eq!(before - left, i64::try_from(plan.summaries.len()).unwrap());
     assert!(left > 0, "summaries of other messages stay");
-    told.assert_gone().await;
-    let report = told.doctor().await;
+    secrets.assert_gone().await;
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order.") && report.contains(", 1 of them purged"), "{report}");
-    assert_eq!(told.ask::<i64>("PRAGMA freelist_count"), 0);
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
+    assert_eq!(secrets.ask::<i64>("PRAGMA freelist_count"), 0);
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
 
 /// Someone who has the file and guesses the secret finds nothing in it that confirms the guess.
 #[tokio::test]
 async fn nothing_left_confirms_a_guess() {
-    let told = SecretStore::new().await;
-    let identities = |told: &SecretStore| -> BTreeSet<Hash> {
-        let connection = Connection::open(told.database()).unwrap();
+    let secrets = SecretStore::new().await;
+    let identities = |secrets: &SecretStore| -> BTreeSet<Hash> {
+        let connection = Connection::open(secrets.database()).unwrap();
         let mut query = connection
             .prepare("SELECT lineage FROM messages UNION ALL SELECT hash FROM summaries UNION ALL SELECT span FROM claims")
             .unwrap();
         let rows = query.query_map([], |row| row.get(0).map(Hash)).unwrap();
         rows.map(Result::unwrap).collect()
     };
-    let before = identities(&told);
-    let rows = told.store.read(|view| {
+    let before = identities(&secrets);
+    let rows = secrets.store.read(|view| {
         let branch = view.messages().branch(ConversationId(1), "e15")?;
         let hash = |entry: &str| match &branch.iter().find(|one| one.entry_id == entry).unwrap().step {
             Step::Message(message) => (message.id, message.hash),
@@ -265,11 +265,11 @@ async fn nothing_left_confirms_a_guess() {
         guessed.edited(&json!({"content": format!("hint: {SECRET}!")}).to_string()),
     ];
     assert!(follows.iter().all(|hash| before.contains(hash)));
-    told.purge("e14").await;
-    let after = identities(&told);
+    secrets.purge("e14").await;
+    let after = identities(&secrets);
     assert!(follows.iter().all(|hash| !after.contains(hash)));
     // Everything below it, and all summaries there, have new ids.
-    let above = told.store.read(|view| {
+    let above = secrets.store.read(|view| {
         Ok(view
             .messages()
             .branch(ConversationId(1), "e13")?
@@ -282,7 +282,7 @@ async fn nothing_left_confirms_a_guess() {
     });
     let above = above.await.unwrap();
     let same: BTreeSet<Hash> = before.intersection(&after).copied().collect();
-    let summaries = told.store.read(|view| {
+    let summaries = secrets.store.read(|view| {
         view.upkeep()
             .summary_rows()?
             .into_iter()
@@ -293,88 +293,95 @@ async fn nothing_left_confirms_a_guess() {
     assert!(same.iter().all(|hash| above.contains(hash) || summaries.contains(hash)));
     assert!(above.is_subset(&same));
     // Summaries with their old ids cover only messages before it.
-    let last = told.ask::<i64>("SELECT id FROM messages WHERE kind = 4");
-    let kept = told.ask::<i64>(&format!("SELECT count(*) FROM summaries WHERE last_message < {last}"));
+    let last = secrets.ask::<i64>("SELECT id FROM messages WHERE kind = 4");
+    let kept = secrets.ask::<i64>(&format!("SELECT count(*) FROM summaries WHERE last_message < {last}"));
     assert_eq!(same.intersection(&summaries).count(), usize::try_from(kept).unwrap());
 }
 
 #[tokio::test]
 async fn nothing_brings_a_purged_message_back() {
-    let told = SecretStore::new().await;
-    told.purge("e14").await;
-    let before = digest(&told.store).await;
+    let secrets = SecretStore::new().await;
+    secrets.purge("e14").await;
+    let before = digest(&secrets.store).await;
 
     // The session itself, handed over again completely.
-    told.ingest("one", &told.session).await;
-    assert_eq!(digest(&told.store).await, before);
+    secrets.ingest("one", &secrets.session).await;
+    assert_eq!(digest(&secrets.store).await, before);
     // The doctor has the session's file with all its summaries.
-    assert!(doctor(&told.store, "doctor --fix").await.ends_with("There is nothing to repair."));
-    assert_eq!(digest(&told.store).await, before);
+    assert!(doctor(&secrets.store, "doctor --fix").await.ends_with("There is nothing to repair."));
+    assert_eq!(digest(&secrets.store).await, before);
     // With a lost summary, the file is folded again.
-    Connection::open(told.database())
+    Connection::open(secrets.database())
         .unwrap()
         .execute("UPDATE summaries SET depth = 3 WHERE id = (SELECT min(id) FROM summaries)", [])
         .unwrap();
-    let mended = doctor(&told.store, "doctor --fix").await;
+    let mended = doctor(&secrets.store, "doctor --fix").await;
     assert!(mended.contains("\nDone\n") && mended.ends_with("Everything is in order."), "{mended}");
-    told.assert_gone().await;
+    secrets.assert_gone().await;
 
     // A fork from the end, and one from the message right after.
-    told.ingest("fork", &told.session).await;
+    secrets.ingest("fork", &secrets.session).await;
     let mut short = Session::new();
-    short.entries = told.session.entries[..15].to_vec();
-    told.ingest("short", &short.at("e15").user("elsewhere")).await;
-    told.assert_gone().await;
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind = 4"), 1);
+    short.entries = secrets.session.entries[..15].to_vec();
+    secrets.ingest("short", &short.at("e15").user("elsewhere")).await;
+    secrets.assert_gone().await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind = 4"), 1);
     assert_eq!(
-        told.ask::<i64>(
+        secrets.ask::<i64>(
             "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id WHERE m.kind = 4"
         ),
         3
     );
-    let report = told.doctor().await;
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
     // Everything after it is shared, under its new identity.
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
 }
 
 /// The row of a removed summary may belong to another one when its facts are ready.
 #[tokio::test]
 async fn the_facts_of_a_removed_summary_are_not_stored_for_another() {
-    let told = SecretStore::new().await;
-    let first = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
-    let gone = told.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
-    told.purge("e2").await;
-    let another = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries"));
-    let own = told.store.read(move |view| Ok(view.summaries().summary(another)?.hash)).await.unwrap();
+    let secrets = SecretStore::new().await;
+    let first = crate::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
+    let gone = secrets.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
+    secrets.purge("e2").await;
+    let another = crate::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries"));
+    let own = secrets.store.read(move |view| Ok(view.summaries().summary(another)?.hash)).await.unwrap();
     let facts = || {
         let said = crate::facts::Said { at: 0, text: "its rule".into() };
         crate::facts::Facts { rules: [said].into(), ..Default::default() }
     };
-    let was = told.store.read(move |view| view.summaries().facts_of(another)).await.unwrap();
+    let was = secrets.store.read(move |view| view.summaries().facts_of(another)).await.unwrap();
     for (hash, expected) in [(gone, was), (own, Some(facts()))] {
-        told.store.write(move |batch| batch.summaries().note_facts(another, hash, &facts())).await.unwrap();
-        assert_eq!(told.store.read(move |view| view.summaries().facts_of(another)).await.unwrap(), expected);
+        secrets
+            .store
+            .write(move |batch| batch.summaries().note_facts(another, hash, &facts()))
+            .await
+            .unwrap();
+        assert_eq!(
+            secrets.store.read(move |view| view.summaries().facts_of(another)).await.unwrap(),
+            expected
+        );
     }
 }
 
 #[tokio::test]
 async fn a_purged_database_is_adopted_as_it_is() {
-    let told = SecretStore::new().await;
-    told.purge("e14").await;
-    told.store.close().await;
+    let secrets = SecretStore::new().await;
+    secrets.purge("e14").await;
+    secrets.store.close().await;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
-    import(&store, &told.database()).await;
+    import(&store, &secrets.database()).await;
     let lineages = |path: &Path| -> BTreeSet<Vec<u8>> {
         let connection = Connection::open(path).unwrap();
         let mut query = connection.prepare("SELECT lineage FROM messages").unwrap();
         query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let mut expected = lineages(&told.database());
+    let mut expected = lineages(&secrets.database());
     assert_eq!(lineages(&dir.path().join("project.db")), expected);
     // Nor does the session's file bring it into the new one.
-    import(&store, &told.dir.path().join("one.jsonl")).await;
+    import(&store, &secrets.dir.path().join("one.jsonl")).await;
     assert!(!everything(&store).await.contains("okka7741"));
     assert_eq!(std::mem::take(&mut expected), lineages(&dir.path().join("project.db")));
 }
@@ -399,31 +406,31 @@ async fn import(store: &Store, path: &Path) {
 
 #[tokio::test]
 async fn a_session_continues_after_a_purge() {
-    let mut told = SecretStore::new().await;
-    told.purge("e14").await;
+    let mut secrets = SecretStore::new().await;
+    secrets.purge("e14").await;
     // A late edit of it, one of its neighbor, a branch right below it, and a fork of that.
     let late = json!({"targetId": "e14", "replacement": {"content": format!("again {SECRET}")}});
-    told.session = told.session.entry("context_edit", late);
+    secrets.session = secrets.session.entry("context_edit", late);
     let edit = json!({"targetId": "e15", "replacement": {"content": "put briefly"}});
-    told.session = told.session.entry("context_edit", edit).chat(2, 30);
-    told.ingest("one", &told.session).await;
-    let end = told.session.leaf().to_owned();
-    told.session = told.session.at("e14").user("another way").assistant("indeed").chat(3, 30);
-    told.ingest("one", &told.session).await;
-    told.assert_gone().await;
+    secrets.session = secrets.session.entry("context_edit", edit).chat(2, 30);
+    secrets.ingest("one", &secrets.session).await;
+    let end = secrets.session.leaf().to_owned();
+    secrets.session = secrets.session.at("e14").user("another way").assistant("indeed").chat(3, 30);
+    secrets.ingest("one", &secrets.session).await;
+    secrets.assert_gone().await;
 
-    let (told, block, details) = told.compact(&echoing()).await;
+    let (secrets, block, details) = secrets.compact(&echoing()).await;
     assert!(block.contains(", none missing, 0 degraded, 1 purged\n"), "{block}");
     assert!(!block.contains(SECRET) && !details.to_string().contains(SECRET));
-    let mut told = told;
-    told.session = told.session.at(&end);
-    let (told, block, details) = told.compact(&echoing()).await;
+    let mut secrets = secrets;
+    secrets.session = secrets.session.at(&end);
+    let (secrets, block, details) = secrets.compact(&echoing()).await;
     assert!(block.contains(", none missing, 0 degraded, 1 purged\n"), "{block}");
     assert!(!block.contains(SECRET) && !details.to_string().contains(SECRET));
-    told.assert_gone().await;
-    let report = told.doctor().await;
+    secrets.assert_gone().await;
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
-    let visible = told
+    let visible = secrets
         .store
         .read(move |view| Ok(crate::dag::visible(&view.messages().branch(ConversationId(1), &end)?)));
     let visible = visible.await.unwrap();
@@ -434,8 +441,8 @@ async fn a_session_continues_after_a_purge() {
 
 #[tokio::test]
 async fn a_summary_made_during_a_purge_is_not_stored() {
-    let told = SecretStore::new().await;
-    let rows = told.store.read(|view| {
+    let secrets = SecretStore::new().await;
+    let rows = secrets.store.read(|view| {
         let branch = view.messages().branch(ConversationId(1), "e15")?;
         Ok(crate::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
     });
@@ -456,52 +463,52 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
         prepared: crate::store::PreparedText::of(SECRET),
         sources: crate::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };
-    told.purge("e13").await;
-    let stored = told.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
+    secrets.purge("e13").await;
+    let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
     assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
 }
 
 /// A process that was working during a purge does not know of it, and continues with old hashes.
 #[tokio::test]
 async fn claims_made_after_a_purge_are_removed() {
-    let told = SecretStore::new().await;
+    let secrets = SecretStore::new().await;
     let claim = |span: &'static [u8]| {
         let ended = crate::text::now() - 1;
         let claim = move |batch: &crate::store::Batch<'_>| {
             batch.summaries().claim(&[Hash::plain(span)], "busy", ended - 20_000, ended)
         };
-        told.store.write(claim)
+        secrets.store.write(claim)
     };
-    let claims = || told.ask::<i64>("SELECT count(*) FROM claims");
-    let message = told.message_of("e2").await;
-    told.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+    let claims = || secrets.ask::<i64>("SELECT count(*) FROM claims");
+    let message = secrets.message_of("e2").await;
+    secrets.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
     claim(b"one").await.unwrap();
     assert_eq!(claims(), 1);
-    assert!(told.store.vacuum().await.unwrap());
+    assert!(secrets.store.vacuum().await.unwrap());
     assert_eq!(claims(), 0);
     claim(b"two").await.unwrap();
-    told.store.checkpoint().await.unwrap();
+    secrets.store.checkpoint().await.unwrap();
     assert_eq!(claims(), 0);
 }
 
 #[tokio::test]
 async fn a_session_and_a_period_are_purged_completely() {
-    let told = SecretStore::new().await;
+    let secrets = SecretStore::new().await;
     let other = Session::new().chat(4, 20).user(&format!("{SECRET} here too")).assistant("so it is");
-    told.ingest("two", &other).await;
-    let plan = told.purge_all(Purge::Session(ConversationId(1))).await;
+    secrets.ingest("two", &other).await;
+    let plan = secrets.purge_all(Purge::Session(ConversationId(1))).await;
     assert_eq!(plan.sessions.iter().map(|session| session.session_id.as_str()).collect::<Vec<_>>(), ["one"]);
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM summaries"), 0);
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
-    told.ingest("one", &told.session).await;
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
-    let early = told.ask::<i64>("SELECT min(timestamp) FROM messages WHERE kind <> 4");
-    assert_eq!(told.purge_all(Purge::Before(early)).await.messages.len(), 0);
-    told.purge_all(Purge::Before(i64::MAX)).await;
-    told.ingest("two", &other).await;
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 0);
-    told.assert_gone_entirely();
-    let report = told.doctor().await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM summaries"), 0);
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
+    secrets.ingest("one", &secrets.session).await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
+    let early = secrets.ask::<i64>("SELECT min(timestamp) FROM messages WHERE kind <> 4");
+    assert_eq!(secrets.purge_all(Purge::Before(early)).await.messages.len(), 0);
+    secrets.purge_all(Purge::Before(i64::MAX)).await;
+    secrets.ingest("two", &other).await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 0);
+    secrets.assert_gone_entirely();
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
@@ -515,15 +522,15 @@ impl SecretStore {
 
 #[tokio::test]
 async fn a_reader_delays_the_log_cleanup_until_the_next_start() {
-    let told = SecretStore::new().await;
-    let reader = Connection::open(told.database()).unwrap();
+    let secrets = SecretStore::new().await;
+    let reader = Connection::open(secrets.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
-    let message = told.message_of("e14").await;
-    told.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
-    assert!(!told.store.vacuum().await.unwrap());
-    let pending = told.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
+    let message = secrets.message_of("e14").await;
+    secrets.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+    assert!(!secrets.store.vacuum().await.unwrap());
+    let pending = secrets.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
     assert!(pending.starts_with("log:"), "{pending}");
-    told.store.close().await;
+    secrets.store.close().await;
     // The reader still sees the old state.
     assert!(
         reader
@@ -532,46 +539,47 @@ async fn a_reader_delays_the_log_cleanup_until_the_next_start() {
             == 0
     );
     reader.execute_batch("COMMIT").unwrap();
-    let store = Store::open(Some(told.dir.path()), "project", "/project").unwrap();
+    let store = Store::open(Some(secrets.dir.path()), "project", "/project").unwrap();
     store.flush().await.unwrap();
     drop(reader);
-    let told = SecretStore { store, dir: told.dir, session: told.session, conversation: told.conversation };
-    told.assert_gone().await;
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
+    let secrets =
+        SecretStore { store, dir: secrets.dir, session: secrets.session, conversation: secrets.conversation };
+    secrets.assert_gone().await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
 
 /// Two entries with one id, as in a damaged file: the second is stored under a name with a hash.
 #[tokio::test]
 async fn the_second_entry_with_a_repeated_id_is_purged_with_its_name() {
-    let told = SecretStore::new().await;
+    let secrets = SecretStore::new().await;
     let mut twice = Session::new().chat(2, 5);
     let mut second = twice.entries[3].clone();
     second["message"]["content"] = json!([{"type": "text", "text": format!("{SECRET} again")}]);
     twice.entries.push(second);
-    told.ingest("two", &twice).await;
-    let entry = told.ask::<String>("SELECT entry_id FROM entries WHERE length(entry_id) > 60");
-    let message = told
+    secrets.ingest("two", &twice).await;
+    let entry = secrets.ask::<String>("SELECT entry_id FROM entries WHERE length(entry_id) > 60");
+    let message = secrets
         .store
         .read(move |view| view.upkeep().purgeable_at(ConversationId(2), &entry))
         .await
         .unwrap()
         .unwrap();
-    told.purge("e14").await;
-    told.purge_all(Purge::Message(message)).await;
+    secrets.purge("e14").await;
+    secrets.purge_all(Purge::Message(message)).await;
     for session in ["two", "two", "three", "three"] {
-        told.ingest(session, &twice).await;
-        told.assert_gone().await;
+        secrets.ingest(session, &twice).await;
+        secrets.assert_gone().await;
     }
-    assert_eq!(told.ask::<i64>("SELECT count(*) FROM entries WHERE length(entry_id) > 60"), 0);
-    let report = told.doctor().await;
+    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM entries WHERE length(entry_id) > 60"), 0);
+    let report = secrets.doctor().await;
     assert!(report.contains("Messages       ok"), "{report}");
 }
 
 #[tokio::test]
 async fn the_command_asks_first_and_lists_other_copies() {
-    let told = SecretStore::new().await;
-    let backup = ask(&told, "backup").await.text;
-    let copy = told.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
+    let secrets = SecretStore::new().await;
+    let backup = ask(&secrets, "backup").await.text;
+    let copy = secrets.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
     let mut copy = copy;
     let copy = copy.find(|path| path.extension().is_some_and(|ending| ending == "bak")).unwrap();
     assert!(backup.starts_with(&format!("The history was copied to {}: ", copy.display())), "{backup}");
@@ -581,20 +589,20 @@ async fn the_command_asks_first_and_lists_other_copies() {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    let again = refused(&told, &format!("backup {}", copy.display())).await;
+    let again = refused(&secrets, &format!("backup {}", copy.display())).await;
     assert!(again.contains("already exists and is not overwritten"), "{again}");
-    let elsewhere = told.dir.path().join("copies");
+    let elsewhere = secrets.dir.path().join("copies");
     fs::create_dir(&elsewhere).unwrap();
-    ask(&told, &format!("backup '{}'", elsewhere.display())).await;
+    ask(&secrets, &format!("backup '{}'", elsewhere.display())).await;
     assert_eq!(elsewhere.read_dir().unwrap().count(), 1);
-    let store = Store::open(Some(told.dir.path()), "other", "/other").unwrap();
+    let store = Store::open(Some(secrets.dir.path()), "other", "/other").unwrap();
     import(&store, &copy).await;
 
-    let name = told.store.read(|view| {
+    let name = secrets.store.read(|view| {
         Ok(view.messages().message(view.upkeep().purgeable_at(ConversationId(1), "e14")?.unwrap())?.lineage)
     });
     let name = name.await.unwrap().message_handle();
-    let asked = ask(&told, &format!("purge {name}")).await;
+    let asked = ask(&secrets, &format!("purge {name}")).await;
     let confirm = asked.confirm.unwrap();
     assert_eq!(
         (confirm.title.as_str(), confirm.line.clone()),
@@ -606,9 +614,9 @@ async fn the_command_asks_first_and_lists_other_copies() {
         "{}",
         asked.text
     );
-    assert!(everything(&told.store).await.contains(SECRET));
+    assert!(everything(&secrets.store).await.contains(SECRET));
 
-    let done = ask(&told, &confirm.line).await;
+    let done = ask(&secrets, &confirm.line).await;
     assert!(
         done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
         "{}",
@@ -618,111 +626,113 @@ async fn the_command_asks_first_and_lists_other_copies() {
     for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }
-    told.assert_gone().await;
-    assert_eq!(refused(&told, "purge e14").await, refused(&told, "purge e14 --yes").await);
+    secrets.assert_gone().await;
+    assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
 }
 
 /// If the user searches for it before purging it, it is in the tools' answers, which are not indexed.
 #[tokio::test]
 async fn tool_answers_that_mention_it_are_purged_too() {
-    let mut told = SecretStore::new().await;
-    let (above, name, below) = (told.name("e12").await, told.name("e14").await, told.name("e15").await);
-    let grep = told.tool("lcm_grep", json!({"query": "phrase"})).await;
-    let expand = told.tool("lcm_expand", json!({"summary_id": name})).await;
+    let mut secrets = SecretStore::new().await;
+    let (above, name, below) =
+        (secrets.name("e12").await, secrets.name("e14").await, secrets.name("e15").await);
+    let grep = secrets.tool("lcm_grep", json!({"query": "phrase"})).await;
+    let expand = secrets.tool("lcm_expand", json!({"summary_id": name})).await;
     assert!(grep.contains(SECRET) && grep.contains(&name) && expand.contains(SECRET), "{grep}\n{expand}");
     let start = format!("A session: the pass phrase is {SECRET} and st…");
     let innocent = format!("{above} · user: question");
     let answers =
         [("lcm_grep", &grep), ("lcm_expand", &expand), ("lcm_describe", &start), ("lcm_grep", &innocent)];
     for (tool, answer) in answers {
-        told.session = told.session.tool(tool, json!({}), answer);
+        secrets.session = secrets.session.tool(tool, json!({}), answer);
     }
-    told.ingest("one", &told.session).await;
+    secrets.ingest("one", &secrets.session).await;
     // One that quotes an answer that is removed, and one of a message that stays and gets a new id.
-    let echo = told.name(told.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
+    let echo =
+        secrets.name(secrets.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
     for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
-        told.session = told.session.tool("lcm_describe", json!({}), &text);
+        secrets.session = secrets.session.tool("lcm_describe", json!({}), &text);
     }
-    told.ingest("one", &told.session).await;
+    secrets.ingest("one", &secrets.session).await;
 
-    let asked = ask(&told, &format!("purge {name}")).await;
+    let asked = ask(&secrets, &format!("purge {name}")).await;
     assert!(asked.text.contains(", 4 tool results that mention them, and "), "{}", asked.text);
     assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
-    let done = ask(&told, &format!("purge {name} --yes")).await;
+    let done = ask(&secrets, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));
-    told.assert_gone().await;
-    let left = everything(&told.store).await;
+    secrets.assert_gone().await;
+    let left = everything(&secrets.store).await;
     assert!(
         left.contains(&innocent) && left.contains(&below) && !left.contains(&name) && !left.contains(&echo)
     );
-    let naming = [told.name(told.session.leaf()).await];
+    let naming = [secrets.name(secrets.session.leaf()).await];
     assert_eq!(done.answer["still"]["oldIds"], json!(naming));
-    told.ingest("one", &told.session).await;
-    told.assert_gone().await;
+    secrets.ingest("one", &secrets.session).await;
+    secrets.assert_gone().await;
     // Those that stay can be purged too.
-    ask(&told, &format!("purge {} --yes", naming[0])).await;
-    assert!(!everything(&told.store).await.contains(&below));
-    let report = told.doctor().await;
+    ask(&secrets, &format!("purge {} --yes", naming[0])).await;
+    assert!(!everything(&secrets.store).await.contains(&below));
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
 #[tokio::test]
 async fn a_branch_summary_is_purged_with_the_summaries_it_carries() {
-    let mut told = SecretStore::new().await;
+    let mut secrets = SecretStore::new().await;
     let carries =
         |entry: &&Value| entry["type"] == "compaction" && entry["details"].to_string().contains(SECRET);
-    let mut details = told.session.entries.iter().find(carries).unwrap()["details"].clone();
-    details["leaf"] = json!(told.session.leaf());
+    let mut details = secrets.session.entries.iter().find(carries).unwrap()["details"].clone();
+    details["leaf"] = json!(secrets.session.leaf());
     let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
-    told.session = told.session.at("e2").entry("branch_summary", fields).chat(2, 10);
-    told.ingest("one", &told.session).await;
-    let plan = told.purge("e14").await;
+    secrets.session = secrets.session.at("e2").entry("branch_summary", fields).chat(2, 10);
+    secrets.ingest("one", &secrets.session).await;
+    let plan = secrets.purge("e14").await;
     assert_eq!((plan.messages.len(), plan.answers.len(), plan.accounts.len()), (2, 0, 1));
-    told.assert_gone().await;
-    told.ingest("one", &told.session).await;
-    told.assert_gone().await;
-    let report = told.doctor().await;
+    secrets.assert_gone().await;
+    secrets.ingest("one", &secrets.session).await;
+    secrets.assert_gone().await;
+    let report = secrets.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
 /// It carries none of the removed summaries, but the hash of a summary of what came after.
 #[tokio::test]
 async fn a_branch_summary_with_old_hashes_is_named() {
-    let mut told = SecretStore::new().await;
+    let mut secrets = SecretStore::new().await;
     let later = "SELECT lower(hex(hash)) FROM summaries
                   WHERE depth = 0 ORDER BY first_message DESC LIMIT 1";
     let details = json!({
-        "lcm": 1, "summaries": [], "frontier": [told.ask::<String>(later)], "covered": 2, "readFiles": [],
-        "modifiedFiles": [], "leaf": told.session.leaf(),
+        "lcm": 1, "summaries": [], "frontier": [secrets.ask::<String>(later)], "covered": 2, "readFiles": [],
+        "modifiedFiles": [], "leaf": secrets.session.leaf(),
     });
     let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
-    told.session = told.session.at("e2").entry("branch_summary", fields);
-    told.ingest("one", &told.session).await;
-    let account = told.message_of(told.session.leaf()).await;
-    let plan = told.purge("e14").await;
+    secrets.session = secrets.session.at("e2").entry("branch_summary", fields);
+    secrets.ingest("one", &secrets.session).await;
+    let account = secrets.message_of(secrets.session.leaf()).await;
+    let plan = secrets.purge("e14").await;
     assert_eq!((plan.accounts.len(), plan.naming), (0, BTreeSet::from([account])));
 }
 
 #[tokio::test]
 async fn the_remaining_mentions_are_listed_by_their_new_ids() {
-    let mut told = SecretStore::new().await;
+    let mut secrets = SecretStore::new().await;
     let fields = json!({"fromId": "e3", "summary": "Elsewhere."});
-    told.session = told.session.entry("branch_summary", fields);
-    told.ingest("one", &told.session).await;
-    let before = told.name(told.session.leaf()).await;
-    let asked = ask(&told, "purge e14").await;
+    secrets.session = secrets.session.entry("branch_summary", fields);
+    secrets.ingest("one", &secrets.session).await;
+    let before = secrets.name(secrets.session.leaf()).await;
+    let asked = ask(&secrets, "purge e14").await;
     assert_eq!(asked.answer["still"]["branchSummaries"], json!([before]));
-    let done = ask(&told, "purge e14 --yes").await;
-    let after = told.name(told.session.leaf()).await;
+    let done = ask(&secrets, "purge e14 --yes").await;
+    let after = secrets.name(secrets.session.leaf()).await;
     assert_ne!(before, after);
     assert_eq!(done.answer["still"]["branchSummaries"], json!([after]));
 }
 
 #[tokio::test]
 async fn a_refused_purge_is_explained_in_one_sentence() {
-    let told = SecretStore::new().await;
+    let secrets = SecretStore::new().await;
     for session in ["oneself-a", "oneself-b"] {
-        told.ingest(session, &Session::new().chat(1, 3)).await;
+        secrets.ingest(session, &Session::new().chat(1, 3)).await;
     }
     for (line, why) in [
         ("purge", "needs a message's id, a session's id, or before and a day; see /lcm help purge"),
@@ -736,22 +746,22 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
         ("purge onesel", "there is no session and no message onesel"),
         ("purge oneself-", "several sessions begin with oneself-"),
     ] {
-        let answer = refused(&told, line).await;
+        let answer = refused(&secrets, line).await;
         assert!(answer.contains(why), "{line}: {answer}");
     }
-    let asked = ask(&told, "purge one").await;
+    let asked = ask(&secrets, "purge one").await;
     assert!(asked.confirm.is_some(), "{}", asked.text);
-    let before = ask(&told, "purge before 2999-01-01T09:30 --json").await;
+    let before = ask(&secrets, "purge before 2999-01-01T09:30 --json").await;
     assert_eq!(before.answer["done"], false);
     assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));
 }
 
-async fn ask(told: &SecretStore, line: &str) -> crate::commands::Answer {
-    super::asking::ask(&told.store, &told.scope(), line).await.unwrap()
+async fn ask(secrets: &SecretStore, line: &str) -> crate::commands::Answer {
+    super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap()
 }
 
-async fn refused(told: &SecretStore, line: &str) -> String {
-    super::asking::ask(&told.store, &told.scope(), line).await.unwrap_err().to_string()
+async fn refused(secrets: &SecretStore, line: &str) -> String {
+    super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap_err().to_string()
 }
 
 impl SecretStore {

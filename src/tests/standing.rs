@@ -178,15 +178,18 @@ async fn a_request_is_everything_since_the_last_answer_and_an_answered_one_stays
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
         compacted(compact.run(&terse("")).await).summary
     };
-    let told = block(&session).await;
-    let standing = section(&told, "Where It Stands").unwrap();
+    let block_text = block(&session).await;
+    let standing = section(&block_text, "Where It Stands").unwrap();
     let expected =
         "):\n> Migrate the tables.\n> # keep this line\n> \n> btw the host is called bluebird\nNot";
-    assert!(standing.starts_with("Request under way (m-") && standing.contains(expected), "{told}");
+    assert!(standing.starts_with("Request under way (m-") && standing.contains(expected), "{block_text}");
     let bash = json!({"role": "bashExecution", "command": "ls", "output": "x", "exitCode": 0});
     let answered = session.assistant("All migrated.").message(bash);
-    let told = block(&answered).await;
-    assert!(section(&told, "Where It Stands").unwrap().starts_with("Last request, answered (m-"), "{told}");
+    let block_text = block(&answered).await;
+    assert!(
+        section(&block_text, "Where It Stands").unwrap().starts_with("Last request, answered (m-"),
+        "{block_text}"
+    );
 }
 
 #[tokio::test]

@@ -165,9 +165,9 @@ impl Half {
 /// Checks that at least `least` of the secrets are masked, and little else.
 fn assert_scores(name: &str, half: &Half, least: f64) {
     let Scores { recall, precision, exact } = half.scores();
-    let told = format!("{name}: recall {recall:.4}, precision {precision:.4}, exact {exact:.4}");
-    writeln!(std::io::stderr(), "{told}").unwrap();
-    assert!(recall >= least && precision >= 0.97 && exact >= 0.95, "{told}");
+    let summary = format!("{name}: recall {recall:.4}, precision {precision:.4}, exact {exact:.4}");
+    writeln!(std::io::stderr(), "{summary}").unwrap();
+    assert!(recall >= least && precision >= 0.97 && exact >= 0.95, "{summary}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn meta(fields: &Fields<'_>) -> Option<Value> {
     }
 }
 
-/// The folder, which older versions only told the model.
+/// The folder, which older versions only marks the model.
 fn folder(fields: &Fields<'_>) -> Option<String> {
     let payload = fields.value("payload");
     if let Some(cwd) = payload["cwd"].as_str() {
@@ -79,8 +79,8 @@ fn folder(fields: &Fields<'_>) -> Option<String> {
     }
     let content = if payload.is_object() { payload["content"].clone() } else { fields.value("content") };
     let context = content[0]["text"].as_str()?.strip_prefix(OWN[0])?;
-    let told = [("<cwd>", "</cwd>"), ("Current working directory: ", "\n")];
-    told.iter().find_map(|(begin, end)| Some(context.split_once(begin)?.1.split_once(end)?.0.to_owned()))
+    let marks = [("<cwd>", "</cwd>"), ("Current working directory: ", "\n")];
+    marks.iter().find_map(|(begin, end)| Some(context.split_once(begin)?.1.split_once(end)?.0.to_owned()))
 }
 
 fn read(context: &mut Context, record: &Record<'_>) -> Reading {

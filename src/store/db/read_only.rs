@@ -40,8 +40,8 @@ impl Store {
             connection::check_own(&path)?;
             match Self::of_apart(&path, open) {
                 Ok(found) if found.project == project => {
-                    let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
-                    let notice = told.map(|why| format!("{why}; showing {} instead", path.display()));
+                    let reason = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
+                    let notice = reason.map(|why| format!("{why}; showing {} instead", path.display()));
                     return Ok(Some(Apart { notice, ..found }));
                 }
                 Ok(_) => {}
@@ -233,9 +233,9 @@ mod tests {
             crafted(&path, craft);
             let before = std::fs::read(&path).unwrap();
             let why = Store::apart_in(&path, &CancellationToken::new()).err().unwrap().to_string();
-            let told =
+            let expected =
                 format!("{} belongs to another program, or another program has changed it", path.display());
-            assert_eq!(why, told, "{craft}");
+            assert_eq!(why, expected, "{craft}");
             let why = OldStore::open(&path, &CancellationToken::new()).err().unwrap().to_string();
             assert!(why.starts_with("another program has changed it"), "{craft}: {why}");
             assert!(std::fs::read(&path).unwrap() == before);

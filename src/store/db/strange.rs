@@ -259,12 +259,12 @@ mod tests {
         fs::write(beside(&path, "-journal"), "x").unwrap();
         File::create(&path).unwrap().set_len(LARGEST).unwrap();
         let cancel = CancellationToken::new();
-        let told = "it was not closed, and then at most 2147.5 MB are read, but it has 2147.5 MB: \
+        let expected = "it was not closed, and then at most 2147.5 MB are read, but it has 2147.5 MB: \
                     open and close it once with sqlite3";
         let why = Store::apart_in(&path, &cancel).err().unwrap().to_string();
-        assert_eq!(why, format!("{} can't be read: {told}", path.display()));
+        assert_eq!(why, format!("{} can't be read: {expected}", path.display()));
         let why = OldStore::open(&path, &cancel).err().unwrap().to_string();
-        assert_eq!(why, format!("it can't be opened: {told}"));
+        assert_eq!(why, format!("it can't be opened: {expected}"));
     }
 
     /// A page of a table's tree that lists `child` many times.
@@ -319,10 +319,10 @@ mod tests {
             connection.query_row("SELECT sum(tokens) FROM messages", [], |row| row.get::<_, Option<i64>>(0))
         };
         let why = store.read(move |view| sum(view.connection).map_err(crate::store::columns::reading)).await;
-        let told = why.unwrap_err().to_string();
+        let refusal = why.unwrap_err().to_string();
         assert!(
-            told.contains("was stopped: it takes longer than an intact history of its size could"),
-            "{told}"
+            refusal.contains("was stopped: it takes longer than an intact history of its size could"),
+            "{refusal}"
         );
         store.close().await;
         // Reading row by row ends too.

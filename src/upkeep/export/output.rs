@@ -85,8 +85,11 @@ mod tests {
         };
         // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {
-            let told = write("new").unwrap_err().to_string();
-            assert!(told.ends_with("is a link of another user (uid 4321): choose another name"), "{told}");
+            let refusal = write("new").unwrap_err().to_string();
+            assert!(
+                refusal.ends_with("is a link of another user (uid 4321): choose another name"),
+                "{refusal}"
+            );
             assert_eq!(fs::read_to_string(&file).unwrap(), "old");
             lchown(&link, Some(0), None).unwrap();
         }

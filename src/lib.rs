@@ -21,11 +21,12 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 8 | [`binding`]: the only home of napi; `fuzzing`: the fuzz targets, in tests only |
-//! | 7 | [`engine`]: one open session, plain data in and out; [`cli`]: `pi-lcm`, without an open session |
-//! | 6 | [`commands`]: `/lcm`, as text; [`mcp`]: the tools for other agents |
-//! | 5 | [`tools`]: the model's tools; [`upkeep`]: purge, export, backup |
-//! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks below; [`pruning`]: stubs; [`doctor`]: checks and repairs |
+//! | 9 | [`binding`]: the only home of napi; `fuzzing`: the fuzz targets, in tests only |
+//! | 8 | [`engine`]: one open session, plain data in and out; [`cli`]: `pi-lcm`, without an open session |
+//! | 7 | [`commands`]: `/lcm`, as text; [`mcp`]: the tools for other agents |
+//! | 6 | [`tools`]: the model's tools; [`upkeep`]: purge, export, backup |
+//! | 5 | [`ingest`], [`compaction`], [`recall`]: the three walks below; [`pruning`]: stubs; [`doctor`]: checks and repairs |
+//! | 4 | `branch`: what a branch shows, and the summaries that cover it; a session's cache of it |
 //! | 3 | [`store`]: the only home of SQL; [`llm`]: calling a model |
 //! | 2 | [`facts`]: facts extracted from messages without a model |
 //! | 1 | [`model`]: reading Pi's JSON; [`dag`]: validity and frontier; [`config`]: the settings; [`policy`]: what leaves the context, and when |
@@ -59,6 +60,8 @@ pub mod policy;
 
 pub mod llm;
 pub(crate) mod store;
+
+pub(crate) mod branch;
 
 pub mod compaction;
 pub mod doctor;

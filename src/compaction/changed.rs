@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::branch::Branch;
-use super::memory::Memory;
+use crate::branch::Memory;
 use crate::error::Result;
 use crate::facts::disk::Change;
 use crate::ids::ConversationId;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::branch::Branch;
 use super::calibration::Ratios;
-use super::memory::Memory;
 use super::sizes;
 use super::tail::{self, Asked};
+use crate::branch::Memory;
 use crate::config::Settings;
 use crate::dag::{Piece, Visible};
 use crate::error::Result;

@@ -2,8 +2,8 @@
 //! summarized.
 
 use super::branch::Branch;
-use super::memory::Memory;
 use super::plan::Cut;
+use crate::branch::Memory;
 use crate::config::Settings;
 use crate::dag::{MessageKind, Piece, Visible};
 use crate::error::Result;

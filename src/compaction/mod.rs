@@ -21,7 +21,6 @@ mod forecast;
 pub(crate) mod fuzzing;
 mod job;
 mod lean;
-mod memory;
 mod outline;
 mod overflow;
 mod parts;
@@ -43,7 +42,6 @@ pub use changed::changed;
 pub use early::{At, Early, Session, early};
 pub use forecast::{Forecast, forecast};
 pub use lean::{Looked, Shown, shown};
-pub use memory::Memory;
 pub use progress::Progress;
 pub use tree::{LeftBranch, LeftOutcome, LeftSummary, summarize_left};
 
@@ -53,6 +51,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::branch::Memory;
 use crate::config::{Context, Settings};
 use crate::dag::{Piece, Span, Visible, can_begin_at};
 use crate::error::{Code, Error, Result};

@@ -164,6 +164,7 @@ mod tests {
                 tokens: *tokens,
                 timestamp: 0,
             },
+            id: MessageId(i64::try_from(at).unwrap()),
             original: Hash::ROOT,
             pruned: None,
         };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::memory::Memory;
+use crate::branch::Memory;
 use crate::config::{Context, Settings};
 use crate::dag::{Visible, can_begin_at};
 use crate::error::Result;

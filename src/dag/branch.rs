@@ -92,7 +92,9 @@ pub struct Visible {
     pub entry_id: String,
     /// The message as it is shown: itself, or its edited rendition. Summaries refer to this one.
     pub seen: BranchMessage,
-    /// The identity of the original message, whose short id the model gets.
+    /// The row of the original message.
+    pub id: MessageId,
+    /// Its identity, whose start is the id that the model gets.
     pub original: Hash,
     /// For a pruned message, the estimated tokens of its replacement; 0 if there is none.
     pub pruned: Option<usize>,
@@ -167,6 +169,7 @@ pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
             index,
             entry_id: entry.entry_id.clone(),
             seen: shown.clone(),
+            id: message.id,
             original: message.hash,
             pruned: pruned.get(entry.entry_id.as_str()).copied(),
         });

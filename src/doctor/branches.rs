@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use super::report::{Check, Remedy};
-use crate::dag::{Forest, Piece, Sources, visible};
+use crate::branch::Cover;
+use crate::dag::{Piece, Sources};
 use crate::error::Result;
 use crate::ids::{EntryId, MessageId, SummaryId};
 use crate::store::{Tree, View};
@@ -19,11 +20,11 @@ type Below = HashMap<SummaryId, Vec<MessageId>>;
 pub(super) struct Known {
     below: Below,
     /// By the entry that decides about a branch's summaries.
-    covers: HashMap<EntryId, Cover>,
+    found: HashMap<EntryId, Found>,
 }
 
-/// The cover of a branch.
-struct Cover {
+/// What was found on a branch.
+struct Found {
     /// How many summaries are in place.
     summaries: usize,
     /// Whether it has each visible message exactly once.
@@ -32,23 +33,22 @@ struct Cover {
 
 impl Known {
     pub(super) fn has(&self, at: EntryId) -> bool {
-        self.covers.contains_key(&at)
+        self.found.contains_key(&at)
     }
 
     /// Computes the cover of the branch that ends with `at`.
     pub(super) fn read(&mut self, view: &View<'_>, tree: &Tree, at: EntryId) -> Result<()> {
-        let shown = visible(&tree.branch(at));
-        let seen: Vec<MessageId> = shown.iter().map(|message| message.seen.id).collect();
-        let frontier = Forest::new(&seen, view.summaries().nodes_on(&seen)?).frontier();
+        let cover = Cover::of(view, &tree.branch(at))?;
+        let seen: Vec<MessageId> = cover.visible.iter().map(|message| message.seen.id).collect();
         let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
-        for piece in &frontier {
+        for piece in &cover.frontier {
             match piece {
                 Piece::Message(at) => covered.extend(seen.get(*at)),
                 Piece::Summary(id, _) => covered.extend(messages_below(view, *id, &mut self.below)?),
             }
         }
-        let summaries = frontier.iter().filter(|piece| matches!(piece, Piece::Summary(..))).count();
-        self.covers.insert(at, Cover { summaries, is_exact: covered == seen });
+        let summaries = cover.summaries().count();
+        self.found.insert(at, Found { summaries, is_exact: covered == seen });
         Ok(())
     }
 
@@ -61,15 +61,15 @@ impl Known {
         session: &str,
         check: &mut Check,
     ) {
-        let cover = match at.map(|at| self.covers.get(&at)) {
-            None => &Cover { summaries: 0, is_exact: true },
-            Some(Some(cover)) => cover,
+        let found = match at.map(|at| self.found.get(&at)) {
+            None => &Found { summaries: 0, is_exact: true },
+            Some(Some(found)) => found,
             // It could not be read.
             Some(None) => return,
         };
         check.saw(1, "branch");
-        check.saw(cover.summaries, "summary in place");
-        if !cover.is_exact {
+        check.saw(found.summaries, "summary in place");
+        if !found.is_exact {
             check.find(Remedy::None, "its frontier does not cover each visible message exactly once", || {
                 let leaf = tree.entry(end).map_or("nothing", |entry| entry.entry_id.as_str());
                 format!("{leaf} of session {session}")

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::branch::Memory;
 use crate::commands::{import::Importer, size};
-use crate::compaction::{self, Memory, Progress};
+use crate::compaction::{self, Progress};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::Home;

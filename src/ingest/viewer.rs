@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::export::record;
-use crate::dag::{BranchEntry, Forest, MessageKind, Node, Piece, Sources, Step, visible};
+use crate::branch::Cover;
+use crate::dag::{BranchEntry, Forest, MessageKind, Node, Sources, Step, visible};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::SummaryRecord;
@@ -115,9 +116,10 @@ impl Outline {
         for end in &ends {
             let at = deciding.get(end);
             if let Some(at) = at.filter(|at| !frontiers.contains_key(at)) {
-                let (frontier, valid) = cover(view, &tree.branch(*at), &nodes)?;
-                frontiers.insert(*at, frontier);
-                wanted.extend(valid);
+                let cover = Cover::with(visible(&tree.branch(*at)), nodes.iter().map(Arc::clone));
+                let hash = |id| Ok(view.summaries().summary(id)?.hash.to_string());
+                frontiers.insert(*at, cover.summaries().map(hash).collect::<Result<_>>()?);
+                wanted.extend(cover.forest.holding());
             }
             let frontier = at.and_then(|at| frontiers.get(at)).cloned().unwrap_or_default();
             let leaf = tree.entry(*end).map(|leaf| leaf.entry_id.clone());
@@ -174,23 +176,6 @@ impl Outline {
         let summary = Summary { record, handle, messages, from_time, to_time };
         Ok(serde_json::to_string(&summary).ok())
     }
-}
-
-/// The frontier of a branch, and the summaries that are valid on it.
-fn cover(
-    view: &View<'_>,
-    branch: &[BranchEntry],
-    nodes: &[Arc<Node>],
-) -> Result<(Vec<String>, Vec<SummaryId>)> {
-    let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
-    let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
-    let mut frontier = Vec::new();
-    for piece in forest.frontier() {
-        if let Piece::Summary(id, _) = piece {
-            frontier.push(view.summaries().summary(id)?.hash.to_string());
-        }
-    }
-    Ok((frontier, forest.holding()))
 }
 
 /// The estimated tokens of a compaction's block.

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::branch::BranchView;
 use super::grep::Place;
 use super::resolve::{Target, resolve};
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
+use crate::branch::Cover;
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::facts::Facts;
@@ -204,7 +204,7 @@ pub struct MessagePortrait {
 /// # Errors
 /// When the store can't be read; so for all functions here.
 pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
-    let branch = BranchView::read(view, scope)?;
+    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let mut frontier = Vec::new();
     let mut frontier_tokens = 0;
     for piece in runs(&branch.frontier) {
@@ -282,7 +282,7 @@ fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
 
 /// The newest messages of the branch.
 pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = BranchView::read(view, scope)?;
+    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = visible.saturating_sub(AT_AN_END)..visible;
     let mut requests = requests(&branch, 0..messages.start);
@@ -292,7 +292,7 @@ pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
 
 /// The oldest messages of the branch.
 pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = BranchView::read(view, scope)?;
+    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = 0..visible.min(AT_AN_END);
     let mut requests = requests(&branch, messages.end..visible);
@@ -313,13 +313,13 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
 }
 
 /// The positions of the user's messages in a range of the branch.
-fn requests(branch: &BranchView, stretch: Span) -> Vec<usize> {
+fn requests(branch: &Cover, stretch: Span) -> Vec<usize> {
     stretch.filter(|at| branch.visible[*at].seen.role == "user").collect()
 }
 
 fn end(
     view: &View<'_>,
-    branch: &BranchView,
+    branch: &Cover,
     messages: Span,
     requests: &[usize],
     leaves: &[SummaryId],
@@ -351,7 +351,7 @@ fn runs(frontier: &[Piece]) -> Vec<Run> {
     runs
 }
 
-fn item(view: &View<'_>, branch: &BranchView, id: SummaryId) -> Result<Item> {
+fn item(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<Item> {
     let children = match branch.forest.node(id).map(|node| &node.sources) {
         Some(Sources::Summaries(children)) => children.as_slice(),
         _ => &[],
@@ -360,7 +360,7 @@ fn item(view: &View<'_>, branch: &BranchView, id: SummaryId) -> Result<Item> {
     Ok(Item::Summary(SummaryCard::read(view, id)?, children))
 }
 
-fn line(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<MessageLine> {
+fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
     let id = view.messages().original(id)?;
     bare_line(view, id, branch.leaf_over(id))
 }
@@ -376,7 +376,7 @@ fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<
     })
 }
 
-fn summary(view: &View<'_>, branch: &BranchView, id: SummaryId) -> Result<SummaryPortrait> {
+fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPortrait> {
     let stored = view.summaries().summary(id)?;
     let holds = branch.forest.span(id).is_some();
     let below = match view.summaries().edges(id)?.sources {
@@ -426,7 +426,7 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
 }
 
 /// The summaries over a message, from its leaf summary up.
-fn over(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<Vec<SummaryCard>> {
+fn over(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<Vec<SummaryCard>> {
     match branch.position(id) {
         Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
         None => {
@@ -439,12 +439,7 @@ fn over(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<Vec<Summa
 }
 
 /// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.
-fn above(
-    view: &View<'_>,
-    branch: &BranchView,
-    roots: Vec<SummaryId>,
-    holding: bool,
-) -> Result<Vec<SummaryCard>> {
+fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) -> Result<Vec<SummaryCard>> {
     let mut seen: HashSet<SummaryId> = roots.iter().copied().collect();
     let mut level = roots;
     let mut cards = Vec::new();

@@ -8,7 +8,6 @@ pub mod describe;
 pub mod expand;
 pub mod grep;
 
-mod branch;
 mod cards;
 mod page;
 mod resolve;

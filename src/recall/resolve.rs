@@ -1,7 +1,7 @@
 //! Resolves a short id to what it names: in this session first, then in the project.
 
 use super::Scope;
-use super::branch::BranchView;
+use crate::branch::Cover;
 use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind, MessageId, SummaryId};
 use crate::store::View;
@@ -48,13 +48,13 @@ fn candidates(
 
 /// The one thing on the current branch with this id, if there is exactly one.
 fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<Target>> {
-    let branch = BranchView::read(view, scope)?;
+    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let (low, high) = handle.range();
     let mut found = Vec::new();
     match handle.kind {
         HandleKind::Message => {
             for message in branch.visible.iter().filter(|message| (low..=high).contains(&message.original)) {
-                found.push(Target::Message(view.messages().original(message.seen.id)?));
+                found.push(Target::Message(message.id));
             }
         }
         HandleKind::Summary => {

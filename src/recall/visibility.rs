@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use super::Scope;
-use super::branch::BranchView;
+use crate::branch::Cover;
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
 use crate::store::{Around, RowRanges, View};
@@ -25,7 +25,7 @@ pub(super) struct Visibility<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     stretches: RowRanges,
-    branch: OnceCell<BranchView>,
+    branch: OnceCell<Cover>,
 }
 
 impl<'a> Visibility<'a> {
@@ -38,11 +38,11 @@ impl<'a> Visibility<'a> {
     }
 
     /// The whole branch; costs its length.
-    pub fn branch(&self) -> Result<&BranchView> {
+    pub fn branch(&self) -> Result<&Cover> {
         if let Some(branch) = self.branch.get() {
             return Ok(branch);
         }
-        let branch = BranchView::read(self.view, self.scope)?;
+        let branch = Cover::read(self.view, self.scope.conversation, self.scope.leaf.as_deref())?;
         Ok(self.branch.get_or_init(|| branch))
     }
 

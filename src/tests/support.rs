@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::branch::Memory;
 use crate::commands::import::Importer;
 use crate::commands::{self, CommandContext, Doing};
-use crate::compaction::{self, Compaction, Memory, Outcome, Work};
+use crate::compaction::{self, Compaction, Outcome, Work};
 use crate::config::{self, Settings};
 use crate::dag::visible;
 use crate::ids::ConversationId;

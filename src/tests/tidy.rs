@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
-const FLOORS: [&[&str]; 9] = [
+const FLOORS: [&[&str]; 10] = [
     &["error", "files", "frames", "ids", "log", "text", "tokens"],
     &["config", "dag", "model", "policy"],
     &["facts"],
     &["llm", "store"],
+    &["branch"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["tools", "upkeep"],
     &["commands", "mcp"],

@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::memory::{Known, Memory, StoredMessages, Summaries};
 use super::standing::{self, Source, Standing};
+use crate::branch::{Known, Memory, StoredMessages, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;

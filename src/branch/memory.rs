@@ -24,12 +24,12 @@ const MOST: usize = 200_000;
 pub struct Memory {
     known: Mutex<Option<Known>>,
     /// The project's folder, whose files are compared with what the agent saw.
-    pub(super) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
 }
 
 /// The cache of one branch.
 #[derive(Clone)]
-pub(super) struct Known {
+pub struct Known {
     conversation: ConversationId,
     /// The store's counter at the time of reading.
     rewritten: i64,
@@ -44,7 +44,7 @@ pub(super) struct Known {
 
 /// The summaries that may be valid on a branch.
 #[derive(Clone)]
-pub(super) struct Summaries {
+pub struct Summaries {
     /// By depth, because sources have a lower depth than what is made from them.
     pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
     /// The facts of the messages below a summary, as far as computed.
@@ -55,7 +55,7 @@ pub(super) struct Summaries {
 
 /// The number of messages stored of the session, on any branch, up to an entry.
 #[derive(Clone, Copy)]
-pub(super) struct StoredMessages {
+pub struct StoredMessages {
     until: EntryId,
     pub messages: usize,
 }
@@ -71,7 +71,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
+    pub fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
         let rewritten = view.messages().rewritten()?;
         // Take it out, so that continuing it needs no copy.
         let before = self.lock().take();
@@ -90,7 +90,7 @@ impl Memory {
     }
 
     /// Stores what was computed for the branch meanwhile, unless another was read since.
-    pub(super) fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
+    pub fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
         if let Some(known) = self.lock().as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
             known.said = said;
@@ -179,7 +179,7 @@ impl Summaries {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
+    pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
         let newest = view.summaries().newest_summary()?;
         if newest == self.newest {
             return Ok(Vec::new());
@@ -216,7 +216,7 @@ impl StoredMessages {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
+    pub fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
         let (until, new) = view.messages().said_since(conversation, self.until)?;
         Ok(Self { until, messages: self.messages + new })
     }

@@ -4,6 +4,7 @@
 
 pub mod temporary;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -104,27 +105,71 @@ pub fn check_own(path: &Path) -> Result<()> {
 }
 
 /// The path that a link leads to, or `path` if it is none. Another user's link is not followed: its owner could
-/// have a file replaced that only this user can write. Systems without such owners are not checked.
+/// have a file replaced that only this user can write. On the way to the file such a link is followed, as by
+/// Linux, where its owner also owns the folder it is in. Systems without such owners are not checked.
 ///
 /// # Errors
 /// When a link can't be followed; the message says why.
 pub fn follow_own(path: &Path) -> Result<PathBuf> {
     let mut at = path.to_owned();
     for _ in 0..LINKS {
-        let Some(link) = fs::symlink_metadata(&at).ok().filter(fs::Metadata::is_symlink) else {
-            return Ok(at);
-        };
-        if let Some(other) = other_owner(&link) {
-            let link = at.display();
-            return Err(Error::invalid(format!(
-                "{link} is a link of another user (uid {other}): choose another name"
-            )));
+        if cfg!(unix) {
+            check_way(&at)?;
         }
-        let target = fs::read_link(&at)
-            .map_err(|error| Error::invalid(format!("{} can't be followed: {error}", at.display())))?;
-        at = at.parent().unwrap_or(Path::new("")).join(target);
+        let Some(link) = link_at(&at) else { return Ok(at) };
+        if let Some(other) = other_owner(&link) {
+            return Err(foreign_link(&at, other));
+        }
+        at = at.parent().unwrap_or(Path::new("")).join(target_of(&at)?);
     }
-    Err(Error::invalid(format!("{} leads through too many links", path.display())))
+    Err(too_many_links(path))
+}
+
+/// Checks the links to folders on the way to `path`.
+fn check_way(path: &Path) -> Result<()> {
+    let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut rest: Vec<OsString> = parts(absolute.parent().unwrap_or(Path::new("")));
+    let mut way = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        let next = way.join(&part);
+        let Some(link) = link_at(&next) else {
+            match part == ".." {
+                true => drop(way.pop()),
+                false => way = next,
+            }
+            continue;
+        };
+        let folder = fs::metadata(&way).ok().and_then(|folder| other_owner(&folder));
+        if let Some(other) = other_owner(&link).filter(|other| folder != Some(*other)) {
+            return Err(foreign_link(&next, other));
+        }
+        links += 1;
+        if links > LINKS {
+            return Err(too_many_links(path));
+        }
+        rest.extend(parts(&target_of(&next)?));
+    }
+    Ok(())
+}
+
+fn link_at(path: &Path) -> Option<fs::Metadata> {
+    fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink)
+}
+
+fn target_of(link: &Path) -> Result<PathBuf> {
+    fs::read_link(link)
+        .map_err(|error| Error::invalid(format!("{} can't be followed: {error}", link.display())))
+}
+
+fn too_many_links(path: &Path) -> Error {
+    Error::invalid(format!("{} leads through too many links", path.display()))
+}
+
+fn foreign_link(link: &Path, owner: u32) -> Error {
+    let link = link.display();
+    Error::invalid(format!("{link} is a link of another user (uid {owner}): choose another name"))
 }
 
 /// The owner of a file, if that is neither this user nor root.
@@ -228,5 +273,42 @@ mod tests {
         symlink("first", &second).unwrap();
         let told = follow_own(&first).unwrap_err().to_string();
         assert!(told.ends_with("first leads through too many links"), "{told}");
+        for round in [&first.join("file"), &dir.path().join("first/../file")] {
+            let told = follow_own(round).unwrap_err().to_string();
+            assert!(told.ends_with(" leads through too many links"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_folder_is_followed_only_if_its_owner_could_replace_the_folder_anyway() {
+        use std::os::unix::fs::{chown, lchown, symlink};
+
+        let dir = tempfile::tempdir().unwrap();
+        let [shared, own, folder] = ["shared", "own", "own/folder"].map(|name| dir.path().join(name));
+        for folder in [&shared, &own, &folder] {
+            fs::create_dir(folder).unwrap();
+        }
+        let link = shared.join("link");
+        symlink("../own", &link).unwrap();
+        symlink("../shared/./link/folder", own.join("way")).unwrap();
+        symlink("../../shared/link/file", folder.join("last")).unwrap();
+        let ways = ["shared/link/file", "shared/link/folder/../new", "own/way/file", "own/folder/last"]
+            .map(|way| dir.path().join(way));
+        let all = || ways.iter().map(|way| follow_own(way).map_err(|error| error.to_string()));
+        let followed: Vec<std::result::Result<PathBuf, String>> = all().collect();
+        assert!(followed.iter().all(|way| way.is_ok()), "{followed:?}");
+        assert_eq!(followed[0].as_ref().unwrap(), &ways[0]);
+        // Only root can give files away.
+        if lchown(&link, Some(4321), None).is_ok() {
+            for told in all() {
+                let told = told.unwrap_err();
+                assert!(
+                    told.ends_with("link is a link of another user (uid 4321): choose another name"),
+                    "{told}"
+                );
+            }
+            chown(&shared, Some(4321), None).unwrap();
+            assert_eq!(all().collect::<Vec<_>>(), followed);
+        }
     }
 }

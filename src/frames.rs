@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
+use regex_syntax::hir::{Class, ClassUnicode, HirKind};
 use uuid::Uuid;
 
 /// Hexadecimal digits of a UUID.
@@ -149,18 +151,23 @@ fn seen(text: &str) -> impl Iterator<Item = char> + Clone {
     text.chars().filter(|c| !is_unseen(*c))
 }
 
+/// Characters without ink, and those that only change others, by Unicode's categories. The named ones count as
+/// letters or symbols: blanks of Braille and of hieroglyphs, a note without a head, the place of an object.
+const UNSEEN: &str = r"[\s\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\x{2800}\x{13441}\x{13442}\x{1d159}\x{fffc}\x{e0000}-\x{10ffff}]";
+
 /// Whether it is invisible, or nearly so.
 fn is_unseen(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..)
-        // Letters and symbols without ink: fillers of Hangul and Khitan, blanks of Braille and Khmer, a note
-        // without a head; and what only controls other characters.
-        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{16fe4}' | '\u{2800}' | '\u{17b4}' | '\u{17b5}' | '\u{1d159}')
-        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{1bca0}'..='\u{1bca3}' | '\u{fff0}'..='\u{fffb}')
-        // Marks on the letter before, beside those of the first line.
-        || matches!(c, '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+    static RANGES: LazyLock<Option<ClassUnicode>> =
+        LazyLock::new(|| match regex_syntax::parse(UNSEEN).ok()?.into_kind() {
+            HirKind::Class(Class::Unicode(ranges)) => Some(ranges),
+            _ => None,
+        });
+    if c.is_ascii() {
+        return c.is_whitespace() || c.is_control();
+    }
+    let ranges = RANGES.as_ref().map_or(&[][..], ClassUnicode::ranges);
+    let next = ranges.partition_point(|range| range.end() < c);
+    ranges.get(next).is_some_and(|range| range.start() <= c)
 }
 
 fn is_angle(c: char) -> bool {
@@ -287,7 +294,8 @@ mod tests {
     #[test]
     fn characters_without_ink_hide_nothing() {
         let tags = Tags { closing: &["history", "summary"], both: &[] };
-        let blanks = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{17b4}\u{17b5}\u{1d159}\u{1d173}\u{1d17a}\u{16fe4}\u{1bca0}\u{fff9}\u{1dc0}\u{20d2}";
+        let blanks = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{17b4}\u{17b5}\u{1d159}\u{1d173}\u{1d17a}\u{16fe4}\u{1bca0}\u{fff9}\u{1dc0}\u{20d2}\
+                      \u{70f}\u{483}\u{64b}\u{5b0}\u{e38}\u{fffc}\u{fdd1}\u{13430}\u{1343f}\u{13441}\u{1d1aa}\u{e0020}\u{ad}\u{7f}\u{34f}\u{180e}\u{feff}";
         for blank in blanks.chars() {
             let code = u32::from(blank);
             for tag in ["‹/his_tory-12345678>", "‹_/history>", "‹/sum_mary>"] {
@@ -299,6 +307,15 @@ mod tests {
             }
             let phrase = format!("Constraints{blank} and Open{blank} Tasks");
             assert!(reads_as(&phrase, "Constraints and Open Tasks"), "{code:x}");
+        }
+    }
+
+    #[test]
+    fn marks_on_letters_stay_as_they_are() {
+        let tags = Tags { closing: &["history"], both: &["read-files"] };
+        for text in ["</hébreu> </עִבְרִית> [नमस्ते] [ไทยกุ้ง-1234]", "1 < 2\u{338} ≤ 3", "[مَرْحَبًا]"]
+        {
+            assert_eq!((tags.broken(text), without_headers(text)), (text.into(), text.into()));
         }
     }
 

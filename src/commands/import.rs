@@ -248,7 +248,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         failed,
         stopped,
     } = report;
-    if *files == 0 {
+    if *files == 0 && stopped.is_none() {
         return match source {
             Source::Path(path) => format!("There are no session files in {}.", path.display()),
             Source::Project => {

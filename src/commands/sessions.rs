@@ -12,7 +12,7 @@ use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::recall::Scope;
 use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped, in_line, one_line, time_span, timestamp};
+use crate::text::{count, grouped, one_line, time_span, timestamp};
 
 const NAME: &str = "sessions";
 
@@ -27,8 +27,8 @@ pub(crate) const COMMAND: Command = Command {
 
 /// Characters of the first request.
 const HEADLINE: usize = 120;
-/// Characters of an id: all of one made by Pi.
-const ID: usize = 36;
+/// Characters of an id: all of one made by Pi or another agent, but any file can name a longer one.
+const ID: usize = 120;
 
 #[derive(Serialize)]
 struct Listed {
@@ -92,9 +92,9 @@ fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sessions, columns, manner } = self;
-        let width = sessions.iter().map(|session| session.id.chars().count()).max().unwrap_or(ID);
-        for Session { id, span, messages, about, .. } in sessions {
-            let id = &in_line(id);
+        let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
+        let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
+        for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
             let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
             let line = format!("{id:width$}  {span}  {counted}");
             let told = format!("    {about}");

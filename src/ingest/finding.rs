@@ -10,7 +10,7 @@ use super::file::SessionFile;
 use super::foreign::Agent;
 use super::import::{Folders, Home, Source, Unreadable};
 use crate::config::ProjectIdentity;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::store::project_of;
 
 /// A session file and its project.
@@ -31,9 +31,14 @@ impl Found {
 }
 
 /// The files to import, grouped by project and oldest first, and the files that are not sessions.
-pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+pub(super) fn find(
+    home: &Home,
+    folders: &Folders,
+    source: &Source,
+    cancel: &CancellationToken,
+) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     if let Source::Agent { agent, path, everything, since } = source {
-        return find_logs(home, folders, agent, path.as_deref(), *everything, *since);
+        return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
     }
     let paths = match source {
         Source::Path(path) => {
@@ -83,6 +88,7 @@ fn find_logs(
     path: Option<&Path>,
     everything: bool,
     since: Option<SystemTime>,
+    cancel: &CancellationToken,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     let path = path.map(|path| Path::new(&home.cwd).join(path));
     if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
@@ -106,8 +112,9 @@ fn find_logs(
             found.push(Found::new(log, None, Some(agent)));
             continue;
         }
-        let sessions = match agent.open(&log, &CancellationToken::new()) {
+        let sessions = match agent.open(&log, cancel) {
             Ok(sessions) => sessions,
+            Err(error) if error.code() == Code::Cancelled => return Err(error),
             Err(error) => {
                 failed.push(Unreadable::new(&log, &error));
                 continue;

@@ -181,9 +181,15 @@ pub async fn import(
             "this session's history is in memory only: start Pi without --no-session to import into the project's",
         ));
     }
-    let (found, failed) = {
-        let (home, folders, source) = (home.clone(), folders.clone(), source.clone());
-        aside(move || find(&home, &folders, &source)).await??
+    let found = {
+        let (home, folders, source, cancel) = (home.clone(), folders.clone(), source.clone(), cancel.clone());
+        aside(move || find(&home, &folders, &source, &cancel)).await?
+    };
+    let (found, failed) = match found {
+        Err(error) if error.code() == Code::Cancelled => {
+            return Ok(Report { stopped: Some(0), ..Report::default() });
+        }
+        found => found?,
     };
     let files = found.len() + failed.len();
     progress.files.store(files, Ordering::Relaxed);
@@ -358,6 +364,7 @@ impl Run<'_> {
         for session in aside(move || agent.open(&path, &cancel)).await?? {
             let header = session.header().clone();
             if file.sessions.as_ref().is_some_and(|meant| !meant.contains(&header.id)) {
+                all.broken += session.broken();
                 continue;
             }
             let is_side_chain = session.is_side_chain();
@@ -366,6 +373,9 @@ impl Run<'_> {
                 (taken.sessions, taken.silent) = (0, 0);
             }
             all.add(&taken);
+        }
+        if is_database(&file.path) {
+            all.lost = std::mem::take(&mut all.broken);
         }
         Ok(all)
     }

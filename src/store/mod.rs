@@ -17,7 +17,7 @@ mod view;
 
 pub use batch::Batch;
 pub use db::connection::Place;
-pub use db::opencode::{OpenCode, OpenCodeRow};
+pub use db::opencode::{OpenCode, OpenCodePlace};
 pub use db::project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use db::read_only::{Apart, places};
 pub use db::sizes::Sizes;

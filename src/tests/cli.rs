@@ -141,6 +141,22 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
 }
 
 #[tokio::test]
+async fn an_id_of_any_length_is_listed_cut_and_kept_whole() {
+    let machine = Machine::new();
+    let long = "x".repeat(70_000);
+    for (file, id) in [("1.jsonl", "one-1"), ("2.jsonl", &long)] {
+        let file = machine.session(file, id, &Session::new().user("a red fox"));
+        assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    }
+    let listed = machine.say(&["sessions"]).await.output;
+    let lines: Vec<&str> = listed.lines().filter(|line| line.ends_with("1 message")).collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.chars().count() < 200), "{listed}");
+    assert!(listed.contains("xxx… ") && listed.contains("one-1  "), "{listed}");
+    let (sessions, _) = machine.ask(&["sessions"]).await;
+    assert!(sessions["sessions"].as_array().unwrap().iter().any(|one| one["id"] == long));
+}
+
+#[tokio::test]
 async fn a_wrong_call_is_explained_in_one_sentence() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));

@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use tokio_util::sync::CancellationToken;
+
+use super::import::Machine;
+use crate::ingest::foreign::agent;
+use crate::ingest::import::{Progress, Source, import};
 use crate::store::{Place, Store};
 
 /// A session with a chain of `n` unreadable entries, and `n` readable ones below the last.
@@ -18,4 +23,111 @@ pub(crate) async fn unreadable_chain(n: usize) -> (tempfile::TempDir, PathBuf) {
     );
     rusqlite::Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
     (dir, path)
+}
+
+/// A machine with a database of OpenCode's: one session with one message, changed by `sql`.
+fn opencode(sql: &str) -> (Machine, PathBuf) {
+    let machine = Machine::new();
+    let path = machine.at("opencode.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let tables =
+        "CREATE TABLE session (id, parent_id, directory, version, title, time_created, time_updated);
+         CREATE TABLE message (id, session_id, time_created, data);
+         CREATE TABLE part (id, message_id, data);
+         INSERT INTO session VALUES ('ses_1', NULL, '/p', '1', 'one', 1, 2);
+         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{\"role\":\"user\",\"time\":{\"created\":1}}');
+         INSERT INTO part VALUES ('prt_1', 'msg_1', '{\"type\":\"text\",\"text\":\"hello pelican\"}');";
+    database.execute_batch(tables).unwrap();
+    database.execute_batch(sql).unwrap();
+    (machine, path)
+}
+
+/// What an import of such a database reports.
+async fn imported(sql: &str) -> String {
+    let (machine, path) = opencode(sql);
+    machine.run(&format!("--from opencode \"{}\"", path.display())).await
+}
+
+#[tokio::test]
+async fn opencodes_tables_are_read_only_if_they_are_plain() {
+    assert_eq!(imported("").await, "1 session: 1 message new, 0 known already");
+    for (table, sql) in [
+        ("part", "CREATE TABLE part (id, message_id, data AS (hex(zeroblob(1000))))"),
+        ("part", "CREATE TABLE part (id, message_id, data AS (hex(zeroblob(1000))) STORED)"),
+        ("part", "CREATE VIEW part AS SELECT 'p' AS id, 'msg_1' AS message_id, '{}' AS data"),
+        ("part", "CREATE VIRTUAL TABLE part USING fts5(id, message_id, data)"),
+        ("session_message", "CREATE TABLE session_message (id PRIMARY KEY, Type AS ('x')) WITHOUT ROWID"),
+        (
+            "session",
+            "CREATE TABLE session (id, parent_id, directory, version, title AS (hex(zeroblob(1000))), time_created, time_updated)",
+        ),
+    ] {
+        let report = imported(&format!("DROP TABLE IF EXISTS {table}; {sql}")).await;
+        let told = format!(
+            "opencode.db: OpenCode's database can't be read: its table {table} is none that OpenCode makes"
+        );
+        assert!(report.contains(&told), "{sql}: {report}");
+    }
+    // Columns that are not read do not matter.
+    let harmless = "ALTER TABLE part ADD COLUMN kind AS (json_extract(data, '$.type'))";
+    assert_eq!(imported(harmless).await, "1 session: 1 message new, 0 known already");
+}
+
+#[tokio::test]
+async fn a_database_gives_no_more_than_its_size() {
+    const ROWS: &str = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 400)";
+    let long = "x".repeat(20_000);
+    // Every row has the default of a column that was added later, which the file has once.
+    let parts = format!(
+        "{ROWS} INSERT INTO part (id, message_id) SELECT 'prt_' || i, 'msg_1' FROM n;
+         ALTER TABLE part RENAME COLUMN data TO old;
+         ALTER TABLE part ADD COLUMN data DEFAULT '{{\"type\":\"text\",\"text\":\"{long}\"}}'"
+    );
+    let sessions = format!(
+        "{ROWS} INSERT INTO session (id, directory, time_created) SELECT 'ses_' || i, '/p', i FROM n;
+         ALTER TABLE session RENAME COLUMN version TO old; ALTER TABLE session ADD COLUMN version DEFAULT '{long}'"
+    );
+    for sql in [parts, sessions] {
+        let report = imported(&sql).await;
+        let told = "OpenCode's database can't be read: it gives more text than a file of its size holds";
+        assert!(report.contains(told), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn one_unreadable_row_of_opencodes_costs_no_other() {
+    let sessions = "INSERT INTO session VALUES (x'fffe', 3.5, 7, NULL, x'00', 0, 0), (NULL, NULL, NULL, NULL, NULL, 0, 0), (7, NULL, '/p', '1', 't', 0, 0)";
+    assert_eq!(
+        imported(sessions).await,
+        "1 session: 1 message new, 0 known already, 3 unreadable rows left out"
+    );
+    let below = "INSERT INTO message VALUES (x'62', 'ses_1', 0, '{}'), ('msg_2', 'ses_1', 0, x'ff00');
+                 INSERT INTO part VALUES ('prt_2', 'msg_1', NULL), (7, 'msg_1', 3.7),
+                     ('prt_3', 'msg_1', '{\"type\":\"text\",\"text\":\"and a heron\"}')";
+    assert_eq!(
+        imported(below).await,
+        "1 session: 2 messages new, 0 known already, 4 unreadable rows left out"
+    );
+    // A file with nothing else says so.
+    let report = imported("UPDATE session SET id = x'00'").await;
+    assert!(
+        report.contains("opencode.db: OpenCode's database can't be read: none of its sessions can"),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn looking_for_opencodes_sessions_stops_at_once() {
+    let (mut machine, path) = opencode("");
+    let folder = machine.at("home/.local/share/opencode");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::rename(path, folder.join("opencode.db")).unwrap();
+    machine.folders.home = Some(machine.at("home"));
+    let source =
+        Source::Agent { agent: agent("opencode").unwrap(), path: None, everything: true, since: None };
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let report =
+        import(&machine.home, &machine.folders, &source, &Progress::default(), &cancel).await.unwrap();
+    assert_eq!((report.files, report.stopped), (0, Some(0)));
 }

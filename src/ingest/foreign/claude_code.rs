@@ -77,6 +77,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         prefix: if is_side_chain { format!("{name}:") } else { String::new() },
         version: version.unwrap_or_default(),
         records: Box::new(records),
+        broken: 0,
     };
     Ok(is_log.then_some(log).into_iter().collect())
 }

@@ -59,6 +59,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         parent: said(&meta["forked_from_id"]),
         version: said(&meta["cli_version"]).unwrap_or_default(),
         records: Box::new(records),
+        broken: 0,
     }])
 }
 

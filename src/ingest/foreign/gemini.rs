@@ -84,6 +84,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         parent: None,
         version: String::new(),
         records,
+        broken: 0,
     }])
 }
 

@@ -158,6 +158,8 @@ struct Log {
     /// The agent's version, until a record names another.
     version: String,
     records: Box<dyn Records>,
+    /// Sessions next to it that can't be read.
+    broken: usize,
 }
 
 /// The records of a session, in order.

@@ -5,7 +5,7 @@
 //! The kinds are those of `packages/opencode/src/session/message-v2.ts` and
 //! `packages/schema/src/session-message.ts` in anomalyco/opencode.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::ids::AGENTS;
 use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
 use crate::model::read_json;
-use crate::store::{OpenCode, OpenCodeRow};
+use crate::store::{OpenCode, OpenCodePlace};
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[3],
@@ -112,7 +112,7 @@ fn log(
         session = next;
     }
     let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
-    Log { session, cwd, cwd_hash: None, parent: None, prefix, version, records }
+    Log { session, cwd, cwd_hash: None, parent: None, prefix, version, records, broken: 0 }
 }
 
 fn read_file(path: &Path) -> Result<String> {
@@ -163,18 +163,32 @@ impl Records for Files {
 
 fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let database = OpenCode::open(path, cancel)?;
-    let sessions = database.sessions()?;
+    let (sessions, mut lost) = database.sessions()?;
+    if sessions.is_empty() && lost > 0 {
+        return Err(Error::invalid("OpenCode's database can't be read: none of its sessions can"));
+    }
     let database = Arc::new(Mutex::new(database));
-    let above = |of: &str| sessions.iter().find(|session| session.id == of)?.parent.clone();
+    let parents: HashMap<&str, &Option<String>> =
+        sessions.iter().map(|session| (session.id.as_str(), &session.parent)).collect();
+    let above = |of: &str| (*parents.get(of)?).clone();
     let logs = sessions.iter().map(|session| {
         let records = Rows {
             database: Arc::clone(&database),
             session: session.id.clone(),
             messages: None,
-            next: VecDeque::from([("session", session.id.clone(), session.json.clone())]),
+            next: VecDeque::from([session.place]),
         };
         let cwd = Some(session.directory.clone());
-        log(&session.id, session.parent.as_deref(), above, cwd, session.version.clone(), Box::new(records))
+        let log = log(
+            &session.id,
+            session.parent.as_deref(),
+            above,
+            cwd,
+            session.version.clone(),
+            Box::new(records),
+        );
+        // The first session reports those that can't be read.
+        Log { broken: std::mem::take(&mut lost), ..log }
     });
     Ok(logs.collect())
 }
@@ -184,34 +198,26 @@ struct Rows {
     database: Arc<Mutex<OpenCode>>,
     session: String,
     /// The messages left to read; `None` before they are listed.
-    messages: Option<VecDeque<String>>,
-    next: VecDeque<OpenCodeRow>,
+    messages: Option<VecDeque<OpenCodePlace>>,
+    next: VecDeque<OpenCodePlace>,
 }
 
 impl Records for Rows {
     fn next(&mut self) -> Result<Option<Raw>> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         if self.next.is_empty() {
-            let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut self.messages {
-                Some(messages) => {
-                    if let Some(message) = messages.pop_front() {
-                        self.next.extend(database.message(&message)?);
-                    }
-                }
-                None => {
-                    let messages = database.messages(&self.session)?;
-                    if messages.is_empty() {
-                        self.next.extend(database.session_messages(&self.session)?);
-                    }
-                    let mut messages = VecDeque::from(messages);
-                    if let Some(message) = messages.pop_front() {
-                        self.next.extend(database.message(&message)?);
-                    }
-                    self.messages = Some(messages);
-                }
+            let messages = match &mut self.messages {
+                Some(messages) => messages,
+                none => none.insert(database.messages(&self.session)?.into()),
+            };
+            if let Some(message) = messages.pop_front() {
+                self.next.push_back(message);
+                self.next.extend(database.parts(message)?);
             }
         }
-        Ok(self.next.pop_front().map(|(kind, id, json)| Raw::Row { kind, id, json }))
+        let Some(place) = self.next.pop_front() else { return Ok(None) };
+        let row = database.row(place)?;
+        Ok(Some(row.map_or(Raw::Broken, |(kind, id, json)| Raw::Row { kind, id, json })))
     }
 }
 

@@ -83,7 +83,7 @@ impl ForeignSession {
             above: HashMap::new(),
             versions: None,
             last: (None, 0),
-            broken: 0,
+            broken: log.broken,
             unknown: 0,
             known: 0,
             ended: false,

@@ -55,14 +55,18 @@ fn has_one_name(file: &fs::Metadata) -> bool {
 
 /// Stops queries when `cancel` is raised, or when they take longer than a database of this size can need.
 fn guard(connection: &mut Connection, path: &Path, cancel: &CancellationToken) -> rusqlite::Result<()> {
-    let bytes = ["", "-wal"].map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
-    let mut left = LOOKS.0 + bytes.iter().sum::<u64>() / LOOKS.1;
+    let mut left = LOOKS.0 + size(path) / LOOKS.1;
     let cancel = cancel.clone();
     let is_over = move || {
         left = left.saturating_sub(1);
         left == 0 || cancel.is_cancelled()
     };
     connection.progress_handler(STEPS, Some(is_over))
+}
+
+/// The bytes of a database and its log.
+pub(super) fn size(path: &Path) -> u64 {
+    ["", "-wal"].iter().map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len())).sum()
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

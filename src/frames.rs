@@ -100,10 +100,10 @@ pub fn without_headers(text: &str) -> Cow<'_, str> {
     broken_at(text, brackets.into_iter())
 }
 
-/// Whether `text` begins like an id, in any script.
+/// Whether `text` begins like an id, in any script and after any marks, such as a bracket.
 #[must_use]
 pub fn begins_with_id(text: &str) -> bool {
-    let mut seen = seen(text);
+    let mut seen = seen(text).skip_while(|c| !c.is_alphanumeric());
     let kind = seen.next().is_some_and(|c| looks_like(c, 'm') || looks_like(c, 's'));
     let dash = kind && seen.next().is_some_and(|c| looks_like(c, '-'));
     dash && seen.take(FEWEST).filter(char::is_ascii_hexdigit).count() == FEWEST
@@ -316,6 +316,16 @@ mod tests {
         for text in ["</hébreu> </עִבְרִית> [नमस्ते] [ไทยกุ้ง-1234]", "1 < 2\u{338} ≤ 3", "[مَرْحَبًا]"]
         {
             assert_eq!((tags.broken(text), without_headers(text)), (text.into(), text.into()));
+        }
+    }
+
+    #[test]
+    fn an_id_is_recognized_behind_marks_and_in_any_script() {
+        for text in ["m-0123456789", "[s-0123456789] so it was", "· (ｍ-0123456789"] {
+            assert!(begins_with_id(text), "{text}");
+        }
+        for text in ["m-012", "[x] m-0123456789", "am-0123456789", ""] {
+            assert!(!begins_with_id(text), "{text}");
         }
     }
 

@@ -138,10 +138,10 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Whether the line begins with words of [`PIECES`] after any marks. A list item may, but not with an id: the
-/// list is the engine's, its items are not.
+/// Whether the line begins with words of [`PIECES`] after any marks. A list item may, but not with an id unless
+/// a backslash marks it: the list is the engine's, its items are not.
 fn is_forged(line: &str) -> bool {
-    static ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\W*[ms]-0123456789").unwrap());
+    static ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[^\w\\]*[ms]-0123456789").unwrap());
     static FORGED: LazyLock<Regex> = LazyLock::new(|| {
         let ids = "(?:In |End of )?[ms]-0123456789|content(?:-0123)?>";
         Regex::new(&format!(

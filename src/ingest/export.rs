@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::file::LINE;
+use super::file::{LINE, SessionFile};
 use super::stringify::stringify;
 use crate::dag::{Sources, visible};
 use crate::error::Result;
@@ -60,6 +60,8 @@ impl Lines {
     #[must_use]
     pub fn of(path: Option<&Path>, cancel: &CancellationToken) -> Self {
         let read = || {
+            // A file that is no session is not read to its end.
+            SessionFile::open(path?).ok()?;
             let file = files::open(path?).ok()?;
             let mut lines = Self::default();
             // Some files in `/proc` have no end, and the size 0. What is added meanwhile is left out.
@@ -68,6 +70,10 @@ impl Lines {
             while reader.by_ref().take(LINE as u64).read_until(b'\n', &mut line).ok()? > 0 {
                 if cancel.is_cancelled() {
                     return None;
+                }
+                // A hole in the file, which may be larger than the disk.
+                if line.len() == LINE && line.last() != Some(&b'\n') {
+                    break;
                 }
                 if at == 0 {
                     lines.header = serde_json::from_slice(&line).ok();
@@ -286,14 +292,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_an_end_has_no_lines_and_a_long_one_is_read_until_it_is_stopped() {
+    fn a_file_without_an_end_has_no_lines_and_a_long_one_is_read_as_far_as_it_has_some() {
         let cancel = CancellationToken::new();
         assert!(Lines::of(Some(Path::new("/proc/self/pagemap")), &cancel).places.is_empty());
         let mut long = tempfile::NamedTempFile::new().unwrap();
+        writeln!(long, "{}", json!({"type": "session", "id": "one"})).unwrap();
         writeln!(long, "{}", json!({"type": "custom", "id": "e1", "parentId": null})).unwrap();
-        assert_eq!(Lines::of(Some(long.path()), &cancel).places.len(), 1);
-        // A hole, which takes minutes to read.
+        assert!(Lines::of(Some(long.path()), &cancel).places.contains_key("e1"));
+        // A hole, which takes minutes to read: no session has such a line.
         long.as_file().set_len(1 << 41).unwrap();
+        assert!(Lines::of(Some(long.path()), &cancel).places.contains_key("e1"));
+        let hole = tempfile::NamedTempFile::new().unwrap();
+        hole.as_file().set_len(1 << 41).unwrap();
+        assert!(Lines::of(Some(hole.path()), &cancel).places.is_empty());
         cancel.cancel();
         assert!(Lines::of(Some(long.path()), &cancel).places.is_empty());
     }

@@ -306,6 +306,8 @@ pub(super) struct Lines {
     cancel: CancellationToken,
     /// Whether the last line has no line break.
     is_cut: bool,
+    /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
+    skips: bool,
 }
 
 pub(super) enum Line {
@@ -319,7 +321,7 @@ impl Lines {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
         let reader = BufReader::with_capacity(SLICE, file);
-        Ok(Self { reader, cancel: cancel.clone(), is_cut: false })
+        Ok(Self { reader, cancel: cancel.clone(), is_cut: false, skips: false })
     }
 
     /// Whether the last line seems to be still being written.
@@ -330,6 +332,9 @@ impl Lines {
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
     pub fn next(&mut self, max: usize) -> Result<Option<Line>> {
         let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
+        if std::mem::take(&mut self.skips) {
+            self.skip().map_err(failed)?;
+        }
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
@@ -343,7 +348,7 @@ impl Lines {
         if !self.is_cut {
             line.pop();
         } else if read > max {
-            self.skip().map_err(failed)?;
+            self.skips = true;
             return Ok(Some(Line::TooLong));
         }
         Ok(Some(Line::Text(match String::from_utf8(line) {

@@ -324,6 +324,17 @@ pub(super) fn digest(path: &Path) -> BTreeSet<String> {
         lines
     };
     let mut digest = BTreeSet::new();
+    let counted = "SELECT count(*) FROM counts c
+                    WHERE (messages, visible, from_time, to_time, first_request, lowest, highest) IS NOT
+                          (SELECT count(DISTINCT m.id) FILTER (WHERE m.kind < 2),
+                                  count(DISTINCT m.id) FILTER (WHERE m.kind = 0),
+                                  min(m.timestamp) FILTER (WHERE m.kind = 0), max(m.timestamp) FILTER (WHERE m.kind = 0),
+                                  min(m.id) FILTER (WHERE m.kind = 0 AND m.role = 'user'), min(m.id), max(m.id)
+                             FROM entries e JOIN messages m ON m.id = e.message_id WHERE e.conversation_id = c.conversation_id)
+                      AND conversation_id > 0
+                       OR conversation_id = -1 AND messages <> (SELECT count(*) FROM messages WHERE kind < 2)";
+    assert_eq!(lines(counted), ["Integer(0)"]);
+    assert!(lines("SELECT 1 FROM counts").len() > lines("SELECT 1 FROM conversations").len());
     for (table, sql) in [
         ("session", "SELECT session_id, file, parent_session FROM conversations"),
         (

@@ -5,6 +5,7 @@
 pub(super) mod adding;
 pub(super) mod branch;
 pub(super) mod codec;
+pub(super) mod counts;
 pub(super) mod entries;
 pub(super) mod export;
 pub(super) mod importing;

@@ -170,14 +170,6 @@ impl Messages<'_> {
         found.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The number of messages stored for the project.
-    pub fn project_messages(&self) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT count(*) FROM messages WHERE kind IN (0, 1)")
-            .and_then(|mut query| query.query_row([], |row| row.get(0)))
-            .map_err(reading)
-    }
-
     /// The message with this identity.
     ///
     /// # Errors

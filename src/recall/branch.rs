@@ -1,50 +1,43 @@
 //! The branch a question is asked from: its visible messages, and the summaries valid on it.
 
-use std::collections::HashMap;
-
 use super::Scope;
-use crate::dag::{Forest, Piece, Sources, Step, Visible, visible};
+use crate::dag::{Forest, Piece, Sources};
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
-use crate::store::View;
+use crate::store::{Shown, View};
 
 /// A branch, as recall needs it.
 pub(super) struct BranchView {
     /// The visible messages, oldest first.
-    pub visible: Vec<Visible>,
+    pub visible: Vec<Shown>,
     /// The summaries that are valid here.
     pub forest: Forest,
     /// The cover of the branch, oldest first.
     pub frontier: Vec<Piece>,
-    /// Every original message that the branch shows, with its position among the visible ones, if any.
-    positions: HashMap<MessageId, Option<usize>>,
+    /// The visible messages' originals, sorted by row, with their positions.
+    positions: Vec<(MessageId, usize)>,
 }
 
 impl BranchView {
     /// Reads the branch of `scope`; empty without a leaf.
     pub fn read(view: &View<'_>, scope: &Scope) -> Result<Self> {
-        let entries = match &scope.leaf {
-            Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
+        let visible = match &scope.leaf {
+            Some(leaf) => view.messages().shown(scope.conversation, leaf)?,
             None => Vec::new(),
         };
-        let visible = visible(&entries);
-        let seen: Vec<MessageId> = visible.iter().map(|message| message.seen.id).collect();
+        let seen: Vec<MessageId> = visible.iter().map(|message| message.seen).collect();
         let forest = Forest::new(&seen, view.summaries().nodes_on(&seen)?);
-        let at: HashMap<usize, usize> =
-            visible.iter().enumerate().map(|(position, message)| (message.index, position)).collect();
-        let mut positions = HashMap::new();
-        for (index, entry) in entries.iter().enumerate() {
-            if let Step::Message(message) = &entry.step {
-                positions.insert(message.id, at.get(&index).copied());
-            }
-        }
+        let mut positions: Vec<(MessageId, usize)> =
+            visible.iter().enumerate().map(|(at, message)| (message.original, at)).collect();
+        positions.sort_unstable();
         let frontier = forest.frontier();
         Ok(Self { visible, forest, frontier, positions })
     }
 
     /// The message's position among the visible messages.
     pub fn position(&self, message: MessageId) -> Option<usize> {
-        self.positions.get(&message).copied().flatten()
+        let at = self.positions.partition_point(|(id, _)| *id < message);
+        self.positions.get(at).filter(|(id, _)| *id == message).map(|(_, position)| *position)
     }
 
     /// The summaries over a position, from its leaf summary up to the frontier.

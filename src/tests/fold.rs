@@ -537,7 +537,19 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 return Ok(None);
             };
             for leaf in leaves {
-                let texts = visible(&view.messages().branch(known.id, &leaf)?)
+                let on_branch = visible(&view.messages().branch(known.id, &leaf)?);
+                let shown = view.messages().shown(known.id, &leaf)?;
+                assert_eq!(shown.len(), on_branch.len(), "at {leaf}");
+                for (shown, visible) in shown.iter().zip(&on_branch) {
+                    let original = view.messages().message(shown.original)?.lineage;
+                    let told = (shown.seen, original, shown.is_request);
+                    assert_eq!(
+                        told,
+                        (visible.seen.id, visible.original, visible.seen.role == "user"),
+                        "at {leaf}"
+                    );
+                }
+                let texts = on_branch
                     .iter()
                     .map(|v| Ok(view.messages().message(v.seen.id)?.json))
                     .collect::<crate::error::Result<Vec<_>>>()?;

@@ -13,6 +13,7 @@ pub(super) mod notes;
 pub(super) mod packed;
 pub(super) mod row_ranges;
 pub(super) mod sessions;
+pub(super) mod shown;
 pub(super) mod stored;
 pub(super) mod tree;
 

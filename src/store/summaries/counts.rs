@@ -32,27 +32,32 @@ pub struct DepthCount {
     pub degraded: usize,
 }
 
+impl Totals {
+    /// The totals of these depths, of a session with so many messages.
+    #[must_use]
+    pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
+        Self {
+            messages,
+            summaries: depths.iter().map(|depth| depth.summaries).sum(),
+            degraded: depths.iter().map(|depth| depth.degraded).sum(),
+            depth: depths.last().map_or(0, |depth| depth.depth),
+        }
+    }
+}
+
 impl Summaries<'_> {
     /// Counts of one session.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
-        Ok(Totals {
-            messages: Messages::new(self.connection).said_in(conversation)?,
-            ..self.summary_totals(conversation)?
-        })
+        let messages = Messages::new(self.connection).said_in(conversation)?;
+        Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
     /// Counts of the summaries of one session; `messages` is left at zero.
     pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
-        let depths = self.depths(conversation)?;
-        Ok(Totals {
-            messages: 0,
-            summaries: depths.iter().map(|depth| depth.summaries).sum(),
-            degraded: depths.iter().map(|depth| depth.degraded).sum(),
-            depth: depths.last().map_or(0, |depth| depth.depth),
-        })
+        Ok(Totals::of(0, &self.depths(conversation)?))
     }
 
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.

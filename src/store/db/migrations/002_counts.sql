@@ -17,6 +17,9 @@ CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
   INSERT INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
 END;
 
+-- What tells the messages of a branch apart without reading them: those that the model does not see as they are, and requests.
+CREATE INDEX messages_apart ON messages (id, kind, role) WHERE kind <> 0 OR role = 'user';
+
 -- Where rows are changed or removed, which purges and repairs do, everything is counted anew.
 CREATE TRIGGER entries_counted_anew AFTER UPDATE OF id, conversation_id, kind, message_id ON entries BEGIN
   DELETE FROM counts;

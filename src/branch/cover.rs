@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::dag::{BranchEntry, Forest, Node, Piece, Sources, Visible, visible};
+use crate::dag::{BranchEntry, Forest, Node, Piece, Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::store::View;
+use crate::store::{Shown, View};
 
 /// The visible messages of a branch, and the summaries that cover them.
 pub struct Cover {
     /// The visible messages, oldest first.
-    pub visible: Vec<Visible>,
+    pub visible: Vec<Shown>,
     /// The summaries that are valid here.
     pub forest: Forest,
     /// The cover of the branch, oldest first.
     pub frontier: Vec<Piece>,
+    /// The visible messages' originals, sorted by row, with their positions.
+    positions: Vec<(MessageId, usize)>,
 }
 
 impl Cover {
@@ -23,22 +25,38 @@ impl Cover {
     /// # Errors
     /// When the store can't be read; so for all functions here.
     pub fn read(view: &View<'_>, conversation: ConversationId, leaf: Option<&str>) -> Result<Self> {
-        let entries = leaf.map(|leaf| view.messages().branch(conversation, leaf)).transpose()?;
-        Self::of(view, &entries.unwrap_or_default())
+        let visible = leaf.map(|leaf| view.messages().shown(conversation, leaf)).transpose()?;
+        Self::with_nodes(view, visible.unwrap_or_default())
     }
 
-    /// Reads the summaries of a branch.
+    /// Reads the summaries of the branch with these `entries`, from root to leaf.
     pub fn of(view: &View<'_>, entries: &[BranchEntry]) -> Result<Self> {
-        let visible = visible(entries);
-        let nodes = view.summaries().nodes_on(&ids(&visible))?;
-        Ok(Self::with(visible, nodes))
+        Self::with_nodes(view, shown(entries))
     }
 
-    /// The cover of a branch by those of `nodes` that are valid on it.
-    pub fn with(visible: Vec<Visible>, nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
-        let forest = Forest::new(&ids(&visible), nodes);
+    /// The same without reading: of `nodes`, those that are valid on the branch.
+    pub fn among(nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>, entries: &[BranchEntry]) -> Self {
+        Self::new(shown(entries), nodes)
+    }
+
+    fn with_nodes(view: &View<'_>, visible: Vec<Shown>) -> Result<Self> {
+        let nodes = view.summaries().nodes_on(&seen(&visible))?;
+        Ok(Self::new(visible, nodes))
+    }
+
+    fn new(visible: Vec<Shown>, nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
+        let forest = Forest::new(&seen(&visible), nodes);
         let frontier = forest.frontier();
-        Self { visible, forest, frontier }
+        let mut positions: Vec<(MessageId, usize)> =
+            visible.iter().enumerate().map(|(at, message)| (message.original, at)).collect();
+        positions.sort_unstable();
+        Self { visible, forest, frontier, positions }
+    }
+
+    /// What the model sees, oldest first.
+    #[must_use]
+    pub fn seen(&self) -> Vec<MessageId> {
+        seen(&self.visible)
     }
 
     /// The summaries of the frontier, oldest first.
@@ -52,7 +70,8 @@ impl Cover {
     /// The position of an original message among the visible messages.
     #[must_use]
     pub fn position(&self, message: MessageId) -> Option<usize> {
-        self.visible.iter().position(|visible| visible.id == message)
+        let at = self.positions.partition_point(|(id, _)| *id < message);
+        self.positions.get(at).filter(|(id, _)| *id == message).map(|(_, position)| *position)
     }
 
     /// The summaries over a position, from its leaf summary up to the frontier.
@@ -89,7 +108,11 @@ impl Cover {
     }
 }
 
-/// The messages that summaries refer to.
-fn ids(visible: &[Visible]) -> Vec<MessageId> {
-    visible.iter().map(|message| message.seen.id).collect()
+fn shown(entries: &[BranchEntry]) -> Vec<Shown> {
+    visible(entries).iter().map(Shown::from).collect()
+}
+
+/// What the model sees, which summaries refer to.
+fn seen(visible: &[Shown]) -> Vec<MessageId> {
+    visible.iter().map(|message| message.seen).collect()
 }

@@ -39,7 +39,7 @@ use crate::ingest::import::{Folders, Home};
 use crate::policy::{Decided, Ledger};
 use crate::pruning::Live;
 use crate::recall::Scope;
-use crate::recall::describe::{Overview, overview};
+use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;
 use crate::text;
 use args::Words;
@@ -141,9 +141,9 @@ impl CommandContext<'_> {
         &self.home.store
     }
 
-    async fn overview(&self) -> Result<Overview> {
+    async fn overview(&self) -> Result<(Overview, BranchTokens)> {
         let scope = self.scope.clone();
-        self.store().read(move |view| overview(view, &scope)).await
+        self.store().read(move |view| Ok((overview(view, &scope)?, branch_tokens(view, &scope)?))).await
     }
 }
 

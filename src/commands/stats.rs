@@ -194,12 +194,12 @@ struct Long {
 }
 
 async fn long(asked: &CommandContext<'_>) -> Result<Long> {
-    let Overview { visible, visible_tokens, frontier_tokens, .. } = asked.overview().await?;
+    let (Overview { visible, .. }, tokens) = asked.overview().await?;
     let scope = asked.scope.clone();
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
-    let saved_tokens = visible_tokens.saturating_sub(frontier_tokens);
-    let branch = BranchSize { tokens: visible_tokens, frontier_tokens, saved_tokens };
+    let saved_tokens = tokens.visible.saturating_sub(tokens.frontier);
+    let branch = BranchSize { tokens: tokens.visible, frontier_tokens: tokens.frontier, saved_tokens };
     Ok(Long { on_branch: visible, branch, cache, parts })
 }
 

@@ -76,12 +76,12 @@ struct Messages {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
-    let Overview { visible, frontier_tokens, frontier, totals, .. } = asked.overview().await?;
+    let (Overview { visible, frontier, totals, .. }, tokens) = asked.overview().await?;
     let frontier: Vec<Node> = frontier.into_iter().map(Node::of).collect();
     let here: usize = frontier.iter().map(Node::summaries).sum();
     Ok(Answer::of(&Tree {
         messages: visible,
-        frontier_tokens,
+        frontier_tokens: tokens.frontier,
         elsewhere: totals.summaries.saturating_sub(here),
         frontier,
         width: asked.columns.unwrap_or(WIDTH).max(NARROWEST),

@@ -39,7 +39,7 @@ impl Known {
     /// Computes the cover of the branch that ends with `at`.
     pub(super) fn read(&mut self, view: &View<'_>, tree: &Tree, at: EntryId) -> Result<()> {
         let cover = Cover::of(view, &tree.branch(at))?;
-        let seen: Vec<MessageId> = cover.visible.iter().map(|message| message.seen.id).collect();
+        let seen = cover.seen();
         let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
         for piece in &cover.frontier {
             match piece {

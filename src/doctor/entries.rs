@@ -33,10 +33,27 @@ pub(super) fn check(
 ) -> Result<()> {
     let entries = view.upkeep().audit_entries(conversation.id, horizon.entry)?;
     check.saw(entries.len(), "entry");
+    counts(view, Some(conversation), check, found)?;
     let tree = Tree { entries: &entries, session: &conversation.session_id };
     let reached = tree.walk(check, found);
     if reached < entries.len() {
         found.circles.insert(conversation.id);
+    }
+    Ok(())
+}
+
+/// Checks what is recorded about the length of a session, or of the whole project (`None`).
+pub(super) fn counts(
+    view: &View<'_>,
+    conversation: Option<&AuditedConversation>,
+    check: &mut Check,
+    found: &mut Findings,
+) -> Result<()> {
+    if !view.messages().is_counted_right(conversation.map(|one| one.id))? {
+        found.miscounted = true;
+        check.find(Remedy::Fix, "the recorded number of messages is wrong", || {
+            conversation.map_or("the project", |one| &one.session_id).into()
+        });
     }
     Ok(())
 }

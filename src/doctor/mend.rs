@@ -73,6 +73,7 @@ impl Doctor {
             loose_ends,
             facts,
             heads,
+            miscounted,
             doomed,
             index_is_broken,
             files,
@@ -90,6 +91,7 @@ impl Doctor {
         did(usize::from(reindex), "SQLite index rebuilt");
         did(facts.len(), "message with corrected role, tool, tokens or time");
         did(heads.len(), "entry with corrected last message");
+        did(usize::from(miscounted), "messages counted again");
         let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
         // Before the fold, which relies on the recorded last messages.
         self.store
@@ -102,6 +104,9 @@ impl Doctor {
                 }
                 facts.iter().try_for_each(|(message, facts)| batch.upkeep().set_facts(*message, facts))?;
                 batch.upkeep().set_heads(&heads)?;
+                if miscounted {
+                    batch.messages().forget_counts()?;
+                }
                 batch.upkeep().drop_summaries(&doomed)?;
                 if loose_ends {
                     batch.upkeep().drop_loose_ends()?;

@@ -59,6 +59,8 @@ struct Findings {
     facts: Vec<(MessageId, Facts)>,
     /// Entries with the wrong last message, and the right one.
     heads: Vec<(EntryId, Option<MessageId>)>,
+    /// Recorded counts are wrong.
+    miscounted: bool,
     /// Entries whose parent is missing.
     torn: HashSet<EntryId>,
     /// Sessions whose tree has a cycle.
@@ -162,6 +164,9 @@ impl Doctor {
     ) -> Result<(Check, Findings)> {
         let mut check = Check::new("Entries");
         check.saw(conversations.len(), "session");
+        let of_project =
+            |view: &View<'_>, check: &mut _, found: &mut _| entries::counts(view, None, check, found);
+        (check, found) = self.part(check, found, of_project).await?;
         for conversation in conversations {
             let conversation = conversation.clone();
             (check, found) = self

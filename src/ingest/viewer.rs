@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::export::record;
 use crate::branch::Cover;
-use crate::dag::{BranchEntry, Forest, MessageKind, Node, Sources, Step, visible};
+use crate::dag::{BranchEntry, Forest, MessageKind, Node, Sources, Step};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::SummaryRecord;
@@ -116,7 +116,7 @@ impl Outline {
         for end in &ends {
             let at = deciding.get(end);
             if let Some(at) = at.filter(|at| !frontiers.contains_key(at)) {
-                let cover = Cover::with(visible(&tree.branch(*at)), nodes.iter().map(Arc::clone));
+                let cover = Cover::among(nodes.iter().map(Arc::clone), &tree.branch(*at));
                 let hash = |id| Ok(view.summaries().summary(id)?.hash.to_string());
                 frontiers.insert(*at, cover.summaries().map(hash).collect::<Result<_>>()?);
                 wanted.extend(cover.forest.holding());

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
 use crate::model::{Files, Message, Quote, agent_of_session};
-use crate::store::{DepthCount, Totals, View};
+use crate::store::{DepthCount, Shown, Totals, View};
 
 /// Messages shown at an end of the history.
 const AT_AN_END: usize = 15;
@@ -62,14 +62,19 @@ pub struct Overview {
     pub project_messages: usize,
     /// The number of visible messages on the branch.
     pub visible: usize,
-    /// Their estimated tokens.
-    pub visible_tokens: usize,
-    /// Estimated tokens of the frontier: its summaries and the messages they leave uncovered.
-    pub frontier_tokens: usize,
     /// Times of the first and the last visible message, in ms.
     pub times: Option<(i64, i64)>,
     /// The frontier, oldest first, with everything under it.
     pub frontier: Vec<Item>,
+}
+
+/// The estimated tokens of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchTokens {
+    /// Those of its visible messages.
+    pub visible: usize,
+    /// Those of the frontier: its summaries and the messages they leave uncovered.
+    pub frontier: usize,
 }
 
 /// A part of the history.
@@ -205,41 +210,49 @@ pub struct MessagePortrait {
 /// When the store can't be read; so for all functions here.
 pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
+    let stored = |at: Option<&Shown>| at.map(|message| view.messages().message(message.seen)).transpose();
+    let handle = |at: Option<&Shown>| -> Result<String> {
+        let Some(message) = at else { return Ok(String::new()) };
+        Ok(view.messages().message(message.original)?.lineage.message_handle())
+    };
     let mut frontier = Vec::new();
-    let mut frontier_tokens = 0;
     for piece in runs(&branch.frontier) {
-        match piece {
-            Run::Summary(id) => {
-                let item = item(view, &branch, id)?;
-                if let Item::Summary(card, _) = &item {
-                    frontier_tokens += card.tokens;
-                }
-                frontier.push(item);
-            }
+        frontier.push(match piece {
+            Run::Summary(id) => item(view, &branch, id)?,
             Run::Messages(span) => {
                 let messages = &branch.visible[span];
-                frontier_tokens += messages.iter().map(|message| message.seen.tokens).sum::<usize>();
-                let handle = |at: Option<&crate::dag::Visible>| at.map(|v| v.original.message_handle());
-                frontier.push(Item::Messages {
-                    count: messages.len(),
-                    first: handle(messages.first()).unwrap_or_default(),
-                    last: handle(messages.last()).unwrap_or_default(),
-                });
+                let (first, last) = (handle(messages.first())?, handle(messages.last())?);
+                Item::Messages { count: messages.len(), first, last }
             }
-        }
+        });
     }
-    let times = branch.visible.first().zip(branch.visible.last());
+    let times = stored(branch.visible.first())?.zip(stored(branch.visible.last())?);
+    let depths = view.summaries().depths(scope.conversation)?;
     Ok(Overview {
-        totals: view.summaries().totals(scope.conversation)?,
-        depths: view.summaries().depths(scope.conversation)?,
+        totals: Totals::of(view.messages().said_in(scope.conversation)?, &depths),
+        depths,
         sessions: view.messages().conversations()?,
         project_messages: view.messages().project_messages()?,
         visible: branch.visible.len(),
-        visible_tokens: branch.visible.iter().map(|message| message.seen.tokens).sum(),
-        frontier_tokens,
-        times: times.map(|(first, last)| (first.seen.timestamp, last.seen.timestamp)),
+        times: times.map(|(first, last)| (first.timestamp, last.timestamp)),
         frontier,
     })
+}
+
+/// The tokens of the branch of `scope`; costs its length.
+pub fn branch_tokens(view: &View<'_>, scope: &Scope) -> Result<BranchTokens> {
+    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
+    let tokens: Vec<usize> = (branch.visible.iter())
+        .map(|message| view.messages().tokens_of(message.seen))
+        .collect::<Result<_>>()?;
+    let mut frontier = 0;
+    for piece in &branch.frontier {
+        frontier += match piece {
+            Piece::Summary(id, _) => view.summaries().summary(*id)?.tokens,
+            Piece::Message(at) => tokens[*at],
+        };
+    }
+    Ok(BranchTokens { visible: tokens.iter().sum(), frontier })
 }
 
 /// The other sessions of the project, one line each; costs the length of those listed.
@@ -314,7 +327,7 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
 
 /// The positions of the user's messages in a range of the branch.
 fn requests(branch: &Cover, stretch: Span) -> Vec<usize> {
-    stretch.filter(|at| branch.visible[*at].seen.role == "user").collect()
+    stretch.filter(|at| branch.visible[*at].is_request).collect()
 }
 
 fn end(
@@ -324,7 +337,7 @@ fn end(
     requests: &[usize],
     leaves: &[SummaryId],
 ) -> Result<End> {
-    let line = |at: usize| line(view, branch, branch.visible[at].seen.id);
+    let line = |at: usize| line(view, branch, branch.visible[at].seen);
     Ok(End {
         messages: messages.map(line).collect::<Result<_>>()?,
         requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
@@ -362,13 +375,8 @@ fn item(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<Item> {
 
 fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
     let id = view.messages().original(id)?;
-    bare_line(view, id, branch.leaf_over(id))
-}
-
-/// The same for an original message, with its leaf summary.
-fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<MessageLine> {
     let stored = view.messages().message(id)?;
-    let leaf = leaf.map(|leaf| view.summaries().summary(leaf)).transpose()?;
+    let leaf = branch.leaf_over(id).map(|leaf| view.summaries().summary(leaf)).transpose()?;
     Ok(MessageLine {
         card: MessageCard::of(&stored),
         headline: Message::parse(&stored.json).headline(HEADLINE),
@@ -399,28 +407,22 @@ fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPort
 fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<MessagePortrait> {
     let stored = view.messages().message(id)?;
     let read = Message::parse(&stored.json);
-    let (position, above, line) = match sight.bare_position(id)? {
-        Some(position) => (position, Vec::new(), bare_line(view, id, None)?),
-        None => {
-            let branch = sight.branch()?;
-            let position = branch.position(id).map(|at| (at, branch.visible.len()));
-            (position, over(view, branch, id)?, line(view, branch, id)?)
-        }
-    };
+    let branch = sight.branch()?;
+    let position = branch.position(id).map(|at| (at, branch.visible.len()));
     let place = sight.place(id)?;
     let session = match (place, view.messages().sessions_of(id)?.first()) {
         (Place::OtherSession, Some(session)) => Some(name_of(view, &view.messages().session_id(*session)?)?),
         _ => None,
     };
     Ok(MessagePortrait {
-        line,
+        line: line(view, branch, id)?,
         bytes: read.readable().len(),
         json_bytes: stored.json.len(),
         tokens: stored.tokens,
         position,
         place,
         session,
-        above,
+        above: over(view, branch, id)?,
         files: read.files(),
     })
 }

@@ -53,9 +53,9 @@ fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<T
     let mut found = Vec::new();
     match handle.kind {
         HandleKind::Message => {
-            for message in branch.visible.iter().filter(|message| (low..=high).contains(&message.original)) {
-                found.push(Target::Message(message.id));
-            }
+            let messages = view.messages().messages_between(low, high)?;
+            let on_branch = messages.into_iter().filter(|message| branch.position(*message).is_some());
+            found.extend(on_branch.map(Target::Message));
         }
         HandleKind::Summary => {
             for id in branch.forest.holding() {

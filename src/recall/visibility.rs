@@ -86,16 +86,6 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// For a message without a summary, its position on the branch from 0 and the number of messages there,
-    /// if it is one of them. `None` if only reading the branch can tell.
-    pub fn bare_position(&self, message: MessageId) -> Result<Option<Option<(usize, usize)>>> {
-        if self.stretches.is_edited || !self.view.summaries().leaves_over(message)?.is_empty() {
-            return Ok(None);
-        }
-        let (at, of) = self.view.messages().position_on(&self.stretches, self.scope.conversation, message)?;
-        Ok(Some(at.checked_sub(1).map(|at| (at, of))))
-    }
-
     /// The current request. The model sees it already, and because it contains the wanted words, it would be
     /// the best result of every search. `None` until it is stored: the last stored one was answered.
     pub fn current_request(&self) -> Result<Option<MessageId>> {
@@ -104,8 +94,8 @@ impl<'a> Visibility<'a> {
         }
         if self.stretches.is_edited {
             let branch = self.branch()?;
-            let last = branch.visible.iter().rev().find(|visible| visible.seen.role == "user");
-            return Ok(last.map(|visible| visible.seen.id).filter(|id| branch.leaf_over(*id).is_none()));
+            let last = branch.visible.iter().rev().find(|visible| visible.is_request);
+            return Ok(last.map(|visible| visible.seen).filter(|id| branch.leaf_over(*id).is_none()));
         }
         match self.view.messages().last_request(&self.stretches)? {
             Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),

@@ -35,6 +35,7 @@ pub use messages::export::{ExportedEntry, ExportedSession, Shows};
 pub use messages::packed::{Packed, Turn};
 pub use messages::row_ranges::{Around, RowRanges};
 pub use messages::sessions::SessionFacts;
+pub use messages::shown::Shown;
 pub use messages::stored::StoredMessage;
 pub use messages::tree::Tree;
 pub use messages::{MessageWriter, Messages};

@@ -269,6 +269,28 @@ async fn a_lost_head_is_repaired() {
 }
 
 #[tokio::test]
+async fn wrong_counts_are_counted_again() {
+    let patient = Patient::new().await.without_file();
+    let recorded = "SELECT group_concat(concat_ws(' ', conversation_id, messages, visible, from_time, to_time, first_request,
+                                                  lowest, highest)) FROM counts";
+    let before: String = patient.ask(recorded);
+    assert_eq!(before.split(',').count(), 2, "{before}");
+    patient.damage(
+        "UPDATE counts SET messages = -1 WHERE conversation_id = -1;
+         UPDATE counts SET to_time = to_time + 1 WHERE conversation_id = 1",
+    );
+    patient.complains(&["2× the recorded number of messages is wrong: the project, one"]).await;
+    let report = patient.heals().await;
+    assert!(report.contains("  1× messages counted again"), "{report}");
+    assert_eq!(patient.ask::<String>(recorded), before);
+    // Those that are not known are counted, and recorded at the next checkpoint.
+    patient.damage("DELETE FROM counts");
+    assert!(patient.doctor().await.ends_with("Everything is in order."));
+    patient.store.checkpoint().await.unwrap();
+    assert_eq!(patient.ask::<String>(recorded), before);
+}
+
+#[tokio::test]
 async fn a_cycle_of_entries_is_reported_and_never_followed() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'");

@@ -324,6 +324,17 @@ pub(super) fn digest(path: &Path) -> BTreeSet<String> {
         lines
     };
     let mut digest = BTreeSet::new();
+    let counted = "SELECT count(*) FROM counts c
+                    WHERE (messages, visible, from_time, to_time, first_request, lowest, highest) IS NOT
+                          (SELECT count(DISTINCT m.id) FILTER (WHERE m.kind < 2),
+                                  count(DISTINCT m.id) FILTER (WHERE m.kind = 0),
+                                  min(m.timestamp) FILTER (WHERE m.kind = 0), max(m.timestamp) FILTER (WHERE m.kind = 0),
+                                  min(m.id) FILTER (WHERE m.kind = 0 AND m.role = 'user'), min(m.id), max(m.id)
+                             FROM entries e JOIN messages m ON m.id = e.message_id WHERE e.conversation_id = c.conversation_id)
+                      AND conversation_id > 0
+                       OR conversation_id = -1 AND messages <> (SELECT count(*) FROM messages WHERE kind < 2)";
+    assert_eq!(lines(counted), ["Integer(0)"]);
+    assert!(lines("SELECT 1 FROM counts").len() > lines("SELECT 1 FROM conversations").len());
     for (table, sql) in [
         ("session", "SELECT session_id, file, parent_session FROM conversations"),
         (
@@ -526,7 +537,19 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 return Ok(None);
             };
             for leaf in leaves {
-                let texts = visible(&view.messages().branch(known.id, &leaf)?)
+                let on_branch = visible(&view.messages().branch(known.id, &leaf)?);
+                let shown = view.messages().shown(known.id, &leaf)?;
+                assert_eq!(shown.len(), on_branch.len(), "at {leaf}");
+                for (shown, visible) in shown.iter().zip(&on_branch) {
+                    let original = view.messages().message(shown.original)?.lineage;
+                    let told = (shown.seen, original, shown.is_request);
+                    assert_eq!(
+                        told,
+                        (visible.seen.id, visible.original, visible.seen.role == "user"),
+                        "at {leaf}"
+                    );
+                }
+                let texts = on_branch
                     .iter()
                     .map(|v| Ok(view.messages().message(v.seen.id)?.json))
                     .collect::<crate::error::Result<Vec<_>>>()?;

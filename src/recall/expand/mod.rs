@@ -20,11 +20,11 @@ use super::page::{Budget, HEADER, Slice};
 use super::resolve::{Target, resolve};
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
-use crate::dag::{Sources, Visible};
+use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::{Message, Part, original_of};
-use crate::store::View;
+use crate::store::{Shown, View};
 use crate::{text, tokens};
 
 pub use answer::{Expansion, Image, Left, MessagePage, Pictures, Request, Section, SummaryPage, TurnPage};
@@ -179,21 +179,21 @@ fn summary_page(
 }
 
 fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
-    let visible = &sight.branch()?.visible;
-    let asked = view.messages().original(id)?;
+    let branch = sight.branch()?;
+    let (visible, asked) = (&branch.visible, view.messages().original(id)?);
     let hash = view.messages().message(asked)?.lineage;
-    let at = visible.iter().position(|message| message.original == hash).ok_or_else(|| {
+    let at = branch.position(asked).ok_or_else(|| {
         let id = request.id.trim();
         Error::invalid(format!(
             "{id} was not said on this branch: leave turn out, or ask with around instead"
         ))
     })?;
-    let is_request = |message: &Visible| message.seen.role == "user";
+    let is_request = |message: &Shown| message.is_request;
     let start = visible[..=at].iter().rposition(is_request).unwrap_or_default();
     let rest = &visible[at + 1..];
     let end = rest.iter().position(is_request).map_or(visible.len(), |next| at + 1 + next);
     let turn: Vec<Heading> =
-        visible[start..end].iter().map(|message| Heading::Message(message.seen.id)).collect();
+        visible[start..end].iter().map(|message| Heading::Message(message.seen)).collect();
     let (sections, left) = sections(view, &turn, request)?;
     Ok(TurnPage { handle: hash.message_handle(), messages: turn.len(), sections, left })
 }

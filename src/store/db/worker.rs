@@ -22,6 +22,7 @@ use super::migrations;
 use super::read_only;
 use super::trouble;
 use crate::error::{Code, Error, Result};
+use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
 use crate::store::{Batch, View};
@@ -285,7 +286,7 @@ impl Store {
         done.await.map_err(|_| Error::closed())
     }
 
-    /// Compacts the index and the file, merges the log into the database and empties it, as far as other
+    /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
     /// processes allow.
     ///
     /// # Errors
@@ -299,6 +300,7 @@ impl Store {
             // Leave a damaged file as it is.
             if !is_damaged {
                 let _ = connection::tidy_up(connection);
+                let _ = counts::count(connection);
                 let _ = claims::end_expired(connection);
             }
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

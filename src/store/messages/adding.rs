@@ -122,6 +122,9 @@ impl MessageWriter<'_> {
             let body = &message.searchable[range.clone()];
             IndexWriter::new(self.connection).add_passage(rowid, body, parts)?;
         }
+        if matches!(message.kind, MessageKind::Conversation | MessageKind::Private) {
+            self.count_message()?;
+        }
         Ok(MessageId(id))
     }
 }

@@ -14,29 +14,29 @@ use crate::store::{Messages, Store};
 const PASSED: usize = 16;
 
 /// The columns for [`branch_entry`], in its order, from `entries e` and its message `m`.
-pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.parent_id, e.stub_tokens";
+pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.stub_tokens";
 
 /// Decodes a row with the columns of [`BRANCH_ENTRY`].
 pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
-    let message = match row.get::<_, Option<i64>>(4)? {
+    let message = match row.get::<_, Option<i64>>(5)? {
         Some(id) => Some(BranchMessage {
             id: MessageId(id),
-            hash: row.get::<_, [u8; 32]>(5).map(Hash)?,
-            kind: kind_from_sql(row.get(6)?),
-            role: row.get(7)?,
-            tokens: tokens_at(row, 8)?,
-            timestamp: row.get(9)?,
+            hash: row.get::<_, [u8; 32]>(6).map(Hash)?,
+            kind: kind_from_sql(row.get(7)?),
+            role: row.get(8)?,
+            tokens: tokens_at(row, 9)?,
+            timestamp: row.get(10)?,
         }),
         None => None,
     };
-    let step = match (row.get::<_, i64>(2)?, message) {
+    let step = match (row.get::<_, i64>(3)?, message) {
         (1, Some(message)) => Step::Message(message),
-        (2, rendition) => Step::Edit { target: row.get(3)?, rendition },
+        (2, rendition) => Step::Edit { target: row.get(4)?, rendition },
         (3, _) => Step::Compaction,
-        (4, _) => Step::Stub { target: row.get(3)?, tokens: tokens_at(row, 11)? },
+        (4, _) => Step::Stub { target: row.get(4)?, tokens: tokens_at(row, 11)? },
         _ => Step::Link,
     };
-    Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(1)?, step })
+    Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(2)?, step })
 }
 
 impl Messages<'_> {
@@ -58,15 +58,33 @@ impl Messages<'_> {
         leaf: &str,
         is_known: impl Fn(EntryId) -> bool,
     ) -> Result<(Option<EntryId>, Vec<BranchEntry>)> {
-        // A session without branches is stored row after row, so rows are scanned; a gap leads to a lookup by
-        // id.
         let sql = format!(
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.id <= ?1 ORDER BY e.id DESC"
         );
-        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
-        let mut next = self.entry_row(conversation, leaf)?;
         let mut found = Vec::new();
+        let known = self.walk(conversation, leaf, &sql, is_known, |row| {
+            found.push(branch_entry(row).map_err(reading)?);
+            Ok(())
+        })?;
+        found.reverse();
+        Ok((known, found))
+    }
+
+    /// Calls `visit` with each entry from `leaf` up to the last one that `is_known`, and returns that one. `sql`
+    /// reads the entries up to a row, the last first, each beginning with its row and its parent's.
+    pub(super) fn walk(
+        &self,
+        conversation: ConversationId,
+        leaf: &str,
+        sql: &str,
+        is_known: impl Fn(EntryId) -> bool,
+        mut visit: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<Option<EntryId>> {
+        // A session without branches is stored row after row, so rows are scanned; a gap leads to a lookup by
+        // id.
+        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
+        let mut next = self.entry_row(conversation, leaf)?;
         let mut sought = HashSet::new();
         while let Some(from) = next.filter(|entry| !is_known(*entry)) {
             if !sought.insert(from) {
@@ -77,8 +95,8 @@ impl Messages<'_> {
             while let Some(row) = rows.next().map_err(reading)? {
                 let id = EntryId(row.get(0).map_err(reading)?);
                 if next == Some(id) {
-                    found.push(branch_entry(row).map_err(reading)?);
-                    next = row.get::<_, Option<i64>>(10).map_err(reading)?.map(EntryId);
+                    visit(row)?;
+                    next = row.get::<_, Option<i64>>(1).map_err(reading)?.map(EntryId);
                     passed = 0;
                     if next.is_none_or(&is_known) {
                         break;
@@ -95,8 +113,7 @@ impl Messages<'_> {
                 next = None;
             }
         }
-        found.reverse();
-        Ok((next, found))
+        Ok(next)
     }
 
     /// How often a row that should never change was changed or removed: see `migrations/001_init.sql`.

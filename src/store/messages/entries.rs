@@ -85,15 +85,9 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The number of messages that a session shows on any branch. Costs the length of the session.
+    /// The number of messages that a session shows on any branch.
     pub fn said_in(&self, conversation: ConversationId) -> Result<usize> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT count(DISTINCT m.id) FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1)",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
+        self.counts(conversation).map(|counts| counts.messages)
     }
 
     /// How many of these entries show a conversation or private message.
@@ -226,7 +220,8 @@ impl MessageWriter<'_> {
             EntryRole::Stub { tokens, hides, .. } => (Some(tokens), Some(hides).filter(|hides| **hides > 0)),
             _ => (None, None),
         };
-        self.connection
+        let row = self
+            .connection
             .prepare_cached(
                 "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
                                       stub_tokens, hides)
@@ -246,6 +241,10 @@ impl MessageWriter<'_> {
                 })
             })
             .map(EntryId)
-            .map_err(writing)
+            .map_err(writing)?;
+        if let Some(message) = message {
+            self.count_entry(row, message)?;
+        }
+        Ok(row)
     }
 }

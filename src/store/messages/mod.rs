@@ -5,6 +5,7 @@
 pub(super) mod adding;
 pub(super) mod branch;
 pub(super) mod codec;
+pub(super) mod counts;
 pub(super) mod entries;
 pub(super) mod export;
 pub(super) mod importing;
@@ -12,6 +13,7 @@ pub(super) mod notes;
 pub(super) mod packed;
 pub(super) mod row_ranges;
 pub(super) mod sessions;
+pub(super) mod shown;
 pub(super) mod stored;
 pub(super) mod tree;
 

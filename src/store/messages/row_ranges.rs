@@ -103,35 +103,6 @@ impl Messages<'_> {
         Ok(false)
     }
 
-    /// The position of this message among those that an unedited branch shows, from 1, and their number. The
-    /// position is 0 if the message is not on the branch.
-    pub fn position_on(
-        &self,
-        branch: &RowRanges,
-        conversation: ConversationId,
-        message: MessageId,
-    ) -> Result<(usize, usize)> {
-        let own = self.entry_showing(branch, conversation, message)?.filter(|entry| branch.hold(*entry));
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(e.id <= ?3), 0) FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.kind = 0",
-            )
-            .map_err(reading)?;
-        let (mut before, mut all, mut is_passed) = (0, 0, false);
-        for rows in &branch.rows {
-            let upto = own.filter(|entry| is_passed || rows.contains(entry));
-            is_passed |= upto.is_some();
-            // Ranges nearer to the root come before the message as a whole.
-            let upto = upto.map_or(0, |entry| if rows.contains(&entry) { entry } else { i64::MAX });
-            let (shown, counted): (usize, usize) = query
-                .query_row(params![rows.start(), rows.end(), upto], |row| Ok((row.get(0)?, row.get(1)?)))
-                .map_err(reading)?;
-            (before, all) = (before + counted, all + shown);
-        }
-        Ok((before, all))
-    }
-
     /// The messages around a message, at most `most` on each side: on this branch if it shows the message,
     /// else on a branch of its session or of another session. Messages hidden from the model are skipped.
     pub fn around(

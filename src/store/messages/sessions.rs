@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension as _, named_params, params};
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
 use crate::store::columns::{reading, writing};
+use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
 
 /// Whether the session `c` is one of Pi's. Other agents' messages can be searched, but never enter a context.
@@ -134,28 +135,12 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The facts of a session; costs its length. Messages hidden from the model are not counted.
+    /// The facts of a session. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
+        let Counts { visible, times, first_request, .. } = self.counts(conversation)?;
+        let (from_time, to_time) = times.unwrap_or_default();
         let session_id = self.session_id(conversation)?;
-        (self.connection)
-            .prepare_cached(
-                "SELECT count(DISTINCT m.id), coalesce(min(m.timestamp), 0), coalesce(max(m.timestamp), 0),
-                        min(CASE WHEN m.role = 'user' THEN m.id END)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND e.kind = 1 AND m.kind = 0",
-            )
-            .and_then(|mut query| {
-                query.query_row([conversation.0], |row| {
-                    Ok(SessionFacts {
-                        session_id,
-                        messages: row.get(0)?,
-                        from_time: row.get(1)?,
-                        to_time: row.get(2)?,
-                        first_request: row.get::<_, Option<i64>>(3)?.map(MessageId),
-                    })
-                })
-            })
-            .map_err(reading)
+        Ok(SessionFacts { session_id, messages: visible, from_time, to_time, first_request })
     }
 
     /// The session with Pi's id `session_id`, if the store knows it.

@@ -140,6 +140,23 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// The messages of the conversation whose ids are between these. Excludes renditions and private messages.
+    pub fn messages_between(&self, low: Hash, high: Hash) -> Result<Vec<MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind = 0")
+            .map_err(reading)?;
+        let ids = query.query_map([low.0, high.0], |row| row.get(0).map(MessageId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Estimated tokens of a message.
+    pub fn tokens_of(&self, id: MessageId) -> Result<usize> {
+        (self.connection)
+            .prepare_cached("SELECT tokens FROM messages WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id.0], |row| tokens_at(row, 0)))
+            .map_err(reading)
+    }
+
     /// The original of an edited rendition, otherwise the message itself.
     pub fn original(&self, id: MessageId) -> Result<MessageId> {
         self.connection
@@ -168,14 +185,6 @@ impl Messages<'_> {
             .query_map(params![first.0, last.0, one, two, three], |row| row.get(0).map(MessageId))
             .map_err(reading)?;
         found.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// The number of messages stored for the project.
-    pub fn project_messages(&self) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT count(*) FROM messages WHERE kind IN (0, 1)")
-            .and_then(|mut query| query.query_row([], |row| row.get(0)))
-            .map_err(reading)
     }
 
     /// The message with this identity.

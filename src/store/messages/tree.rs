@@ -34,7 +34,7 @@ impl Messages<'_> {
         let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
         let rows = query
             .query_map(named_params! {":conversation": conversation.0, ":last": last.0}, |row| {
-                let parent = row.get::<_, Option<i64>>(10)?.map(EntryId);
+                let parent = row.get::<_, Option<i64>>(1)?.map(EntryId);
                 Ok((parent, branch_entry(row)?))
             })
             .map_err(reading)?;

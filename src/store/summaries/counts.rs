@@ -32,43 +32,46 @@ pub struct DepthCount {
     pub degraded: usize,
 }
 
+impl Totals {
+    /// The totals of these depths, of a session with so many messages.
+    #[must_use]
+    pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
+        Self {
+            messages,
+            summaries: depths.iter().map(|depth| depth.summaries).sum(),
+            degraded: depths.iter().map(|depth| depth.degraded).sum(),
+            depth: depths.last().map_or(0, |depth| depth.depth),
+        }
+    }
+}
+
 impl Summaries<'_> {
     /// Counts of one session.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
-        Ok(Totals {
-            messages: Messages::new(self.connection).said_in(conversation)?,
-            ..self.summary_totals(conversation)?
-        })
+        let messages = Messages::new(self.connection).said_in(conversation)?;
+        Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
     /// Counts of the summaries of one session; `messages` is left at zero.
     pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
-        let (summaries, degraded, depth) = (self.connection)
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(state = 'degraded'), 0), coalesce(max(depth), 0)
-                   FROM summaries s
-                  WHERE EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)",
-            )
-            .and_then(|mut query| {
-                query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            })
-            .map_err(reading)?;
-        Ok(Totals { messages: 0, summaries, degraded, depth })
+        Ok(Totals::of(0, &self.depths(conversation)?))
     }
 
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
+        // Only the summaries that begin with one of the session's rows.
+        let Some((lowest, highest)) = Messages::new(self.connection).counts(conversation)?.rows else {
+            return Ok(Vec::new());
+        };
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
-                   FROM summaries s
-                  WHERE EXISTS (SELECT 1 FROM entries e
+                   FROM summaries s INDEXED BY summaries_by_first_message
+                  WHERE first_message BETWEEN ?2 AND ?3
+                    AND EXISTS (SELECT 1 FROM entries e
                                  WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
                     AND EXISTS (SELECT 1 FROM entries e
                                  WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
@@ -76,7 +79,7 @@ impl Summaries<'_> {
             )
             .map_err(reading)?;
         let counts = query
-            .query_map([conversation.0], |row| {
+            .query_map([conversation.0, lowest, highest], |row| {
                 Ok(DepthCount {
                     depth: row.get("depth")?,
                     summaries: row.get("summaries")?,

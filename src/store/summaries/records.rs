@@ -1,5 +1,6 @@
 //! Summaries and their edges.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension, Row, Rows, named_params};
@@ -117,10 +118,10 @@ impl Summaries<'_> {
     /// A project has far fewer summaries than a long branch has messages, so this reads a range and filters
     /// it.
     pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
-        let wanted: HashSet<MessageId> = visible.iter().copied().collect();
-        let (Some(lowest), Some(highest)) = (wanted.iter().min(), wanted.iter().max()) else {
+        let (Some(lowest), Some(highest)) = (visible.iter().min(), visible.iter().max()) else {
             return Ok(Vec::new());
         };
+        let wanted: LazyCell<HashSet<MessageId>, _> = LazyCell::new(|| visible.iter().copied().collect());
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message

@@ -296,7 +296,7 @@ mod tests {
             .map(|way| dir.path().join(way));
         let all = || ways.iter().map(|way| follow_own(way).map_err(|error| error.to_string()));
         let followed: Vec<std::result::Result<PathBuf, String>> = all().collect();
-        assert!(followed.iter().all(|way| way.is_ok()), "{followed:?}");
+        assert!(followed.iter().all(std::result::Result::is_ok), "{followed:?}");
         assert_eq!(followed[0].as_ref().unwrap(), &ways[0]);
         // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {

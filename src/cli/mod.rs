@@ -24,7 +24,7 @@ use crate::mcp;
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
-use crate::store::{Apart, Store, aside, places, project_of, real_path};
+use crate::store::{ReadOnly, Store, aside, places, project_of, real_path};
 use crate::text::legible;
 use arguments::{Access, History, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND, NOTHING};
@@ -206,14 +206,14 @@ async fn open(
     let (sources, settings) = settings(line, folder);
     let project = project_of(folder, settings.project_identity);
     let (dir, wanted) = (settings.db_dir.clone(), project.clone());
-    let apart = aside(move || Store::apart(&dir, &wanted)).await;
-    let (store, notice) = match (access, apart) {
-        (Access::Reads, Ok(Some(Apart { store, notice, .. }))) => (store, notice),
+    let found = aside(move || Store::read_only(&dir, &wanted)).await;
+    let (store, notice) = match (access, found) {
+        (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
         (Access::Reads | Access::Changes, Err(error)) => return Err(error),
         (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
-        (Access::Changes | Access::Adds, apart) => {
-            if let Ok(Some(apart)) = apart {
-                apart.store.close().await;
+        (Access::Changes | Access::Adds, found) => {
+            if let Ok(Some(opened)) = found {
+                opened.store.close().await;
             }
             if !folder.is_dir() {
                 return Err(Error::invalid(format!(
@@ -240,8 +240,8 @@ async fn open_database(
         return Err(Error::invalid("--db is read-only: use --project with the project's folder instead"));
     }
     let cancel = cancel.clone();
-    let named = move || Store::apart_in(Path::new(&real_path(&path)), &cancel);
-    let Apart { store, project, .. } = aside(named).await?;
+    let named = move || Store::read_only_at(Path::new(&real_path(&path)), &cancel);
+    let ReadOnly { store, project, .. } = aside(named).await?;
     let folder = PathBuf::from(project);
     let (sources, settings) = settings(line, &folder);
     Ok(opened(line, store, None, sources, settings, &folder))

@@ -19,7 +19,7 @@ pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
 pub use db::project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
-pub use db::read_only::{Apart, places};
+pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};

@@ -18,7 +18,7 @@ use crate::store::upkeep::backup::{self, open_unchanged};
 use crate::store::{Batch, Store};
 
 /// A history opened for reading.
-pub struct Apart {
+pub struct ReadOnly {
     /// Its store.
     pub store: Store,
     /// The project it belongs to.
@@ -33,7 +33,7 @@ impl Store {
     ///
     /// # Errors
     /// When files exist, but none can be read.
-    pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
+    pub fn read_only(dir: &Path, project: &str) -> Result<Option<ReadOnly>> {
         files::check_own(dir)?;
         let mut passed: Option<Error> = None;
         for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
@@ -42,7 +42,7 @@ impl Store {
                 Ok(found) if found.project == project => {
                     let reason = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
                     let notice = reason.map(|why| format!("{why}; showing {} instead", path.display()));
-                    return Ok(Some(Apart { notice, ..found }));
+                    return Ok(Some(ReadOnly { notice, ..found }));
                 }
                 Ok(_) => {}
                 Err(why) => passed = passed.or(Some(why)),
@@ -55,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// When it is not a database of ours, when a newer version wrote it, or when it can't be read.
-    pub fn apart_in(path: &Path, cancel: &CancellationToken) -> Result<Apart> {
+    pub fn read_only_at(path: &Path, cancel: &CancellationToken) -> Result<ReadOnly> {
         if !path.exists() {
             return Err(Error::invalid(format!("there is no {}", path.display())));
         }
@@ -76,10 +76,10 @@ impl Store {
     fn of_apart(
         path: &Path,
         opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
-    ) -> Result<Apart> {
+    ) -> Result<ReadOnly> {
         let (connection, project) = look(path, &opens)?;
         let store = Self::of_reader(Place::File(path.to_owned()), connection, Box::new(opens));
-        Ok(Apart { store, project, notice: None })
+        Ok(ReadOnly { store, project, notice: None })
     }
 
     /// Records in this read-only database where a backup was written, if that is possible.
@@ -232,7 +232,7 @@ mod tests {
             let path = dir.path().join(format!("{at}.db"));
             crafted(&path, craft);
             let before = std::fs::read(&path).unwrap();
-            let why = Store::apart_in(&path, &CancellationToken::new()).err().unwrap().to_string();
+            let why = Store::read_only_at(&path, &CancellationToken::new()).err().unwrap().to_string();
             let expected =
                 format!("{} belongs to another program, or another program has changed it", path.display());
             assert_eq!(why, expected, "{craft}");
@@ -246,7 +246,7 @@ mod tests {
             let plain = dir.path().join(format!("plain-{at}.db"));
             crafted(&plain, craft);
             assert!(
-                Store::apart_in(&plain, &CancellationToken::new()).is_ok()
+                Store::read_only_at(&plain, &CancellationToken::new()).is_ok()
                     && OldStore::open(&plain, &CancellationToken::new()).is_ok(),
                 "{craft}"
             );
@@ -276,7 +276,7 @@ mod tests {
         let pipe = dir.path().join("pipe.db");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [pipe.as_path(), Path::new("/dev/zero")] {
-            let why = Store::apart_in(path, &CancellationToken::new()).err().unwrap().to_string();
+            let why = Store::read_only_at(path, &CancellationToken::new()).err().unwrap().to_string();
             assert_eq!(why, format!("{} is neither a file nor a database", path.display()));
             assert_eq!(
                 OldStore::open(path, &CancellationToken::new()).err().unwrap().to_string(),

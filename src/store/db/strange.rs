@@ -208,9 +208,9 @@ mod tests {
     async fn sessions_in(path: &Path) -> [usize; 2] {
         let before = bytes(path.parent().unwrap());
         let cancel = CancellationToken::new();
-        let apart = Store::apart_in(path, &cancel).unwrap();
-        let seen = apart.store.read(|view| Ok(view.messages().session_ids()?.len())).await.unwrap();
-        apart.store.close().await;
+        let opened = Store::read_only_at(path, &cancel).unwrap();
+        let seen = opened.store.read(|view| Ok(view.messages().session_ids()?.len())).await.unwrap();
+        opened.store.close().await;
         let old = OldStore::open(path, &cancel).unwrap().sessions().unwrap().len();
         assert!(bytes(path.parent().unwrap()) == before, "something was written");
         [seen, old]
@@ -265,7 +265,7 @@ mod tests {
         let cancel = CancellationToken::new();
         let expected = "it was not closed, and then at most 2147.5 MB are read, but it has 2147.5 MB: \
                     open and close it once with sqlite3";
-        let why = Store::apart_in(&path, &cancel).err().unwrap().to_string();
+        let why = Store::read_only_at(&path, &cancel).err().unwrap().to_string();
         assert_eq!(why, format!("{} can't be read: {expected}", path.display()));
         let why = OldStore::open(&path, &cancel).err().unwrap().to_string();
         assert_eq!(why, format!("it can't be opened: {expected}"));
@@ -318,7 +318,7 @@ mod tests {
         fs::write(&path, &file).unwrap();
 
         let cancel = CancellationToken::new();
-        let store = Store::apart_in(&path, &cancel).unwrap().store;
+        let store = Store::read_only_at(&path, &cancel).unwrap().store;
         let sum = |connection: &Connection| {
             connection.query_row("SELECT sum(tokens) FROM messages", [], |row| row.get::<_, Option<i64>>(0))
         };

@@ -1,5 +1,5 @@
-//! Reads which messages a branch shows, from its entries and an index alone: reading the messages takes ten times
-//! as long.
+//! Reads which messages a branch shows, from its entries and an index alone: reading the messages takes ten
+//! times as long.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl From<&Visible> for Shown {
 }
 
 /// The messages that are not plain, and requests: kind and whether the user said it.
-type Apart = HashMap<MessageId, (MessageKind, bool)>;
+type Unusual = HashMap<MessageId, (MessageKind, bool)>;
 
 impl Messages<'_> {
     /// The visible messages of the branch that ends at `leaf`, as [`crate::dag::visible`] finds them; empty if
@@ -67,20 +67,20 @@ impl Messages<'_> {
             },
         )?;
         let Some((lowest, highest)) = lowest_and_highest else { return Ok(Vec::new()) };
-        let apart = self.apart(lowest, highest)?;
+        let unusual = self.unusual(lowest, highest)?;
         let is_plain =
-            |id: &MessageId| apart.get(id).is_none_or(|(kind, _)| *kind == MessageKind::Conversation);
+            |id: &MessageId| unusual.get(id).is_none_or(|(kind, _)| *kind == MessageKind::Conversation);
         let shown = messages.into_iter().rev().filter(|(_, original)| is_plain(original));
         Ok(shown
             .filter_map(|(entry, original)| {
                 let seen = edits.get(&entry).copied().unwrap_or(Some(original))?;
-                let is_request = apart.get(&seen).is_some_and(|(_, is_request)| *is_request);
+                let is_request = unusual.get(&seen).is_some_and(|(_, is_request)| *is_request);
                 Some(Shown { seen, original, is_request })
             })
             .collect())
     }
 
-    fn apart(&self, lowest: MessageId, highest: MessageId) -> Result<Apart> {
+    fn unusual(&self, lowest: MessageId, highest: MessageId) -> Result<Unusual> {
         let sql = |index| {
             format!(
                 "SELECT id, kind, role = 'user' FROM messages {index}
@@ -88,15 +88,15 @@ impl Messages<'_> {
             )
         };
         // A database of the first format that was opened for reading has no such index.
-        let mut query = (self.connection.prepare_cached(&sql("INDEXED BY messages_apart")))
+        let mut query = (self.connection.prepare_cached(&sql("INDEXED BY messages_unusual")))
             .or_else(|_| self.connection.prepare_cached(&sql("")))
             .map_err(reading)?;
-        let apart = query
+        let unusual = query
             .query_map([lowest.0, highest.0], |row| {
                 Ok((MessageId(row.get(0)?), (kind_from_sql(row.get(1)?), row.get(2)?)))
             })
             .map_err(reading)?;
-        apart.collect::<rusqlite::Result<_>>().map_err(reading)
+        unusual.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 }
 

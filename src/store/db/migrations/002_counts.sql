@@ -1,6 +1,6 @@
 CREATE TABLE counts (
-  -- What would cost a session's length to count; it follows from the other tables. A session without a row is counted when it is asked
-  -- about, and gets its row at the next checkpoint.
+  -- Counts that would otherwise need a whole session to be read. All of it follows from the other tables. A session without a row is
+  -- counted when needed, and gets its row at the next checkpoint.
   conversation_id INTEGER PRIMARY KEY,   -- -1: the whole project, of which only `messages` is counted
   messages        INTEGER NOT NULL,      -- that its entries show, those kept from the model included
   visible         INTEGER NOT NULL,      -- those of kind 0
@@ -17,19 +17,19 @@ CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
   INSERT INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
 END;
 
--- What tells the messages of a branch apart without reading them: those that the model does not see as they are, and requests.
-CREATE INDEX messages_apart ON messages (id, kind, role) WHERE kind <> 0 OR role = 'user';
+-- Finds the messages of a branch that are not plain conversation, and the user's requests, without reading the others.
+CREATE INDEX messages_unusual ON messages (id, kind, role) WHERE kind <> 0 OR role = 'user';
 
--- Where rows are changed or removed, which purges and repairs do, everything is counted anew.
-CREATE TRIGGER entries_counted_anew AFTER UPDATE OF id, conversation_id, kind, message_id ON entries BEGIN
+-- Purges and repairs change or remove rows; then everything is counted again.
+CREATE TRIGGER entries_updated_reset_counts AFTER UPDATE OF id, conversation_id, kind, message_id ON entries BEGIN
   DELETE FROM counts;
 END;
-CREATE TRIGGER entries_removed_counted_anew AFTER DELETE ON entries BEGIN
+CREATE TRIGGER entries_deleted_reset_counts AFTER DELETE ON entries BEGIN
   DELETE FROM counts;
 END;
-CREATE TRIGGER messages_counted_anew AFTER UPDATE OF id, kind, role, timestamp ON messages BEGIN
+CREATE TRIGGER messages_updated_reset_counts AFTER UPDATE OF id, kind, role, timestamp ON messages BEGIN
   DELETE FROM counts;
 END;
-CREATE TRIGGER messages_removed_counted_anew AFTER DELETE ON messages BEGIN
+CREATE TRIGGER messages_deleted_reset_counts AFTER DELETE ON messages BEGIN
   DELETE FROM counts;
 END;

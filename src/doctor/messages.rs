@@ -46,10 +46,12 @@ pub(super) struct Walk {
     pub tombstones: HashMap<MessageId, Tombstone>,
     /// Messages with the wrong text.
     pub damaged: HashSet<MessageId>,
+    /// Renditions equal to their originals. After a purge, only the edit's own text would give their identity.
+    pub unchanged: HashSet<MessageId>,
     /// Messages whose recorded facts don't follow from their text, with the right ones.
     pub facts: Vec<(MessageId, Facts)>,
     /// The number of purged messages.
-    purged: usize,
+    pub purged: usize,
     horizon: Horizon,
     at: MessageId,
     number: usize,
@@ -65,6 +67,7 @@ impl Walk {
             index,
             tombstones,
             damaged: HashSet::new(),
+            unchanged: HashSet::new(),
             facts: Vec::new(),
             purged: 0,
             horizon,
@@ -122,7 +125,17 @@ impl Walk {
                 return Ok(());
             }
             (MessageKind::Edited, Some(original), Some((above, height))) => {
-                (rendition_of(view, original, above, json, message.lineage), height)
+                let original = view.messages().message(original).ok();
+                if original.as_ref().is_some_and(|original| original.json == *json) {
+                    self.unchanged.insert(message.id);
+                    (message.lineage, height)
+                } else {
+                    (
+                        original
+                            .and_then(|original| rendition_of(&original.json, above, json, message.lineage)),
+                        height,
+                    )
+                }
             }
             (MessageKind::Edited, ..) => (None, 0),
             (_, _, Some((above, height))) => (Some(above.child(json)), height.saturating_add(1)),
@@ -230,19 +243,8 @@ pub(super) fn can_be_put_back(check: &mut Check) {
 }
 
 /// The identity of this rendition among the possible ones.
-fn rendition_of(
-    view: &View<'_>,
-    original: MessageId,
-    lineage: Hash,
-    json: &str,
-    noted: Option<Hash>,
-) -> Option<Hash> {
-    let original = view.messages().message(original).ok()?;
-    if original.json == json {
-        // Pi ignores edits of some messages, and only the edit's own text would give the identity.
-        return noted;
-    }
-    let mut hashes = replacements(&original.json, json).into_iter().map(|edit| lineage.edited(&edit));
+fn rendition_of(original: &str, lineage: Hash, json: &str, noted: Option<Hash>) -> Option<Hash> {
+    let mut hashes = replacements(original, json).into_iter().map(|edit| lineage.edited(&edit));
     hashes.find(|hash| Some(*hash) == noted)
 }
 

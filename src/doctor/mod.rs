@@ -69,6 +69,8 @@ struct Findings {
     doomed: Vec<SummaryId>,
     /// Messages with the wrong text.
     damaged: Arc<HashSet<MessageId>>,
+    /// Renditions whose identity only the session file could prove, and a purge has changed.
+    unproven: Arc<HashSet<MessageId>>,
     /// Sessions whose files have the right text of one of them.
     whole: HashSet<ConversationId>,
     /// Session files that exist.
@@ -118,8 +120,11 @@ impl Doctor {
                 .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
                 .await?;
         }
-        let messages::Walk { check: mut messages, index, tombstones, damaged, facts, .. } = walk;
+        let messages::Walk {
+            check: mut messages, index, tombstones, damaged, unchanged, purged, facts, ..
+        } = walk;
         found.damaged = Arc::new(damaged);
+        found.unproven = Arc::new(if purged > 0 { unchanged } else { HashSet::new() });
         found.facts = facts;
         let (mut entries, found) = self.entries(&conversations, horizon, found).await?;
         let (summaries, found) = self
@@ -233,7 +238,8 @@ impl Doctor {
         check.saw(0, "file");
         let mut gone = 0;
         let heads = Arc::new(found.heads.iter().map(|(entry, _)| *entry).collect());
-        let doubts = sessions::Doubts { damaged: Arc::clone(&found.damaged), heads };
+        let (damaged, unproven) = (Arc::clone(&found.damaged), Arc::clone(&found.unproven));
+        let doubts = sessions::Doubts { damaged, unproven, heads };
         for conversation in conversations {
             let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
             let (files, is_open, id) =

@@ -55,6 +55,8 @@ pub struct Slice {
 pub(super) struct Doubts {
     /// Messages with the wrong text.
     pub damaged: Arc<HashSet<MessageId>>,
+    /// Renditions whose identity can't be compared.
+    pub unproven: Arc<HashSet<MessageId>>,
     /// Entries that record the wrong last message.
     pub heads: Arc<HashSet<EntryId>>,
 }
@@ -177,7 +179,10 @@ impl Stored {
                     Some(_) if original.is_some_and(is_purged) => {
                         stored.kind == 2 && stored.message.is_none()
                     }
-                    Some(original) => stored.lineage == Some(original.edited(replacement)),
+                    Some(original) => {
+                        stored.lineage == Some(original.edited(replacement))
+                            || stored.message.is_some_and(|message| self.doubts.unproven.contains(&message))
+                    }
                     None => stored.kind == 0,
                 }
             }

@@ -405,6 +405,22 @@ async fn import(store: &Store, path: &Path) {
 }
 
 #[tokio::test]
+async fn several_edits_that_change_nothing_do_not_stop_a_purge() {
+    let mut secrets = SecretStore::new().await;
+    for why in ["a", "b", "c"] {
+        let same = json!({"content": [{"type": "text", "text": "I shall remember it"}], "why": why});
+        let edit = json!({"targetId": "e15", "replacement": same});
+        secrets.session = secrets.session.entry("context_edit", edit);
+    }
+    secrets.ingest("one", &secrets.session).await;
+    assert!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind = 3") >= 3);
+    secrets.purge("e14").await;
+    secrets.assert_gone().await;
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+}
+
+#[tokio::test]
 async fn a_session_continues_after_a_purge() {
     let mut secrets = SecretStore::new().await;
     secrets.purge("e14").await;

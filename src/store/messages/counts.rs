@@ -71,9 +71,10 @@ impl Messages<'_> {
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn counts(&self, conversation: ConversationId) -> Result<Counts> {
-        match self.recorded(conversation)? {
-            Some(counts) => Ok(counts),
-            None => self.counted(conversation),
+        match self.recorded(conversation) {
+            Ok(Some(counts)) => Ok(counts),
+            // What is recorded may also be damaged.
+            Ok(None) | Err(_) => self.counted(conversation),
         }
     }
 

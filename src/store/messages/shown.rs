@@ -81,22 +81,19 @@ impl Messages<'_> {
     }
 
     fn unusual(&self, lowest: MessageId, highest: MessageId) -> Result<Unusual> {
-        let sql = |index| {
-            format!(
+        let read = |index| {
+            let sql = format!(
                 "SELECT id, kind, role = 'user' FROM messages {index}
                   WHERE (kind <> 0 OR role = 'user') AND id BETWEEN ?1 AND ?2"
-            )
-        };
-        // A database of the first format that was opened for reading has no such index.
-        let mut query = (self.connection.prepare_cached(&sql("INDEXED BY messages_unusual")))
-            .or_else(|_| self.connection.prepare_cached(&sql("")))
-            .map_err(reading)?;
-        let unusual = query
-            .query_map([lowest.0, highest.0], |row| {
+            );
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let unusual = query.query_map([lowest.0, highest.0], |row| {
                 Ok((MessageId(row.get(0)?), (kind_from_sql(row.get(1)?), row.get(2)?)))
-            })
-            .map_err(reading)?;
-        unusual.collect::<rusqlite::Result<_>>().map_err(reading)
+            })?;
+            unusual.collect::<rusqlite::Result<Unusual>>()
+        };
+        // The index may be damaged, and a database of the first format that was opened for reading has none.
+        read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED")).map_err(reading)
     }
 }
 

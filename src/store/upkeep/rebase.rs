@@ -5,7 +5,7 @@
 //! secret could be found by trying. After a purge they are all computed from the random number in its place,
 //! and nothing in the file depends on the text.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rusqlite::params;
 
@@ -44,6 +44,7 @@ impl UpkeepWriter<'_> {
         purged: &HashMap<i64, Nonce>,
     ) -> Result<()> {
         let mut changed = Changed::new();
+        let mut taken = HashSet::new();
         for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&MessageId(tombstone.id))) {
             let above = tombstone.parent.and_then(|parent| changed.get(&parent)).copied();
             if above.is_none() && !purged.contains_key(&tombstone.id) {
@@ -59,6 +60,9 @@ impl UpkeepWriter<'_> {
             let Some(new) = self.new_lineage(tombstone, old, above, purged.get(&tombstone.id))? else {
                 continue;
             };
+            // Several edits of one message may change nothing visible.
+            let others = (1..).map(|n: usize| above.1.edited(&n.to_string()));
+            let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
             self.run("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new.0])?;
             changed.insert(tombstone.id, (old, new));
         }

@@ -14,7 +14,7 @@ CREATE TABLE counts (
 INSERT INTO counts SELECT -1, count(*), 0, NULL, NULL, NULL, NULL, NULL FROM messages WHERE kind IN (0, 1);
 
 CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
-  INSERT INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
+  INSERT OR REPLACE INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
 END;
 
 -- Finds the messages of a branch that are not plain conversation, and the user's requests, without reading the others.

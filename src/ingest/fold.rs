@@ -27,6 +27,11 @@ impl Handover {
         PreparedHandover { handover: self, ready }
     }
 
+    /// The bytes of its messages.
+    pub(super) fn size(&self) -> usize {
+        self.messages().map(str::len).sum()
+    }
+
     /// The JSON of each message, in order.
     fn messages(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter_map(|entry| match &entry.content {
@@ -100,9 +105,10 @@ fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
 /// The type of a branch summary.
 const LEFT: &str = "\"branch_summary\"";
 
-/// A message that is parsed, packed and tokenized: all the work that needs no database.
+/// A message that is parsed, hashed, packed and tokenized: all the work that needs no database.
 struct Ready {
     message: Message,
+    digest: Hash,
     tokens: usize,
     searchable: String,
     prepared: Prepared,
@@ -113,7 +119,7 @@ impl Ready {
         let message = Message::parse(json);
         let (tokens, searchable) = (message.tokens(), message.searchable());
         let prepared = Prepared::of(json, &searchable);
-        Self { message, tokens, searchable, prepared }
+        Self { message, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
     }
 }
 
@@ -289,9 +295,9 @@ fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head
         Some((id, lineage, height)) => (Some(id), lineage, height + 1),
         None => (None, Hash::ROOT, 0),
     };
-    let Ready { message, tokens, searchable, prepared } = ready;
+    let Ready { message, digest, tokens, searchable, prepared } = ready;
     NewMessage {
-        lineage: lineage.child(json),
+        lineage: lineage.child_of(digest),
         parent,
         height,
         kind: kind_of(message),

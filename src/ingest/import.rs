@@ -282,6 +282,10 @@ impl Home {
     }
 }
 
+/// The bytes of messages that one transaction writes: with fewer, more of the time goes to commits; with more, an open
+/// session waits longer.
+const WRITTEN: usize = 1024 * 1024;
+
 /// A running import.
 struct Run<'a> {
     home: &'a Home,
@@ -319,6 +323,15 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
+        store.expect_much(true)?;
+        let outcome = self.files(files, store).await;
+        store.expect_much(false)?;
+        outcome?;
+        self.report.projects += usize::from(self.report.sessions > before);
+        store.checkpoint().await
+    }
+
+    async fn files(&mut self, files: &[Found], store: &Store) -> Result<()> {
         for file in files {
             match self.file(file, store).await {
                 Ok(taken) => {
@@ -336,8 +349,7 @@ impl Run<'_> {
                 Err(error) => return Err(error),
             }
         }
-        self.report.projects += usize::from(self.report.sessions > before);
-        store.checkpoint().await
+        Ok(())
     }
 
     async fn file(&mut self, file: &Found, store: &Store) -> Result<Taken> {
@@ -432,12 +444,16 @@ impl Run<'_> {
                 waiting.orphans.extend(slice.orphans);
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
-                if !is_stored || waiting.entries.is_empty() {
-                    continue;
-                }
-                if read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err() {
+                if is_stored
+                    && waiting.size() >= WRITTEN
+                    && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
+                {
                     break;
                 }
+            }
+            if is_stored && !waiting.entries.is_empty() {
+                // Nobody receives after an error.
+                let _ = read.blocking_send(waiting.prepare());
             }
             Ok((file.broken(), file.unknown(), file.known(), file.supplements(), said))
         });

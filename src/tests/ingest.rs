@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
-use crate::ids::ConversationId;
+use crate::ids::{ConversationId, MessageId};
 use crate::ingest::{Persistor, PiSession};
 use crate::log::Log;
 use crate::store::{Place, View};
@@ -52,6 +52,26 @@ async fn forks_and_branches_share_rows_with_their_parents() {
     assert_eq!(project, 9);
     assert_eq!(totals.messages, 9);
     assert_eq!(store.visible(conversation, fork.leaf()).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_message_that_two_branches_repeat_counts_once() {
+    let said = |time: i64| json!({"role": "user", "content": "again", "timestamp": time});
+    let hidden = json!({"role": "bashExecution", "command": "env", "output": "", "excludeFromContext": true});
+    let session = Session::new().message(said(7)).message(said(9)).at("e1").message(said(9)).message(hidden);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let read = move |view: &View<'_>| {
+        let facts = view.messages().session_facts(conversation)?;
+        assert!(
+            view.messages().is_counted_right(Some(conversation))?
+                && view.messages().is_counted_right(None)?
+        );
+        Ok((facts, view.messages().said_in(conversation)?, view.messages().project_messages()?))
+    };
+    let (facts, said, project) = store.store.read(read).await.unwrap();
+    assert_eq!((facts.messages, facts.from_time, facts.to_time), (2, 7, 9));
+    assert_eq!((facts.first_request, said, project), (Some(MessageId(1)), 3, 3));
 }
 
 #[tokio::test]

@@ -286,6 +286,18 @@ impl Store {
         done.await.map_err(|_| Error::closed())
     }
 
+    /// Says that much will be written, or that it was. The log grows longer meanwhile; a [`Store::checkpoint`] moves it
+    /// into the database.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub fn expect_much(&self, is_bulk: bool) -> Result<()> {
+        let work = Box::new(move |connection: &mut Connection| {
+            let _ = connection::checkpoint_every(connection, is_bulk);
+        });
+        self.queue(Job { work, unhurried: false, writes: false })
+    }
+
     /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
     /// processes allow.
     ///

@@ -7,7 +7,7 @@ use rusqlite::named_params;
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId};
-use crate::model::{Role, parts, passages};
+use crate::model::{Role, agent_of, parts, passages};
 use crate::store::columns::{kind_to_sql, writing};
 use crate::store::messages::codec;
 use crate::store::{IndexWriter, MessageWriter};
@@ -50,10 +50,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Compresses a message's JSON, and splits its searchable text into passages.
+    /// Compresses a message's JSON, and splits its searchable text into passages. Other agents' messages come by
+    /// the hundred megabytes, and compressing them took most of the time.
     #[must_use]
     pub fn of(json: &str, searchable: &str) -> Self {
-        let (packed, codec) = codec::encode(json);
+        let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
+        let (packed, codec) = pack(json);
         let ranges = passages(searchable);
         let is_broken_at = |end: usize| end < searchable.len() && !searchable[..end].ends_with('\n');
         Self {

@@ -1,17 +1,84 @@
-//! Finds the files that an import reads, and their projects.
+//! What to import: finds the files that an import reads, and their projects.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::file::SessionFile;
 use super::foreign::Agent;
-use super::import::{Folders, Home, Source, Unreadable};
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
-use crate::store::project_of;
+use crate::store::{Store, project_of};
+
+/// The project that starts an import, and its open session.
+#[derive(Clone)]
+pub struct Home {
+    /// The project's store.
+    pub store: Store,
+    /// The folder that Pi works in, a [`real_path`](crate::store::real_path).
+    pub cwd: String,
+    /// What counts as one project.
+    pub identity: ProjectIdentity,
+    /// The folder of other projects' databases.
+    pub db_dir: PathBuf,
+    /// Pi's id of the open session, which is not imported: it is stored as it grows.
+    pub session_id: String,
+}
+
+/// The folders where Pi keeps its sessions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Folders {
+    /// The folder of this project's sessions; some users have one for all projects.
+    pub session_dir: PathBuf,
+    /// The folder that holds the session folders of all projects.
+    pub all_sessions: PathBuf,
+    /// The home folder where other agents keep their sessions; by default the user's.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
+}
+
+/// What to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A session file, a folder of session files, or an old database: imported into this project's store,
+    /// whatever its project.
+    Path(PathBuf),
+    /// The sessions of this project.
+    Project,
+    /// The sessions of every project, each into its project's store.
+    Everything,
+    /// Another agent's sessions, from its own folder or from a path.
+    Agent {
+        /// The agent.
+        agent: &'static Agent,
+        /// A log, or a folder of logs.
+        path: Option<PathBuf>,
+        /// Whether to import the sessions of every project.
+        everything: bool,
+        /// Only logs that were written since then.
+        since: Option<SystemTime>,
+    },
+}
+
+/// A file that could not be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, reason: reason.to_string() }
+    }
+}
 
 /// A session file and its project.
 pub(super) struct Found {

@@ -7,75 +7,23 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, Slices, says_anything};
+pub use super::finding::{Folders, Home, Source, Unreadable};
 use super::finding::{Found, find, session_files};
 use super::fold::{Handover, PreparedHandover, beside};
 use super::foreign::Agent;
 use super::restore::restore_supplement;
 use super::salvage::{OldSessions, is_database};
-use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::{Content, Entry, agent_of_session};
 use crate::store::{Place, Store, View, project_of};
 use crate::text;
-
-/// The project that starts an import, and its open session.
-#[derive(Clone)]
-pub struct Home {
-    /// The project's store.
-    pub store: Store,
-    /// The folder that Pi works in, a [`real_path`](crate::store::real_path).
-    pub cwd: String,
-    /// What counts as one project.
-    pub identity: ProjectIdentity,
-    /// The folder of other projects' databases.
-    pub db_dir: PathBuf,
-    /// Pi's id of the open session, which is not imported: it is stored as it grows.
-    pub session_id: String,
-}
-
-/// The folders where Pi keeps its sessions.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Folders {
-    /// The folder of this project's sessions; some users have one for all projects.
-    pub session_dir: PathBuf,
-    /// The folder that holds the session folders of all projects.
-    pub all_sessions: PathBuf,
-    /// The home folder where other agents keep their sessions; by default the user's.
-    #[serde(default)]
-    pub home: Option<PathBuf>,
-}
-
-/// What to import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A session file, a folder of session files, or an old database: imported into this project's store,
-    /// whatever its project.
-    Path(PathBuf),
-    /// The sessions of this project.
-    Project,
-    /// The sessions of every project, each into its project's store.
-    Everything,
-    /// Another agent's sessions, from its own folder or from a path.
-    Agent {
-        /// The agent.
-        agent: &'static Agent,
-        /// A log, or a folder of logs.
-        path: Option<PathBuf>,
-        /// Whether to import the sessions of every project.
-        everything: bool,
-        /// Only logs that were written since then.
-        since: Option<SystemTime>,
-    },
-}
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -115,22 +63,6 @@ pub struct Report {
     pub failed: Vec<Unreadable>,
     /// If it was stopped: after how many files.
     pub stopped: Option<usize>,
-}
-
-/// A file that could not be read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Unreadable {
-    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, reason: reason.to_string() }
-    }
 }
 
 /// Two sessions without an id would be merged, so neither is stored.

@@ -1,5 +1,12 @@
 //! Conversations with summaries written by a person. In a summary, `[[key|words]]` mentions the fact `key`,
 //! which a reader would call important; each fact is removed once, and must then be reported.
+//!
+//! Facts are files, numbers (also dates, versions and what a test run counts), identifiers (also of tickets,
+//! hosts, options and settings), codes (names and numbers of errors, sometimes their messages), and the user's
+//! rules and decisions. A summary has a file by its name or module; an identifier by its name; a number by its
+//! value, rounded, converted, spelled out, or without its unit; a code by its name or in other words; a rule or
+//! a decision in other words. `lost` lists facts that a summary lacks. What its author neither keeps nor lists
+//! counts as a false alarm, even if another author would keep it.
 
 use super::*;
 use serde_json::Value as Json;
@@ -118,7 +125,7 @@ fn measured(stretches: &str) -> Figures {
 }
 
 /// The development sets: they are read when the rules change, and the weights are fitted to them. With weights
-/// fitted to the other two sets, the figures are 96.6, 5.7 and 5.9 %; 53.1, 19.6 and 18.6 %; 66.9, 20.8 and
+/// fitted to the other two sets, the figures are 96.6, 5.9 and 6.0 %; 53.1, 20.0 and 18.6 %; 67.6, 21.6 and
 /// 12.2 %. The goals are 95, 2 and 8 %.
 #[test]
 fn lost_details_are_found_with_few_false_alarms() {
@@ -129,14 +136,14 @@ fn lost_details_are_found_with_few_false_alarms() {
 /// what they lose: adding just what is lost adds 19.8 % here.
 #[test]
 fn half_of_the_lost_details_of_short_summaries_are_found() {
-    assert_figures(include_str!("dev_c.json"), [56.0, 20.5, 18.5]);
+    assert_figures(include_str!("dev_c.json"), [57.0, 20.5, 18.5]);
 }
 
 /// Written to compare the rules that it replaced (63.3, 24.8 and 14.3 %) with the present ones before these
 /// were fitted to it (67.6, 21.6 and 12.5 %).
 #[test]
 fn two_thirds_of_the_lost_details_of_a_fourth_set_are_found() {
-    assert_figures(include_str!("dev_d.json"), [67.0, 20.5, 12.5]);
+    assert_figures(include_str!("dev_d.json"), [66.5, 20.5, 12.0]);
 }
 
 fn assert_figures(set: &str, [least, alarms, added]: [f64; 3]) {
@@ -158,7 +165,7 @@ fn lost_details_of_unseen_sets_are_found() {
         // By another author: 83.3 and 6.1 % with earlier rules.
         (include_str!("held_out_b.json"), [77.0, 9.0]),
         // By the author of `dev_c.json`: 42.2 and 21.6 % with earlier rules.
-        (include_str!("held_out_c.json"), [47.0, 25.5]),
+        (include_str!("held_out_c.json"), [46.5, 23.5]),
     ] {
         let [found, alarms, _] = measured(set).percents();
         assert!(found >= least && alarms <= most, "{found:.1} {alarms:.1}");

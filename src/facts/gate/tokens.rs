@@ -100,7 +100,11 @@ pub(super) fn shape(word: &str) -> Shape {
             [one, other].iter().all(|part| !part.is_empty() && part.chars().all(char::is_alphabetic))
         })
     };
-    if is_color || is_either() || word.contains("://") || word.ends_with("n't") || is_version() {
+    // `int64` is no code, unlike `E0308` and `node-7`.
+    let is_kind = body.chars().all(|c| c.is_lowercase() || c.is_ascii_digit())
+        && !body.starts_with("0x")
+        && has(|c| c.is_ascii_digit());
+    if is_kind || is_color || is_either() || word.contains("://") || word.ends_with("n't") || is_version() {
         return Shape::Plain;
     }
     if has(|c| c.is_ascii_digit())

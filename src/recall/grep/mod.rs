@@ -2,6 +2,7 @@
 //! first.
 
 mod candidates;
+mod dates;
 mod fold;
 mod inside;
 mod literal;
@@ -12,8 +13,10 @@ mod query;
 mod ranked;
 mod rerank;
 mod scan;
+mod sessions;
 mod snippet;
 mod synonyms;
+mod turns;
 mod words;
 
 use std::collections::HashSet;
@@ -378,12 +381,7 @@ impl Search<'_> {
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
             let mut at = message;
             for _ in 0..self.question.context.min(MOST_BESIDE) {
-                let next = self
-                    .view
-                    .index()
-                    .neighbors(at)?
-                    .into_iter()
-                    .find(|next| (next.0 - at.0).signum() == step);
+                let next = self.neighbor(at, step)?;
                 let Some(next) = next else { break };
                 list.push(next);
                 at = next;
@@ -396,6 +394,12 @@ impl Search<'_> {
             Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
         });
         named.collect()
+    }
+
+    /// The message directly before, with `step` -1, or after, with 1.
+    fn neighbor(&self, message: MessageId, step: i64) -> Result<Option<MessageId>> {
+        let neighbors = self.view.index().neighbors(message)?;
+        Ok(neighbors.into_iter().find(|next| (next.0 - message.0).signum() == step))
     }
 
     fn limit(&self) -> usize {

@@ -464,8 +464,29 @@ async fn the_session_with_the_most_matches_comes_first_with_its_best_lines() {
     assert_eq!(headings.len(), 2, "{answer}");
     assert!(headings[0].starts_with("Session planned, 20") && headings[1].starts_with("Session fed, 20"));
     assert_eq!(roles(&answer).len(), 4, "three of the one and one of the other: {answer}");
+    assert!(!answer.contains(" ago"), "the headings tell when: {answer}");
     let arguments = json!({"query": "walrus", "scope": "sessions", "sort": "recent"});
     assert!(asking.refusal("lcm_grep", arguments).await.starts_with("scope sessions ranks words"));
+}
+
+#[tokio::test]
+async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
+    // Equal beginnings would be the same messages.
+    let said = |times: usize| {
+        let start = Session::new().user(&format!("{times} wishes"));
+        (0..times).fold(start, |said, _| said.user("a plan for the walrus"))
+    };
+    let asking = Asking::about(&Session::new().user("hello").user("Which plan?"))
+        .await
+        .with_session("six", &said(6))
+        .await
+        .with_session("five", &said(5))
+        .await
+        .with_session("four", &said(4))
+        .await;
+    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
+    let lines: Vec<usize> = answer.split("Session ").skip(1).map(|part| roles(part).len()).collect();
+    assert_eq!(lines, [3, 2, 1], "{answer}");
 }
 
 #[tokio::test]

@@ -165,7 +165,10 @@ pub(super) async fn answer(
         role: parameters.role.map(|role| role.as_str().to_owned()),
         tool: parameters.tool,
         agent: parameters.agent.map(|agent| agent.as_str().to_owned()),
-        limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
+        limit: parameters.limit.unwrap_or(match parameters.scope {
+            Kinds::Sessions => DEFAULT_LIMIT / 2,
+            _ => DEFAULT_LIMIT,
+        }),
         cursor: parameters.cursor,
         also_current: false,
         patience: PATIENCE,
@@ -257,6 +260,7 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
 
 fn push_hit(out: &mut String, hit: &Hit, now: i64) {
     let (name, sequence) = match &hit.found {
+        Found::Message(card, _) if hit.session.is_some() => (lines::undated(card), card.sequence),
         Found::Message(card, _) => (lines::hit(card, now), card.sequence),
         Found::Summary(card) => (lines::summary(card), 0),
     };

@@ -53,6 +53,8 @@ const MOST_ABOUT: usize = 5_000;
 pub const MOST_COUNTED: usize = 5_000;
 /// Characters of a passage that is shown in full.
 const FULL: usize = 800;
+/// Characters of a snippet below its session.
+const OF_SESSION: usize = 200;
 /// The most messages shown on each side of a result.
 const MOST_BESIDE: usize = 5;
 /// Characters of one of them.
@@ -372,7 +374,11 @@ impl Search<'_> {
 
     /// Characters of a snippet.
     fn width(&self) -> usize {
-        if self.question.full { FULL } else { snippet::WIDTH }
+        match self.question.kinds {
+            _ if self.question.full => FULL,
+            Kinds::Sessions => OF_SESSION,
+            _ => snippet::WIDTH,
+        }
     }
 
     /// The messages before and after a message, in order.

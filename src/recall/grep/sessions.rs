@@ -5,8 +5,8 @@ use super::ranked::{Candidate, Target, WEAK};
 use crate::error::Result;
 use crate::ids::ConversationId;
 
-/// Messages shown per session.
-const OF_A_SESSION: usize = 3;
+/// Messages shown of the best sessions; of the others, one.
+const SHOWN: [usize; 2] = [3, 2];
 /// The weight of each further message in its session's score, relative to the one before.
 const FURTHER: f64 = 0.5;
 
@@ -19,8 +19,8 @@ struct Group {
     best: Vec<Candidate>,
 }
 
-/// The best session first, each with its best messages. Each further message counts less in
-/// a session's score, so that many weak ones don't outweigh one good one.
+/// The best session first, each with its best messages, fewer for worse sessions. Each further message counts
+/// less in a session's score, so that many weak ones don't outweigh one good one.
 pub(super) fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
     let mut groups: Vec<Group> = Vec::new();
     for candidate in candidates {
@@ -39,5 +39,6 @@ pub(super) fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Res
         }
     }
     groups.sort_by(|one, other| other.score.total_cmp(&one.score));
-    Ok(groups.into_iter().flat_map(|group| group.best.into_iter().take(OF_A_SESSION)).collect())
+    let shown = SHOWN.into_iter().chain(std::iter::repeat(1));
+    Ok(groups.into_iter().zip(shown).flat_map(|(group, shown)| group.best.into_iter().take(shown)).collect())
 }

@@ -19,7 +19,7 @@ import { gunzipSync } from "node:zlib";
 
 /** Milliseconds between two messages without times. */
 const STEP_MS = 60_000;
-const EPOCH = Date.UTC(2026, 0, 1);
+const EPOCH = Date.UTC(2020, 0, 1);
 /** LoCoMo's question kinds by number. The last kind asks about something that was never said. */
 const LOCOMO_KINDS = ["", "several turns", "time", "open domain", "one turn"];
 

@@ -157,7 +157,7 @@ async fn a_message_ranks_higher_for_matches_in_its_neighbors() {
     let answer = asking.grep(json!({"query": "walrus"})).await;
     let found: Vec<_> =
         answer.lines().filter_map(|line| line.split_once("walrus» ").map(|found| found.1)).collect();
-    assert_eq!(found, ["be painted?", "is white.", "is grey."], "{answer}");
+    assert_eq!(found, ["is white.", "is grey.", "be painted?"], "{answer}");
 }
 
 #[tokio::test]
@@ -465,8 +465,58 @@ async fn the_session_with_the_most_matches_comes_first_with_its_best_lines() {
     assert_eq!(headings.len(), 2, "{answer}");
     assert!(headings[0].starts_with("Session planned, 20") && headings[1].starts_with("Session fed, 20"));
     assert_eq!(roles(&answer).len(), 4, "three of the one and one of the other: {answer}");
+    assert!(!answer.contains(" ago"), "the headings tell when: {answer}");
     let arguments = json!({"query": "walrus", "scope": "sessions", "sort": "recent"});
     assert!(asking.refusal("lcm_grep", arguments).await.starts_with("scope sessions ranks words"));
+}
+
+#[tokio::test]
+async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
+    // Equal beginnings would be the same messages.
+    let said = |times: usize| {
+        let start = Session::new().user(&format!("{times} wishes"));
+        (0..times).fold(start, |said, n| said.user(&format!("plan {n} for the walrus")))
+    };
+    let asking = Asking::about(&Session::new().user("hello").user("Which plan?"))
+        .await
+        .with_session("six", &said(6))
+        .await
+        .with_session("five", &said(5))
+        .await
+        .with_session("four", &said(4))
+        .await;
+    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
+    let lines: Vec<usize> = answer.split("Session ").skip(1).map(|part| roles(part).len()).collect();
+    assert_eq!(lines, [3, 2, 1], "{answer}");
+}
+
+#[tokio::test]
+async fn what_was_said_on_the_named_date_comes_first() {
+    let on = |day: &str| {
+        let time = crate::text::parse_iso(&format!("2026-{day}T12:00:00Z")).unwrap();
+        json!({"role": "user", "content": format!("On {day} the walrus was weighed."), "timestamp": time})
+    };
+    let session =
+        Session::new().message(on("11-03")).message(on("11-09")).message(on("11-12")).user("Hello.");
+    let asking = Asking::about(&session).await;
+    for (query, day) in [("walrus on 3 November", "11-03"), ("walrus on November 9th, 2026", "11-09")] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(first(&answer).contains(&format!("On {day}")), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn short_turns_are_read_together() {
+    let session = Session::new()
+        .user("The heron is picky.")
+        .assistant("About what?")
+        .user("Its colour. It has to be blue.")
+        .assistant("Fine, blue it is, with some white.");
+    let session = session.chat(4, 10).user("The colour. It is that of a wall.").user("Go on.");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "colour of the heron"})).await;
+    let at = |text: &str| answer.find(text).unwrap_or(usize::MAX);
+    assert!(at("has to be blue") < at("that of a wall"), "{answer}");
 }
 
 #[tokio::test]
@@ -619,8 +669,7 @@ async fn a_slow_regular_expression_stops_and_can_be_continued() {
 
 #[tokio::test]
 async fn an_answer_is_bounded_and_its_cursor_leads_to_every_result() {
-    let said =
-        |n: usize| format!("walrus {n} {}", "many words about the walrus and what it did today ".repeat(60));
+    let said = |n: usize| format!("many words about walrus {n} and what it did today ").repeat(60);
     let session = (0..60).fold(Session::new(), |session, n| session.user(&said(n)).assistant(&said(100 + n)));
     let asking = Asking::about(&session).await;
     let all = async |mut arguments: Value| {

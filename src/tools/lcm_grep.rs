@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::AGENTS;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched,
-    Sessions, Sort, grep,
+    Sessions, Sort, fold_equals, grep,
 };
 use crate::recall::{Scope, point_in_time};
 use crate::store::Store;
@@ -165,7 +165,10 @@ pub(super) async fn answer(
         role: parameters.role.map(|role| role.as_str().to_owned()),
         tool: parameters.tool,
         agent: parameters.agent.map(|agent| agent.as_str().to_owned()),
-        limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
+        limit: parameters.limit.unwrap_or(match parameters.scope {
+            Kinds::Sessions => DEFAULT_LIMIT / 2,
+            _ => DEFAULT_LIMIT,
+        }),
         cursor: parameters.cursor,
         also_current: false,
         patience: PATIENCE,
@@ -174,13 +177,15 @@ pub(super) async fn answer(
     store
         .read(move |view| {
             loop {
-                let findings = grep(view, &scope, &question, &cancel)?;
-                let (answer, hits) = (render(&question, &findings, now), findings.hits.len());
-                if answer.len() <= MOST_BYTES || hits <= 1 {
+                let mut findings = grep(view, &scope, &question, &cancel)?;
+                let found = findings.hits.len();
+                findings.hits = fold_equals(findings.hits);
+                let answer = render(&question, &findings, now);
+                if answer.len() <= MOST_BYTES || found <= 1 {
                     return Ok(vec![Block::Text(answer)]);
                 }
                 // As many as fit; the cursor leads to the rest.
-                question.limit = (hits * MOST_BYTES / answer.len()).max(1);
+                question.limit = (found * MOST_BYTES / answer.len()).max(1);
             }
         })
         .await
@@ -257,6 +262,7 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
 
 fn push_hit(out: &mut String, hit: &Hit, now: i64) {
     let (name, sequence) = match &hit.found {
+        Found::Message(card, _) if hit.session.is_some() => (lines::undated(card), card.sequence),
         Found::Message(card, _) => (lines::hit(card, now), card.sequence),
         Found::Summary(card) => (lines::summary(card), 0),
     };
@@ -272,10 +278,11 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         }
     };
     beside(out, true);
-    let _ = match &hit.like {
-        Some(handle) => writeln!(out, "{name}{place}: like {handle}"),
-        None => writeln!(out, "{name}{place}: {}", lines::marked(&hit.snippet)),
+    let also = match hit.also.as_slice() {
+        [] => String::new(),
+        handles => format!(" (also in {})", handles.join(", ")),
     };
+    let _ = writeln!(out, "{name}{place}: {}{also}", lines::marked(&hit.snippet));
     beside(out, false);
 }
 

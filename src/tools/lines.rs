@@ -22,7 +22,12 @@ pub(super) fn hit(card: &MessageCard, now: i64) -> String {
         "now" => "now".to_owned(),
         age => format!("{age} ago"),
     };
-    format!("{} · {} · #{} · {ago}", card.handle, speaker(card), card.sequence)
+    format!("{} · {ago}", undated(card))
+}
+
+/// `m-1a2b3c4d5e · toolResult read · #12`, where a heading tells when
+pub(super) fn undated(card: &MessageCard) -> String {
+    format!("{} · {} · #{}", card.handle, speaker(card), card.sequence)
 }
 
 /// `toolResult read`, or for another agent `codex toolResult shell`

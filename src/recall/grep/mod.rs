@@ -2,6 +2,7 @@
 //! first.
 
 mod candidates;
+mod dates;
 mod fold;
 mod inside;
 mod literal;
@@ -12,8 +13,11 @@ mod query;
 mod ranked;
 mod rerank;
 mod scan;
+mod sessions;
 mod snippet;
 mod synonyms;
+mod turns;
+mod wanted;
 mod words;
 
 use std::collections::HashSet;
@@ -33,6 +37,7 @@ use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::agent_of_session;
 use crate::store::{Filter, View};
 
+pub use fold::fold_equals;
 pub(super) use inside::Lookup;
 pub use snippet::Snippet;
 
@@ -50,6 +55,8 @@ const MOST_ABOUT: usize = 5_000;
 pub const MOST_COUNTED: usize = 5_000;
 /// Characters of a passage that is shown in full.
 const FULL: usize = 800;
+/// Characters of a snippet below its session.
+const OF_SESSION: usize = 200;
 /// The most messages shown on each side of a result.
 const MOST_BESIDE: usize = 5;
 /// Characters of one of them.
@@ -184,8 +191,8 @@ pub struct Hit {
     pub session: Option<String>,
     /// The text around the match.
     pub snippet: Snippet,
-    /// The handle of a better result with the same snippet.
-    pub like: Option<String>,
+    /// The handles of results with the same snippet that are folded into it.
+    pub also: Vec<String>,
     /// The messages before and after it, in order, one line each.
     pub beside: Vec<(MessageCard, String)>,
 }
@@ -264,7 +271,6 @@ pub fn grep(
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
-    fold::name_equals(&mut findings.hits);
     // Needed only if nothing was found; counting costs the length of the history.
     if findings.hits.is_empty() {
         let (messages, summaries) = view.index().searchable(search.conversation(), MOST_COUNTED)?;
@@ -369,7 +375,11 @@ impl Search<'_> {
 
     /// Characters of a snippet.
     fn width(&self) -> usize {
-        if self.question.full { FULL } else { snippet::WIDTH }
+        match self.question.kinds {
+            _ if self.question.full => FULL,
+            Kinds::Sessions => OF_SESSION,
+            _ => snippet::WIDTH,
+        }
     }
 
     /// The messages before and after a message, in order.
@@ -378,12 +388,7 @@ impl Search<'_> {
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
             let mut at = message;
             for _ in 0..self.question.context.min(MOST_BESIDE) {
-                let next = self
-                    .view
-                    .index()
-                    .neighbors(at)?
-                    .into_iter()
-                    .find(|next| (next.0 - at.0).signum() == step);
+                let next = self.neighbor(at, step)?;
                 let Some(next) = next else { break };
                 list.push(next);
                 at = next;
@@ -396,6 +401,12 @@ impl Search<'_> {
             Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
         });
         named.collect()
+    }
+
+    /// The message directly before, with `step` -1, or after, with 1.
+    fn neighbor(&self, message: MessageId, step: i64) -> Result<Option<MessageId>> {
+        let neighbors = self.view.index().neighbors(message)?;
+        Ok(neighbors.into_iter().find(|next| (next.0 - message.0).signum() == step))
     }
 
     fn limit(&self) -> usize {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::synonyms::synonyms;
-use super::words::{is_function_word, words};
+use super::words::{is_function_word, is_loose_word, words};
 use crate::model::{bigrams, humps, is_ideograph};
 
 /// Characters of a query that are used.
@@ -21,6 +21,8 @@ const MOST_JOINED: usize = 10;
 const LONGEST_JOINED: usize = 5;
 /// The weight of a term of several words when choosing what to show of a passage.
 const TELLING: usize = 200;
+/// What an apostrophe appends to a word.
+const ENDINGS: &[&str] = &["s", "t", "m", "d", "ve", "re", "ll"];
 /// The weight of a quoted phrase, in addition to its words.
 const PHRASE_WEIGHT: f64 = 1.5;
 /// The total weight of a term's pieces, in addition to the whole.
@@ -175,11 +177,19 @@ fn terms(text: &str) -> Vec<&str> {
     let between =
         |c: char| c.is_whitespace() || c.is_control() || "\"`“”«»()[]{}<>,;|、。，；（）「」".contains(c);
     let all = text.split(between).map(|term| term.trim_matches(|c: char| !c.is_alphanumeric()));
-    let all: Vec<&str> = all.filter(|term| !term.is_empty()).collect();
-    let telling: Vec<&str> = all.iter().copied().filter(|term| !is_function_word(term)).collect();
+    let all: Vec<&str> = all.map(without_ending).filter(|term| !term.is_empty()).collect();
+    let is_sentence = all.iter().any(|term| is_function_word(term));
+    let says = |term: &&str| !is_function_word(term) && !(is_sentence && is_loose_word(term));
+    let telling: Vec<&str> = all.iter().copied().filter(says).collect();
     let mut seen = HashSet::new();
     let chosen = if telling.is_empty() { all } else { telling };
     chosen.into_iter().filter(|term| seen.insert(term.to_lowercase())).take(MOST_TERMS).collect()
+}
+
+/// `Ann` for `Ann's`, `don` for `don't`: the index knows the whole only as two words in a row.
+fn without_ending(term: &str) -> &str {
+    let ending = |(word, ending): &(&str, &str)| !word.is_empty() && ENDINGS.contains(ending);
+    term.rsplit_once(['\'', '’']).filter(ending).map_or(term, |(word, _)| word)
 }
 
 /// The quoted phrases of several words.
@@ -280,6 +290,16 @@ mod tests {
             [r#""port""#, r#""server""#, r#""portserver""#]
         );
         assert_eq!(expressions("to be or")[..3], [r#""to""#, r#""be""#, r#""or""#]);
+    }
+
+    #[test]
+    fn a_name_loses_its_possessive_and_a_question_its_pronouns() {
+        assert_eq!(
+            expressions("What did Ann's dog chase while she didn’t look?")[..4],
+            [r#""Ann""#, r#""dog""#, r#""chase""#, r#""look""#]
+        );
+        assert_eq!(expressions("while more")[..2], [r#""while""#, r#""more""#], "these are keywords");
+        assert_eq!(expressions("O'Brien"), [r#""O'Brien""#, r#""Brien""#]);
     }
 
     #[test]

@@ -3,8 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
+use super::dates::Date;
 use super::query::{Mark, Query, Term};
-use super::rerank::{Lens, frequent_words, role_weight};
+use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
+use super::sessions::by_session;
+use super::turns::{is_talk, read_together};
+use super::wanted::Wanted;
 use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -19,33 +23,29 @@ const PASSAGES: usize = 500;
 const TRIED: usize = 6_000;
 /// The best messages, whose text is read to rerank them; the others keep the index's order.
 const WEIGHED: usize = 60;
-/// The same if terms were too frequent for the index, so that only the text can tell.
+/// The same for a mere talk, and if terms were too frequent for the index: only the text can tell.
 const WEIGHED_CLOSELY: usize = 150;
 /// Passages reranked per message.
 const WEIGHED_PASSAGES: usize = 3;
 /// The bonus of the newest message over the oldest: of equal messages, the newer one is wanted.
 const NEWEST: f64 = 0.03;
-/// The share of the better neighbor's score that a message gets.
-const FROM_NEIGHBOR: f64 = 0.3;
+/// The weight of a message from a date that the query names.
+const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker, as a share of the best score.
-const WEAK: f64 = 0.35;
-/// Messages shown per session.
-const OF_A_SESSION: usize = 3;
-/// The weight of each further message in its session's score, relative to the one before.
-const FURTHER: f64 = 0.5;
+pub(super) const WEAK: f64 = 0.35;
 /// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
 
 /// A match that is not shown yet.
-struct Candidate {
-    target: Target,
-    score: f64,
+pub(super) struct Candidate {
+    pub target: Target,
+    pub score: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Target {
+pub(super) enum Target {
     Summary(SummaryId),
     /// A message and its best passage.
     Message(MessageId, usize),
@@ -104,38 +104,6 @@ fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         }
     }
     candidates
-}
-
-/// A session with its matching messages.
-struct Group {
-    session: ConversationId,
-    score: f64,
-    /// The weight of the next message's score.
-    share: f64,
-    best: Vec<Candidate>,
-}
-
-/// The best session first, each with its best messages. Each further message counts less in a session's
-/// score, so that many weak ones don't outweigh one good one.
-fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
-    let mut groups: Vec<Group> = Vec::new();
-    for candidate in candidates {
-        let Target::Message(message, _) = candidate.target else { continue };
-        let Some(session) = search.session_of(message)? else { continue };
-        let at = groups.iter().position(|group| group.session == session).unwrap_or_else(|| {
-            groups.push(Group { session, score: 0.0, share: 1.0, best: Vec::new() });
-            groups.len() - 1
-        });
-        let group = &mut groups[at];
-        group.score += group.share * candidate.score;
-        group.share *= FURTHER;
-        let least = group.best.first().map_or(0.0, |best| best.score * WEAK);
-        if group.best.len() < OF_A_SESSION && candidate.score >= least {
-            group.best.push(candidate);
-        }
-    }
-    groups.sort_by(|one, other| other.score.total_cmp(&one.score));
-    Ok(groups.into_iter().flat_map(|group| group.best).collect())
 }
 
 /// How many results from `from` on make an answer; with `wants_more`, weak ones too.
@@ -201,14 +169,34 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
             break;
         }
     }
-    let weighed = if reach.frequent.is_empty() { WEIGHED } else { WEIGHED_CLOSELY };
-    let behind = found.split_off(found.len().min(weighed));
-    let (mut candidates, lens) = (Vec::new(), Lens::new(query, reach));
-    for (message, passages) in &found {
-        search.go_on()?;
-        candidates.push(weigh(search, &lens, reach, *message, passages)?);
+    let (lens, wanted) = (Lens::new(query, reach), Wanted::by(&query.phrase));
+    let mut behind = found.split_off(found.len().min(WEIGHED));
+    let mut weighed = Vec::new();
+    let weigh_all = |found: Vec<(MessageId, Vec<(usize, f64)>)>, weighed: &mut Vec<Weighed>| {
+        for (message, passages) in found {
+            search.go_on()?;
+            weighed.push(weigh(search, &lens, &wanted, reach, message, &passages)?);
+        }
+        Ok::<_, Error>(())
+    };
+    weigh_all(found, &mut weighed)?;
+    if !reach.frequent.is_empty() || weighed.iter().all(|one| one.is_talk) {
+        let last = behind.split_off(behind.len().min(WEIGHED_CLOSELY - WEIGHED));
+        weigh_all(behind, &mut weighed)?;
+        behind = last;
     }
-    take_from_neighbors(search, &mut candidates)?;
+    weigh_roles(&mut weighed);
+    read_together(search, &lens, &mut weighed)?;
+    let dates = Date::all_in(&search.question.query);
+    let newest = weighed.iter().map(|one| one.message.0).max().unwrap_or_default();
+    let ranked = weighed.into_iter().map(|one| {
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let age = one.message.0 as f64 / newest.max(1) as f64;
+        let is_dated = dates.iter().any(|date| date.has(one.time));
+        let score = one.score * (1.0 + NEWEST * age) * if is_dated { DATED } else { 1.0 };
+        Candidate { target: Target::Message(one.message, one.passage), score }
+    });
+    let mut candidates: Vec<Candidate> = ranked.collect();
     candidates.sort_by(by_score);
     let unweighed = |(message, passages): (MessageId, Vec<(usize, f64)>)| {
         let (passage, score) = passages[0];
@@ -218,45 +206,37 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     Ok(candidates)
 }
 
-/// A question and its answer are neighbors: each adds some of its score to the other.
-fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Result<()> {
-    let message = |candidate: &Candidate| match candidate.target {
-        Target::Message(message, _) => Some(message),
-        Target::Summary(_) => None,
-    };
-    let scores: HashMap<MessageId, f64> =
-        candidates.iter().filter_map(|candidate| Some((message(candidate)?, candidate.score))).collect();
-    let newest = candidates.iter().filter_map(message).map(|message| message.0).max().unwrap_or_default();
-    for candidate in candidates {
-        let Some(message) = message(candidate) else { continue };
-        let neighbors = search.view.index().neighbors(message)?;
-        let best = neighbors.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
-        candidate.score += FROM_NEIGHBOR * best;
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let age = message.0 as f64 / newest.max(1) as f64;
-        candidate.score *= 1.0 + NEWEST * age;
-    }
-    Ok(())
-}
-
-/// Reranks a message by its best passage.
+/// Weighs a message by its best passage.
 fn weigh(
     search: &Search<'_>,
     lens: &Lens<'_>,
+    wanted: &Wanted,
     reach: &Candidates,
     message: MessageId,
     found: &[(usize, f64)],
-) -> Result<Candidate> {
+) -> Result<Weighed> {
     let stored = search.view.messages().message(message)?;
     let text = searchable(&stored.json);
     let ranges = passages(&text);
-    let weighed = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
+    let read = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
         let shown = ranges.get(*passage).map_or("", |range| &text[range.clone()]);
-        (*passage, (score + frequent_words(&reach.frequent, shown)) * lens.closeness(shown))
+        let reading = lens.read(shown);
+        (*passage, (score + frequent_words(&reach.frequent, shown)) * reading.gain, reading.has)
     });
-    let best = weighed.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
-    let (passage, score) = best.unwrap_or_default();
-    Ok(Candidate { target: Target::Message(message, passage), score: score * role_weight(&stored.role) })
+    let best = read.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
+    let (passage, score, has) = best.unwrap_or_default();
+    let shown = ranges.get(passage).map_or("", |range| &text[range.clone()]);
+    Ok(Weighed {
+        message,
+        passage,
+        score: score * wanted.weight(&stored.json, &text, shown),
+        has,
+        length: text.len(),
+        is_user: stored.role == "user",
+        is_talk: is_talk(&stored.role),
+        is_output: stored.role == "toolResult",
+        time: stored.timestamp,
+    })
 }
 
 fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
@@ -273,7 +253,7 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
         if !search.lets_summary_through(summary)? {
             continue;
         }
-        let closeness = lens.closeness(&search.view.summaries().summary(summary)?.text);
+        let closeness = lens.read(&search.view.summaries().summary(summary)?.text).gain;
         candidates.push(Candidate { target: Target::Summary(summary), score: score * closeness });
     }
     candidates.sort_by(by_score);
@@ -291,7 +271,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 place: search.place(id)?,
                 session: search.heading(id)?,
                 snippet: Snippet::best(&text, &within, marks, search.width()),
-                like: None,
+                also: Vec::new(),
                 beside: search.beside(id)?,
             })
         }
@@ -302,7 +282,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 place: search.place_of_summary(id)?,
                 session: None,
                 snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
-                like: None,
+                also: Vec::new(),
                 beside: Vec::new(),
             })
         }

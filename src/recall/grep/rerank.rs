@@ -3,6 +3,7 @@
 use super::candidates::Candidates;
 use super::query::{Query, squeezed};
 use super::words::{are_kin, words};
+use crate::ids::MessageId;
 use crate::model::humps;
 
 /// Two words of the query are near each other with at most this many words between them.
@@ -29,19 +30,66 @@ const WRITTEN_TOGETHER: f64 = 1.35;
 /// The fewest letters of a query that is searched without separators.
 const LONG_ENOUGH: usize = 6;
 
-/// User messages weigh more than tool output.
-pub(super) fn role_weight(role: &str) -> f64 {
-    match role {
-        "user" => 1.5,
-        "toolResult" => 0.8,
-        _ => 1.0,
+/// The weight of a user's messages in a session with tools.
+const USER: f64 = 1.5;
+/// The highest weight in a mere talk, where the user's words weigh the more the fewer they are.
+const RARE_USER: f64 = 4.0;
+/// The weight of a tool's output.
+const OUTPUT: f64 = 0.8;
+
+/// A message and its score.
+pub(super) struct Weighed {
+    pub message: MessageId,
+    /// Its best passage.
+    pub passage: usize,
+    pub score: f64,
+    /// How well that passage has each word of the query.
+    pub has: Vec<f64>,
+    /// Bytes of the message's text.
+    pub length: usize,
+    pub is_user: bool,
+    /// Whether the user or the model says it.
+    pub is_talk: bool,
+    /// Whether a tool says it.
+    pub is_output: bool,
+    /// In ms since the epoch.
+    pub time: i64,
+}
+
+/// Weighs the messages by who wrote them.
+pub(super) fn weigh_roles(weighed: &mut [Weighed]) {
+    let bytes = |of_user: bool| -> usize {
+        weighed.iter().filter(|one| one.is_user == of_user).map(|one| one.length).sum()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    let half_of_share = (bytes(true) + bytes(false)) as f64 / (2 * bytes(true)).max(1) as f64;
+    let is_talk = weighed.iter().all(|one| one.is_talk);
+    let user = if is_talk { half_of_share.powf(0.7).clamp(1.0, RARE_USER) } else { USER };
+    for one in weighed {
+        one.score *= if one.is_user {
+            user
+        } else if one.is_output {
+            OUTPUT
+        } else {
+            1.0
+        };
     }
+}
+
+/// How a passage compares with the query.
+pub(super) struct Reading {
+    /// The bonus for having the query's words close together and in order.
+    pub gain: f64,
+    /// How well it has each word of the query.
+    pub has: Vec<f64>,
 }
 
 /// A query to compare passages with.
 pub(super) struct Lens<'a> {
     query: &'a Query,
     words: Vec<Wanted<'a>>,
+    /// The weight of all words.
+    worth: f64,
 }
 
 /// A word of the query.
@@ -65,20 +113,36 @@ impl<'a> Lens<'a> {
             synonyms: query.synonyms.get(word).map(Vec::as_slice).unwrap_or_default(),
             worth: reach.worth.get(word).copied().unwrap_or(USUALLY_TOLD),
         };
-        Self { query, words: query.words.iter().map(wanted).collect() }
+        let words: Vec<Wanted<'_>> = query.words.iter().map(wanted).collect();
+        Self { query, worth: words.iter().map(|wanted| wanted.worth).sum(), words }
     }
 
-    /// A passage's bonus for containing the query's words close together and in order.
-    pub fn closeness(&self, passage: &str) -> f64 {
-        let pieces = pieces(passage);
-        let places: Vec<Places> = self.words.iter().map(|wanted| wanted.places(&pieces)).collect();
+    /// Compares a passage with the query.
+    pub fn read(&self, passage: &str) -> Reading {
+        let places = self.places(passage);
         let mut gain = self.as_it_stands(passage);
         if places.len() > 1 {
             gain *= 1.0 + NEIGHBORS * neighbors(&places);
             gain *= 1.0 + WITHIN * self.best_window(&places).powf(1.5);
             gain *= 1.0 + MADE_OF * self.best_identifier(passage);
         }
-        gain
+        Reading { gain, has: best(&places) }
+    }
+
+    /// How well a text has each word of the query.
+    pub fn has(&self, text: &str) -> Vec<f64> {
+        best(&self.places(text))
+    }
+
+    fn places(&self, text: &str) -> Vec<Places> {
+        let pieces = pieces(text);
+        self.words.iter().map(|wanted| wanted.places(&pieces)).collect()
+    }
+
+    /// The share of the query that these words make, rarer ones more.
+    pub fn share(&self, has: &[f64]) -> f64 {
+        let found: f64 = has.iter().zip(&self.words).map(|(has, wanted)| has * wanted.worth).sum();
+        if self.worth > 0.0 { found / self.worth } else { 0.0 }
     }
 
     fn as_it_stands(&self, passage: &str) -> f64 {
@@ -105,16 +169,15 @@ impl<'a> Lens<'a> {
         };
         let mut all: Vec<(usize, usize, f64)> = places.iter().enumerate().flat_map(of_word).collect();
         all.sort_by_key(|(at, ..)| *at);
-        let total: f64 = self.words.iter().map(|wanted| wanted.worth).sum();
         let mut best: f64 = 0.0;
         for (n, (start, ..)) in all.iter().enumerate() {
             let mut has = vec![0.0_f64; places.len()];
             for (_, word, counts) in all[n..].iter().take_while(|(at, ..)| *at <= start + WINDOW) {
                 has[*word] = has[*word].max(*counts);
             }
-            best = best.max(has.iter().zip(&self.words).map(|(has, wanted)| has * wanted.worth).sum());
+            best = best.max(self.share(&has));
         }
-        if total > 0.0 { best / total } else { 0.0 }
+        best
     }
 
     /// The highest share of query words in an identifier that contains them all, in any order.
@@ -146,6 +209,11 @@ impl Wanted<'_> {
         };
         pieces.iter().filter_map(|(at, piece)| Some((*at, counts(piece)?))).collect()
     }
+}
+
+/// How well each word is found.
+fn best(places: &[Places]) -> Vec<f64> {
+    places.iter().map(|places| places.iter().map(|(_, counts)| *counts).fold(0.0, f64::max)).collect()
 }
 
 /// The share of the query's neighboring words that are also near each other in a passage.
@@ -206,7 +274,7 @@ mod tests {
 
     fn closeness(query: &str, passage: &str) -> f64 {
         let (query, reach) = (Query::parse(query), Candidates::default());
-        Lens::new(&query, &reach).closeness(passage)
+        Lens::new(&query, &reach).read(passage).gain
     }
 
     #[test]
@@ -222,5 +290,28 @@ mod tests {
         ] {
             assert!(closeness(query, better) > closeness(query, worse), "{query}: {better}");
         }
+    }
+
+    #[test]
+    fn in_a_mere_talk_the_user_weighs_more_the_less_they_say() {
+        let weigh = |messages: [(&str, usize); 3]| {
+            let mut weighed = messages.map(|(role, length)| Weighed {
+                message: MessageId(1),
+                passage: 0,
+                score: 1.0,
+                has: Vec::new(),
+                length,
+                is_user: role == "user",
+                is_talk: role != "toolResult",
+                is_output: role == "toolResult",
+                time: 0,
+            });
+            weigh_roles(&mut weighed);
+            weighed.map(|one| one.score)
+        };
+        let short = weigh([("user", 100), ("assistant", 900), ("assistant", 900)]);
+        assert!(short[0] > USER && short[0] <= RARE_USER && short[1..] == [1.0, 1.0], "{short:?}");
+        assert_eq!(weigh([("user", 900), ("user", 900), ("assistant", 900)]), [1.0; 3]);
+        assert_eq!(weigh([("user", 10), ("assistant", 900), ("toolResult", 9)]), [USER, 1.0, OUTPUT]);
     }
 }

@@ -21,6 +21,17 @@ const FUNCTION_WORDS: &[&str] = &[
     "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
+/// Words that say nothing in a sentence either; among keywords, they were chosen.
+const LOOSE_WORDS: &[&str] = &[
+    "between", "didn", "doesn", "don", "during", "ever", "he", "her", "hers", "him", "his", "isn", "more",
+    "only", "out", "over", "she", "some", "than", "them", "through", "up", "while",
+];
+
+/// Whether it says nothing in a sentence.
+pub(super) fn is_loose_word(word: &str) -> bool {
+    LOOSE_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
+}
+
 /// Whether it is a function word.
 pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
@@ -59,7 +70,7 @@ mod tests {
 
     #[test]
     fn function_words_are_sorted() {
-        assert!(FUNCTION_WORDS.is_sorted());
+        assert!(FUNCTION_WORDS.is_sorted() && LOOSE_WORDS.is_sorted());
         assert!(is_function_word("The") && !is_function_word("token"));
     }
 

@@ -272,6 +272,13 @@ pub(in crate::store) fn checkpoint_every(connection: &Connection, is_bulk: bool)
     connection.pragma_update(None, "wal_autocheckpoint", if is_bulk { 4096 } else { 512 })
 }
 
+/// How many segments of one size the index collects before it merges them: SQLite's default, or twice as many while
+/// much is written, which took a fifth of an import's time.
+pub(in crate::store) fn merge_every(connection: &Connection, is_bulk: bool) -> rusqlite::Result<()> {
+    let merge = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('automerge', ?1)";
+    connection.execute(merge, [if is_bulk { 8 } else { 4 }]).map(drop)
+}
+
 /// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A
 /// file created without auto-vacuum keeps its free pages and reuses them.
 pub(in crate::store) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {

@@ -294,6 +294,7 @@ impl Store {
     pub fn expect_much(&self, is_bulk: bool) -> Result<()> {
         let work = Box::new(move |connection: &mut Connection| {
             let _ = connection::checkpoint_every(connection, is_bulk);
+            let _ = connection::merge_every(connection, is_bulk);
         });
         self.queue(Job { work, unhurried: false, writes: false })
     }

@@ -104,9 +104,10 @@ pub fn check_own(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The path that a link leads to, or `path` if it is none. Another user's link is not followed: its owner could
-/// have a file replaced that only this user can write. On the way to the file such a link is followed, as by
-/// Linux, where its owner also owns the folder it is in. Systems without such owners are not checked.
+/// The path that a link leads to, or `path` if it is none. Another user's link, also one to a folder on the way,
+/// is not followed: its owner could have a file replaced that only this user can write. Root may work in another
+/// user's folders, and there follows that user's links to that user's files. Systems without such owners are not
+/// checked.
 ///
 /// # Errors
 /// When a link can't be followed; the message says why.
@@ -117,9 +118,7 @@ pub fn follow_own(path: &Path) -> Result<PathBuf> {
             check_way(&at)?;
         }
         let Some(link) = link_at(&at) else { return Ok(at) };
-        if let Some(other) = other_owner(&link) {
-            return Err(foreign_link(&at, other));
-        }
+        check_link(&at, &link)?;
         at = at.parent().unwrap_or(Path::new("")).join(target_of(&at)?);
     }
     Err(too_many_links(path))
@@ -141,10 +140,7 @@ fn check_way(path: &Path) -> Result<()> {
             }
             continue;
         };
-        let folder = fs::metadata(&way).ok().and_then(|folder| other_owner(&folder));
-        if let Some(other) = other_owner(&link).filter(|other| folder != Some(*other)) {
-            return Err(foreign_link(&next, other));
-        }
+        check_link(&next, &link)?;
         links += 1;
         if links > LINKS {
             return Err(too_many_links(path));
@@ -167,9 +163,27 @@ fn too_many_links(path: &Path) -> Error {
     Error::invalid(format!("{} leads through too many links", path.display()))
 }
 
-fn foreign_link(link: &Path, owner: u32) -> Error {
-    let link = link.display();
-    Error::invalid(format!("{link} is a link of another user (uid {owner}): choose another name"))
+/// Refuses another user's link.
+fn check_link(path: &Path, link: &fs::Metadata) -> Result<()> {
+    let Some(other) = other_owner(link) else { return Ok(()) };
+    let is_theirs = |path: &Path| fs::metadata(path).is_ok_and(|file| other_owner(&file) == Some(other));
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // In a container, root works in another user's folders.
+    if is_root() && absolute.parent().is_some_and(is_theirs) && is_theirs(path) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Error::invalid(format!("{path} is a link of another user (uid {other}): choose another name")))
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }
 
 /// The owner of a file, if that is neither this user nor root.
@@ -267,7 +281,15 @@ mod tests {
         if lchown(&second, Some(4321), None).is_ok() {
             let told =
                 format!("{} is a link of another user (uid 4321): choose another name", second.display());
-            assert!([&second, &first].iter().all(|path| follow_own(path).unwrap_err().to_string() == told));
+            let refused =
+                || [&second, &first].iter().all(|path| follow_own(path).unwrap_err().to_string() == told);
+            assert!(refused());
+            // In a container, root works in another user's folders. The link may still lead out of them.
+            lchown(dir.path(), Some(4321), None).unwrap();
+            fs::write(&file, "").unwrap();
+            assert!(refused());
+            lchown(&file, Some(4321), None).unwrap();
+            assert_eq!(follow_own(&first).unwrap(), file);
         }
         fs::remove_file(&second).unwrap();
         symlink("first", &second).unwrap();
@@ -280,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_folder_is_followed_only_if_its_owner_could_replace_the_folder_anyway() {
+    fn another_users_link_to_a_folder_is_followed_only_by_root_and_among_that_users_folders() {
         use std::os::unix::fs::{chown, lchown, symlink};
 
         let dir = tempfile::tempdir().unwrap();
@@ -300,14 +322,20 @@ mod tests {
         assert_eq!(followed[0].as_ref().unwrap(), &ways[0]);
         // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {
-            for told in all() {
-                let told = told.unwrap_err();
-                assert!(
-                    told.ends_with("link is a link of another user (uid 4321): choose another name"),
-                    "{told}"
-                );
-            }
+            let check = || {
+                for told in all() {
+                    let told = told.unwrap_err();
+                    assert!(
+                        told.ends_with("link is a link of another user (uid 4321): choose another name"),
+                        "{told}"
+                    );
+                }
+            };
+            check();
+            // It leads to a file that only this user can write.
             chown(&shared, Some(4321), None).unwrap();
+            check();
+            chown(&own, Some(4321), None).unwrap();
             assert_eq!(all().collect::<Vec<_>>(), followed);
         }
     }

@@ -74,6 +74,7 @@ impl Tags {
 
     fn follows(&self, rest: &str) -> bool {
         let mut seen = seen(rest).peekable();
+        while seen.next_if(|c| "|¦｜∣".contains(*c)).is_some() {}
         let closes = seen.next_if(|c| "/∕⁄／⧸╱".contains(*c)).is_some();
         let closing = if closes { self.closing } else { &[] };
         self.both.iter().chain(closing).any(|name| {
@@ -89,24 +90,46 @@ impl Tags {
 pub fn without_headers(text: &str) -> Cow<'_, str> {
     let mut at = 0;
     let header = |line: &str| {
-        let start = at;
-        at += line.len();
-        let bracket = line.find(is_letter).unwrap_or(line.len());
-        let bracket = line[..bracket].trim_end_matches(is_unseen);
-        (bracket.ends_with(is_square) && begins_with_id(&line[bracket.len()..]))
-            .then(|| start + bracket.len())
+        let next = at + line.len();
+        let words = unnumbered(line);
+        let marks = words.find(is_letter).unwrap_or(words.len());
+        let marks = words[..marks].trim_end_matches(is_unseen);
+        let place = next - words.len() + marks.len();
+        at = next;
+        (is_open(marks) && begins_with_id(&words[marks.len()..])).then_some(place)
     };
     let brackets: Vec<usize> = text.split_inclusive('\n').filter_map(header).collect();
     broken_at(text, brackets.into_iter())
+}
+
+/// `text` without the numbers of a list before it, such as `12.3)` or `a.`.
+#[must_use]
+pub fn unnumbered(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((number, after)) = rest.trim_start_matches(|c| !is_letter(c)).split_once(['.', ')'])
+        && (seen(number).count() == 1 || seen(number).all(char::is_numeric))
+    {
+        rest = after;
+    }
+    rest
+}
+
+/// Whether `marks` open a bracket that they do not close or break.
+fn is_open(marks: &str) -> bool {
+    static CLOSING: Characters = LazyLock::new(|| characters(r"\p{Pe}"));
+    let after = marks.rsplit_once(is_square).map(|(_, after)| after);
+    after.is_some_and(|after| !after.ends_with('\\') && !after.contains(|c| is_among(&CLOSING, c)))
 }
 
 /// Whether `text` begins like an id, in any script and after any marks, such as a bracket.
 #[must_use]
 pub fn begins_with_id(text: &str) -> bool {
     let mut seen = seen(text).skip_while(|c| !c.is_alphanumeric());
-    let kind = seen.next().is_some_and(|c| looks_like(c, 'm') || looks_like(c, 's'));
+    let is_kind = |c: char| c.is_alphabetic() && (looks_like(c, 'm') || looks_like(c, 's'));
+    let kind = seen.next().is_some_and(is_kind);
     let dash = kind && seen.next().is_some_and(|c| looks_like(c, '-'));
-    dash && seen.take(FEWEST).filter(char::is_ascii_hexdigit).count() == FEWEST
+    let is_digit = |c: &char| narrow(*c).is_ascii_hexdigit() || c.is_numeric();
+    dash && seen.take(FEWEST).filter(is_digit).count() == FEWEST
 }
 
 /// Whether `text` reads as `phrase`, comparing letters and digits only. A foreign letter may pass for any
@@ -155,38 +178,47 @@ fn seen(text: &str) -> impl Iterator<Item = char> + Clone {
 /// letters or symbols: blanks of Braille and of hieroglyphs, a note without a head, the place of an object.
 const UNSEEN: &str = r"[\s\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\x{2800}\x{13441}\x{13442}\x{1d159}\x{fffc}\x{e0000}-\x{10ffff}]";
 
-/// Whether it is invisible, or nearly so.
-fn is_unseen(c: char) -> bool {
-    static RANGES: LazyLock<Option<ClassUnicode>> =
-        LazyLock::new(|| match regex_syntax::parse(UNSEEN).ok()?.into_kind() {
-            HirKind::Class(Class::Unicode(ranges)) => Some(ranges),
-            _ => None,
-        });
-    if c.is_ascii() {
-        return c.is_whitespace() || c.is_control();
+/// A class of characters.
+type Characters = LazyLock<Option<ClassUnicode>>;
+
+fn characters(class: &str) -> Option<ClassUnicode> {
+    match regex_syntax::parse(class).ok()?.into_kind() {
+        HirKind::Class(Class::Unicode(ranges)) => Some(ranges),
+        _ => None,
     }
-    let ranges = RANGES.as_ref().map_or(&[][..], ClassUnicode::ranges);
+}
+
+fn is_among(class: &Characters, c: char) -> bool {
+    let ranges = class.as_ref().map_or(&[][..], ClassUnicode::ranges);
     let next = ranges.partition_point(|range| range.end() < c);
     ranges.get(next).is_some_and(|range| range.start() <= c)
 }
 
+/// Whether it is invisible, or nearly so.
+fn is_unseen(c: char) -> bool {
+    static CLASS: Characters = LazyLock::new(|| characters(UNSEEN));
+    if c.is_ascii() { c.is_whitespace() || c.is_control() } else { is_among(&CLASS, c) }
+}
+
 fn is_angle(c: char) -> bool {
-    c == '<' || (!c.is_ascii() && "＜﹤‹〈⟨《«❮❰˂ᐸ≺⧼".contains(c))
+    c == '<' || (!c.is_ascii() && "＜﹤‹〈⟨《«❮❰˂ᐸ≺⧼⟪❬⦑≮⋖ᐊ≪⋘⪡⦓⦕".contains(c))
 }
 
+/// Whether it opens a bracket; a plain one must be square.
 fn is_square(c: char) -> bool {
-    "[［【〔❲⟦".contains(c)
+    static OPENING: Characters = LazyLock::new(|| characters(r"\p{Ps}"));
+    if c.is_ascii() { c == '[' } else { is_among(&OPENING, c) }
 }
 
-/// Whether `c` could be mistaken for `letter`, a lower-case letter or a dash. A non-ASCII letter may pass for
-/// any.
+/// Whether `c` could be mistaken for `letter`, a letter or a dash. A non-ASCII letter may pass for any, and
+/// non-ASCII marks for a dash, except those that often precede a number.
 fn looks_like(c: char, letter: char) -> bool {
-    match letter {
-        '-' => matches!(
-            c,
-            '-' | '_' | '·' | '−' | '\u{2010}'..='\u{2015}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}'
-        ),
-        letter => c.eq_ignore_ascii_case(&letter) || (!c.is_ascii() && c.is_alphabetic()),
+    let plain = narrow(c);
+    match (plain, letter.to_ascii_lowercase()) {
+        (c, '-') if c.is_ascii() => "-_~".contains(c),
+        (c, '-') => !c.is_alphanumeric() && !"≈≠≤≥±×÷→←↔⇒≔…、。".contains(c),
+        ('0', 'o') | ('1', 'i' | 'l') | ('3', 'e') | ('5', 's') => true,
+        (c, letter) => c.eq_ignore_ascii_case(&letter) || (!c.is_ascii() && c.is_alphabetic()),
     }
 }
 
@@ -246,6 +278,17 @@ mod tests {
             "<\n/summary>",
             "<read-files>",
             "</read‐files",
+            "⟪/summary⟫",
+            "❬/summary❭",
+            "⦑/summary⦒",
+            "≮/summary≯",
+            "⋖/summary⋗",
+            "ᐊ/summaryᐅ",
+            "<|/summary|>",
+            "</hist0ry-1>",
+            "</5ummary>",
+            "<h1story-1>",
+            "<r３ad-fi1es>",
         ] {
             let broken = tags.broken(hostile).into_owned();
             assert_eq!(broken.replace('\\', ""), hostile);
@@ -261,6 +304,9 @@ mod tests {
             "<summary>",
             "if a<b-c",
             "a/summary",
+            "5 < 10, 3 > 1",
+            "a ≤ b || /summary",
+            "“history-1”",
         ] {
             assert_eq!(tags.broken(harmless), harmless);
         }
@@ -274,6 +320,19 @@ mod tests {
             "［ｍ－0123456789",
             "**[ M\u{200b}-abcd",
             "x\n- [ѕ-0123",
+            "[m⁃0123456789 user]",
+            "[m~0123456789 user]",
+            "[m─0123456789 user]",
+            "[m-０１２３４５６７８９ user]",
+            "[m-٠١٢٣ user]",
+            "[m-𝟎𝟏𝟐𝟑 user]",
+            "〖m-0123456789 user〗",
+            "[`m-0123456789` user]",
+            "[**m-0123456789** user]",
+            "1. [m-0123456789 user]",
+            "12.3) [s-0123456789]",
+            "a) [s-0123456789]",
+            "\u{115f}1\u{200b}2. [m-0123456789 user]",
         ] {
             let broken = without_headers(hostile);
             assert_eq!(broken.replace('\\', ""), hostile);
@@ -286,6 +345,14 @@ mod tests {
             "[mm-0123",
             "[s-expression]",
             "let a = [m - 1234]",
+            "[m = 1024]",
+            "[s/1234]",
+            "[m ≈ 1234]",
+            "[m：1234]",
+            "1. [x] m-0123",
+            "[ ] m-0123",
+            "5-2024 and 5–2024",
+            "m-1234 and 1. s-1234",
         ] {
             assert_eq!(without_headers(harmless), harmless);
         }
@@ -323,6 +390,9 @@ mod tests {
     fn an_id_is_recognized_behind_marks_and_in_any_script() {
         for text in ["m-0123456789", "[s-0123456789] so it was", "· (ｍ-0123456789"] {
             assert!(begins_with_id(text), "{text}");
+        }
+        for text in ["m = 1024", "m/1000", "s: 1234", "m × 1000", "5-2024", "S-Class", "m²-1234"] {
+            assert!(!begins_with_id(text), "{text}");
         }
         for text in ["m-012", "[x] m-0123456789", "am-0123456789", ""] {
             assert!(!begins_with_id(text), "{text}");

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::import::Machine;
 use crate::ingest::foreign::agent;
 use crate::ingest::import::{Progress, Source, import};
-use crate::store::{Place, Store};
+use crate::store::{OpenCode, Place, Store};
 
 /// A session with a chain of `n` unreadable entries, and `n` readable ones below the last.
 pub(crate) async fn unreadable_chain(n: usize) -> (tempfile::TempDir, PathBuf) {
@@ -61,6 +62,7 @@ async fn opencodes_tables_are_read_only_if_they_are_plain() {
             "session",
             "CREATE TABLE session (id, parent_id, directory, version, title AS (hex(zeroblob(1000))), time_created, time_updated)",
         ),
+        ("part", "CREATE TABLE part (id, message_id, data, RowId)"),
     ] {
         let report = imported(&format!("DROP TABLE IF EXISTS {table}; {sql}")).await;
         let told = format!(
@@ -92,6 +94,42 @@ async fn a_database_gives_no_more_than_its_size() {
         let told = "OpenCode's database can't be read: it gives more text than a file of its size holds";
         assert!(report.contains(told), "{report}");
     }
+    // Sorting by it would fill the disk before a row is read.
+    let (_machine, path) = opencode(&format!(
+        "{ROWS} INSERT INTO part (id, message_id, data) SELECT i, 'msg_1', '{{}}' FROM n;
+         ALTER TABLE part RENAME COLUMN id TO old; ALTER TABLE part ADD COLUMN id text DEFAULT '{long}'"
+    ));
+    let refusal = OpenCode::open(&path, &CancellationToken::new()).unwrap().rows("ses_1").unwrap_err();
+    assert!(refusal.to_string().contains("it gives more text"), "{refusal}");
+}
+
+#[tokio::test]
+async fn many_messages_are_read_without_an_index() {
+    let many = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         INSERT INTO message SELECT 'msg_' || i, 'ses_1', i, '{\"role\":\"user\"}' FROM n;
+         INSERT INTO part SELECT 'prt_' || substr(id, 5), id, '{\"type\":\"text\",\"text\":\"a\"}' FROM message
+         WHERE id <> 'msg_1'";
+    assert_eq!(imported(many).await, "1 session: 20,000 messages new, 0 known already");
+}
+
+#[tokio::test]
+async fn opencodes_messages_of_both_kinds_are_read_once_and_in_order() {
+    let both = "CREATE TABLE session_message (id, session_id, type, seq, time_created, data);
+         INSERT INTO session_message VALUES ('msg_4', 'ses_1', 'user', 3, 7, '{\"text\":\"third\"}'),
+             ('msg_3', 'ses_1', 'user', 2, 9, '{\"text\":\"second\"}'),
+             ('msg_2', 'ses_1', 'user', 1, 8, '{\"text\":\"first\"}'),
+             ('msg_1', 'ses_1', 'user', 0, 1, '{\"text\":\"again\"}');
+         INSERT INTO message VALUES ('msg_9', 'ses_1', 99, '{\"role\":\"user\",\"time\":{\"created\":99}}');
+         INSERT INTO part VALUES ('prt_9', 'msg_9', '{\"type\":\"text\",\"text\":\"last\"}')";
+    let (machine, path) = opencode(both);
+    let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
+    assert_eq!(report, "1 session: 5 messages new, 0 known already");
+    let said: Vec<Value> = (machine.messages(&machine.sessions().await[0]).await.iter())
+        .map(|json| serde_json::from_str(json).unwrap())
+        .filter(|message: &Value| message["role"] == "user")
+        .map(|message| message["content"][0]["text"].clone())
+        .collect();
+    assert_eq!(said, ["hello pelican", "first", "second", "third", "last"]);
 }
 
 #[tokio::test]
@@ -114,6 +152,20 @@ async fn one_unreadable_row_of_opencodes_costs_no_other() {
         report.contains("opencode.db: OpenCode's database can't be read: none of its sessions can"),
         "{report}"
     );
+}
+
+#[tokio::test]
+async fn a_damaged_page_of_opencodes_costs_only_what_is_behind_it() {
+    let many = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+         INSERT INTO part SELECT 'prt_' || i, 'msg_1', '{\"type\":\"text\",\"text\":\"a\"}' FROM n";
+    let (machine, path) = opencode(many);
+    let mut file = std::fs::read(&path).unwrap();
+    let page = file.windows(7).position(|bytes| bytes == b"prt_500").unwrap() / 4096 * 4096;
+    file[page..][..4096].fill(0);
+    std::fs::write(&path, file).unwrap();
+    let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
+    assert!(report.starts_with("1 session: "), "{report}");
+    assert!(report.ends_with(" messages new, 0 known already, 1 unreadable row left out"), "{report}");
 }
 
 #[tokio::test]

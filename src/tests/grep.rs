@@ -352,6 +352,16 @@ async fn any_query_is_valid_in_the_index_and_the_database() {
 }
 
 #[tokio::test]
+async fn a_session_is_found_by_the_name_in_answers() {
+    let elsewhere = Session::new().user("The walrus sleeps.");
+    let asking = Asking::about(&work()).await.with_session("m-0123ab", &elsewhere).await;
+    for name in ["m-0123ab", "\\m-0123ab", " \\m-01"] {
+        let found = asking.grep(json!({"query": "walrus", "session": name})).await;
+        assert!(found.contains("The «walrus» sleeps."), "{name}: {found}");
+    }
+}
+
+#[tokio::test]
 async fn a_senseless_query_is_refused_with_a_correction() {
     let asking = Asking::about(&work()).await;
     for (arguments, sentence) in [

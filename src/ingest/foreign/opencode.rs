@@ -175,7 +175,7 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         let records = Rows {
             database: Arc::clone(&database),
             session: session.id.clone(),
-            messages: None,
+            is_listed: false,
             next: VecDeque::from([session.place]),
         };
         let cwd = Some(session.directory.clone());
@@ -197,23 +197,17 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
 struct Rows {
     database: Arc<Mutex<OpenCode>>,
     session: String,
-    /// The messages left to read; `None` before they are listed.
-    messages: Option<VecDeque<OpenCodePlace>>,
+    /// Whether `next` has its messages.
+    is_listed: bool,
     next: VecDeque<OpenCodePlace>,
 }
 
 impl Records for Rows {
     fn next(&mut self) -> Result<Option<Raw>> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.next.is_empty() {
-            let messages = match &mut self.messages {
-                Some(messages) => messages,
-                none => none.insert(database.messages(&self.session)?.into()),
-            };
-            if let Some(message) = messages.pop_front() {
-                self.next.push_back(message);
-                self.next.extend(database.parts(message)?);
-            }
+        if self.next.is_empty() && !self.is_listed {
+            self.next = database.rows(&self.session)?.into();
+            self.is_listed = true;
         }
         let Some(place) = self.next.pop_front() else { return Ok(None) };
         let row = database.row(place)?;

@@ -291,13 +291,18 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<O
     if by_all { narrowing.by_every_piece() } else { narrowing }.candidates(&required)
 }
 
-/// The session whose id begins with `id`.
+/// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
 ///
 /// # Errors
 /// When there is none, with `remedy` after the sentence, or more than one.
 pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
-    match view.index().conversations_like(id.trim())?.as_slice() {
+    let id = id.trim();
+    let mut found = view.index().conversations_like(id)?;
+    if let (true, Some(marked)) = (found.is_empty(), id.strip_prefix('\\')) {
+        found = view.index().conversations_like(marked)?;
+    }
+    match found.as_slice() {
         [session] => Ok(*session),
         [] => Err(Error::invalid(format!("there is no session `{shown}` in this project{remedy}"))),
         _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),

@@ -2,11 +2,12 @@
 //!
 //! Rows are read one by one, so that an unreadable one costs no other.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, Params, Row};
+use rusqlite::{Connection, ErrorCode, Row};
 use tokio_util::sync::CancellationToken;
 
 use super::strange;
@@ -18,12 +19,16 @@ const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
 const MOST: u64 = 8;
 /// The longest text in bytes; JavaScript can't hold a longer one.
 const LONGEST: u64 = 512 * 1024 * 1024;
+/// Has the rows that can't be read.
+const NO_SESSION: &str = "";
 
 /// OpenCode's database, opened read-only.
 pub struct OpenCode {
     connection: Connection,
     /// Bytes of text that it may still give.
     left: Cell<u64>,
+    /// The rows of each session; `None` before they are read.
+    rows: RefCell<Option<HashMap<String, Vec<OpenCodePlace>>>>,
     cancel: CancellationToken,
 }
 
@@ -46,6 +51,17 @@ pub struct OpenCodeSession {
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCodePlace(&'static str, i64);
 
+/// What orders a row.
+struct Key {
+    /// The session or message that it belongs to.
+    above: Option<String>,
+    seq: i64,
+    time: i64,
+    /// Empty if it is no text.
+    id: String,
+    place: OpenCodePlace,
+}
+
 /// A row: its table, its id, and its `data`; of a session, its fields as JSON.
 pub type OpenCodeRow = (&'static str, String, String);
 
@@ -59,17 +75,20 @@ impl OpenCode {
         let most = strange::size(path).saturating_mul(MOST);
         let longest = i32::try_from(most.min(LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
-        let opened = Self { connection, left: Cell::new(most), cancel: cancel.clone() };
+        let rows = RefCell::default();
+        let opened = Self { connection, left: Cell::new(most), rows, cancel: cancel.clone() };
         TABLES.iter().try_for_each(|table| opened.check(table))?;
         Ok(opened)
     }
 
-    /// Refuses a table whose values are computed: a small file could fill all memory.
+    /// Refuses a table whose values are computed, as a small file could fill all memory, or that hides the
+    /// rows' numbers.
     fn check(&self, table: &str) -> Result<()> {
         let is_strange = "SELECT EXISTS (SELECT 1 FROM pragma_table_list(?1) WHERE type <> 'table' OR wr)
+                OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE lower(name) = 'rowid')
                 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden <> 0 AND lower(name) IN
                    ('id', 'parent_id', 'session_id', 'message_id', 'directory', 'version', 'title', 'type', 'data',
-                    'time_created', 'time_updated'))";
+                    'time_created', 'time_updated', 'seq'))";
         match self.connection.query_row(is_strange, [table], |row| row.get(0)).map_err(unreadable)? {
             true => Err(unreadable(format!("its table {table} is none that OpenCode makes"))),
             false => Ok(()),
@@ -78,10 +97,10 @@ impl OpenCode {
 
     /// All sessions, and the number of those that can't be read.
     pub fn sessions(&self) -> Result<(Vec<OpenCodeSession>, usize)> {
-        let places = self.places("session", "SELECT rowid FROM session ORDER BY time_created, id", [])?;
-        let all = places.len();
+        let (keys, cut) = self.keys("session", "NULL", "time_created")?;
+        let mut lost = keys.len() + usize::from(cut);
         let mut sessions = Vec::new();
-        for place in places {
+        for Key { place, .. } in keys {
             let sql = "SELECT id, parent_id, directory, version FROM session WHERE rowid = ?1";
             let read = |row: &Row<'_>| {
                 let (id, parent, directory, version) = row.try_into()?;
@@ -92,31 +111,93 @@ impl OpenCode {
                 let parent = parent.as_ref().map_or(0, String::len);
                 self.spend(id.len() + parent + directory.len() + version.len())?;
                 sessions.push(session);
+                lost -= 1;
             }
         }
-        let lost = all - sessions.len();
         Ok((sessions, lost))
     }
 
-    /// A session's messages, oldest first. Newer versions store them in one row each, older ones have no such table.
-    pub fn messages(&self, session: &str) -> Result<Vec<OpenCodePlace>> {
-        let of = |table: &'static str| {
-            let sql = format!("SELECT rowid FROM {table} WHERE session_id = ?1 ORDER BY time_created, id");
-            self.places(table, &sql, [session])
+    /// A session's messages, oldest first, each followed by its parts. They are given once.
+    pub fn rows(&self, session: &str) -> Result<Vec<OpenCodePlace>> {
+        let mut read = self.rows.borrow_mut();
+        let rows = match &mut *read {
+            Some(rows) => rows,
+            none => none.insert(self.rows_by_session()?),
         };
-        let messages = of("message")?;
-        let is_new = || self.connection.table_exists(None, "session_message").map_err(unreadable);
-        if messages.is_empty() && is_new()? { of("session_message") } else { Ok(messages) }
+        let mut found = rows.remove(session).unwrap_or_default();
+        // The first session reports what can't be read.
+        found.extend(rows.remove(NO_SESSION).into_iter().flatten());
+        Ok(found)
     }
 
-    /// A message's parts.
-    pub fn parts(&self, message: OpenCodePlace) -> Result<Vec<OpenCodePlace>> {
-        let sql =
-            "SELECT rowid FROM part WHERE message_id = (SELECT id FROM message WHERE rowid = ?1) ORDER BY id";
-        match message.0 {
-            "message" => self.places("part", sql, [message.1]),
-            _ => Ok(Vec::new()),
+    /// Reads each table once: without an index, looking up each message would take too long.
+    fn rows_by_session(&self) -> Result<HashMap<String, Vec<OpenCodePlace>>> {
+        let (mut messages, cut) = self.keys("message", "session_id", "time_created")?;
+        let (parts, is_part_cut) = self.keys("part", "message_id", "0")?;
+        let mut cuts = vec![("message", cut), ("part", is_part_cut)];
+        // Newer versions store a message in one row; a session continued there has both kinds.
+        let newer = "session_message";
+        if self.connection.table_exists(None, newer).map_err(unreadable)? {
+            let (new, cut) = self.keys(newer, "session_id", "time_created")?;
+            cuts.push((newer, cut));
+            let known: HashSet<_> = messages.iter().map(|key| (key.above.clone(), key.id.clone())).collect();
+            let mut latest = HashMap::new();
+            for mut key in new {
+                let name = (key.above.clone(), key.id.clone());
+                if key.id.is_empty() || !known.contains(&name) {
+                    // Their own order is kept.
+                    let latest = latest.entry(name.0).or_insert(key.time);
+                    *latest = key.time.max(*latest);
+                    key.time = *latest;
+                    messages.push(key);
+                }
+            }
+            messages.sort_by_key(|key| key.time);
         }
+        let mut below: HashMap<String, Vec<OpenCodePlace>> = HashMap::new();
+        for Key { above, place, .. } in parts {
+            above.into_iter().for_each(|message| below.entry(message).or_default().push(place));
+        }
+        let mut rows: HashMap<String, Vec<OpenCodePlace>> = HashMap::new();
+        for Key { above, id, place, .. } in messages {
+            let Some(session) = above else { continue };
+            let rows = rows.entry(session).or_default();
+            rows.push(place);
+            if place.0 == "message" {
+                rows.extend(below.remove(&id).into_iter().flatten());
+            }
+        }
+        let cuts = cuts.into_iter().filter(|(_, cut)| *cut).map(|(table, _)| OpenCodePlace(table, i64::MIN));
+        rows.entry(NO_SESSION.to_owned()).or_default().extend(cuts);
+        Ok(rows)
+    }
+
+    /// The keys of a table's rows in order, and whether damage hides the rest. SQLite would sort long keys in
+    /// files, without limit.
+    fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, bool)> {
+        let has_seq = self.connection.column_exists(None, table, "seq").map_err(unreadable)?;
+        let number = |column: &str| format!("iif(typeof({column}) = 'integer', {column}, 0)");
+        let [seq, time] = [if has_seq { "seq" } else { "0" }, time].map(number);
+        let sql = format!("SELECT rowid, {above}, {seq}, {time}, id FROM {table}");
+        let mut query = self.connection.prepare(&sql).map_err(unreadable)?;
+        let mut rows = query.query([]).map_err(unreadable)?;
+        let mut keys = Vec::new();
+        let is_cut = loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => break false,
+                Err(error) if is_interrupted(&error) => return Err(self.stopped(error)),
+                Err(_) => break true,
+            };
+            let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
+            let number = |at| row.get(at).map_err(unreadable);
+            let (above, id) = (text(1), text(4).unwrap_or_default());
+            self.spend(size_of::<Key>() + above.as_ref().map_or(0, String::len) + id.len())?;
+            let place = OpenCodePlace(table, number(0)?);
+            keys.push(Key { above, seq: number(2)?, time: number(3)?, id, place });
+        };
+        keys.sort_by(|a, b| (a.seq, a.time, &a.id).cmp(&(b.seq, b.time, &b.id)));
+        Ok((keys, is_cut))
     }
 
     /// A row; `None` if it can't be read.
@@ -138,12 +219,6 @@ impl OpenCode {
         Ok(Some((table, id, json)))
     }
 
-    fn places(&self, table: &'static str, sql: &str, of: impl Params) -> Result<Vec<OpenCodePlace>> {
-        let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
-        let rows = query.query_map(of, |row| Ok(OpenCodePlace(table, row.get(0)?)));
-        rows.and_then(Iterator::collect).map_err(|error| self.stopped(error))
-    }
-
     fn one<T>(
         &self,
         sql: &str,
@@ -155,9 +230,7 @@ impl OpenCode {
         }
         let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
         match query.query_row([place.1], read) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-                Err(self.stopped(error))
-            }
+            Err(error) if is_interrupted(&error) => Err(self.stopped(error)),
             read => Ok(read.ok()),
         }
     }
@@ -172,6 +245,10 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
+}
+
+fn is_interrupted(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

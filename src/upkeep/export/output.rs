@@ -30,18 +30,15 @@ pub(super) struct Output {
 
 impl Output {
     pub fn create(target: &Path, force: bool) -> Result<Self> {
+        // A link in /proc leads to a pipe, under a name that is no path.
+        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
+            return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
+        }
         // A link stays; its target is replaced.
         let target = if force { files::follow_own(target)? } else { target.to_owned() };
-        match fs::metadata(&target) {
-            Ok(there) if !there.is_file() => {
-                return Err(Error::invalid(format!(
-                    "{} is not a file: choose another name",
-                    target.display()
-                )));
-            }
-            // Linux does not follow another user's link to a folder either.
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&target, &error)),
-            _ => {}
+        // Linux does not follow another user's link to a folder either.
+        if let Some(error) = fs::metadata(&target).err().filter(|error| error.kind() != ErrorKind::NotFound) {
+            return Err(unwritable(&target, &error));
         }
         // Say so now, not after a long export.
         if !force && target.symlink_metadata().is_ok() {
@@ -71,6 +68,19 @@ mod tests {
     use std::os::unix::fs::{lchown, symlink};
 
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_pipe_is_refused_by_the_name_it_was_given() {
+        use std::os::fd::AsRawFd as _;
+
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", writer.as_raw_fd());
+        for force in [false, true] {
+            let refusal = Output::create(Path::new(&path), force).err().unwrap().to_string();
+            assert_eq!(refusal, format!("{path} is not a file: choose another name"));
+        }
+    }
 
     #[test]
     fn what_a_link_leads_to_is_replaced_unless_the_link_is_another_users() {

@@ -93,7 +93,7 @@ async fn where_something_was_made_comes_before_where_it_is_mentioned() {
         .tool("write", json!({"path": "nest.toml", "content": "heron_eggs = 4"}), "Done.")
         .user("Fine.")
         .tool("bash", json!({"command": "grep -n heron_eggs nest.toml"}), "Nothing.")
-        .assistant("All about heron_eggs is in the nest file.");
+        .assistant("In nest.toml heron_eggs is 4.");
     let answer = found(session, json!("where was heron_eggs added")).await;
     assert!(results(&answer, "assistant")[0].contains("write nest.toml"), "{answer}");
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { openEngine, slices } from "./stores.mjs";
 
-/** @typedef {{ text: string, lines: string[], places: number[], tokens: number, ms: number }} Answer `lines` are the results, `places` their messages; no tokens if nothing was found */
+/** @typedef {{ text: string, lines: string[], places: number[], also: number[][], tokens: number, ms: number }} Answer `lines` are the results, `places` their messages, `also` those that each names as equal; no tokens if nothing was found */
 
 /**
  * @param {string} folder for the store
@@ -45,8 +45,10 @@ export async function historyOf(folder, session, messages, apart) {
       if (error) throw new Error(`${query}: ${error.message}`);
       const { text } = ok[0];
       const lines = text.split("\n").filter((/** @type {string} */ line) => /^m-/.test(line));
-      const found = lines.map((/** @type {string} */ line) => places.get(line.slice(0, 12)) ?? -1);
-      return { text, lines, places: found, tokens: lines.length > 0 ? text.length / 4 : 0, ms };
+      const placeOf = (/** @type {string} */ handle) => places.get(handle) ?? -1;
+      const found = lines.map((/** @type {string} */ line) => placeOf(line.slice(0, 12)));
+      const also = lines.map((/** @type {string} */ line) => (/ \(also in (m-[^)]*)\)$/.exec(line)?.[1].split(", ") ?? []).map(placeOf));
+      return { text, lines, places: found, also, tokens: lines.length > 0 ? text.length / 4 : 0, ms };
     },
   };
 }

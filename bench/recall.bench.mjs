@@ -78,8 +78,8 @@ async function asked(context, log, n) {
   const outcomes = [];
   for (const question of questionsAbout(log.messages, 7 + n, EACH)) {
     context.say(`${log.name}: ${outcomes.length} questions asked …`);
-    const { lines, places, tokens, ms } = await history.ask(question.query);
-    const rank = places.findIndex((place) => question.answers.includes(place)) + 1 || Infinity;
+    const { lines, places, also, tokens, ms } = await history.ask(question.query);
+    const rank = places.findIndex((place, at) => [place, ...also[at]].some((one) => question.answers.includes(one))) + 1 || Infinity;
     const squeezed = (/** @type {string} */ text) => text.replace(/[«»\s]+/g, "").toLowerCase();
     const visible = lines.slice(0, 10).some((line) => squeezed(line).includes(squeezed(question.evidence)));
     const order = (/** @type {number[]} */ ranked) => ranked.findIndex((at) => question.answers.includes(at)) + 1 || Infinity;

@@ -23,11 +23,12 @@ const MEASURES = [["r@1", "at1", 3], ["r@5", "at5", 3], ["r@10", "at10", 3], ["M
 export const COLUMNS = ["", "queries", ...MEASURES.map(([name]) => name), "empty"];
 
 /** @param {Query} query @param {Answer} answer @param {string[]} [sessions] of each message @returns {Scores} */
-export function score(query, { places, lines, tokens, ms }, sessions) {
+export function score(query, { places, also, lines, tokens, ms }, sessions) {
   const found = [...new Set(places)].slice(0, RESULTS);
-  const ranks = query.gold.map((place) => found.indexOf(place) + 1).filter((rank) => rank > 0).sort((one, other) => one - other);
+  const holds = (/** @type {number} */ at, /** @type {number} */ place) => places[at] === place || also[at].includes(place);
+  const ranks = query.gold.map((place) => found.findIndex((one) => holds(places.indexOf(one), place)) + 1).filter((rank) => rank > 0).sort((one, other) => one - other);
   const within = (/** @type {number} */ k) => ranks.filter((rank) => rank <= k).length / query.gold.length;
-  const shown = lines.slice(0, SHOWN).filter((_, at) => query.gold.includes(places[at]));
+  const shown = lines.slice(0, SHOWN).filter((_, at) => query.gold.some((place) => holds(at, place)));
   const needle = query.needle;
   const seen = needle === undefined ? undefined : Number(shown.some((line) => tells(line, needle)));
   return { ...query, at1: within(1), at5: within(5), at10: within(10), mrr: 1 / (ranks[0] ?? Infinity), seen, tokens, empty: Number(places.length === 0), ms, ...bySession(query, found, sessions), places: found, ranks };

@@ -474,7 +474,7 @@ async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
     // Equal beginnings would be the same messages.
     let said = |times: usize| {
         let start = Session::new().user(&format!("{times} wishes"));
-        (0..times).fold(start, |said, _| said.user("a plan for the walrus"))
+        (0..times).fold(start, |said, n| said.user(&format!("plan {n} for the walrus")))
     };
     let asking = Asking::about(&Session::new().user("hello").user("Which plan?"))
         .await
@@ -668,8 +668,7 @@ async fn a_slow_regular_expression_stops_and_can_be_continued() {
 
 #[tokio::test]
 async fn an_answer_is_bounded_and_its_cursor_leads_to_every_result() {
-    let said =
-        |n: usize| format!("walrus {n} {}", "many words about the walrus and what it did today ".repeat(60));
+    let said = |n: usize| format!("many words about walrus {n} and what it did today ").repeat(60);
     let session = (0..60).fold(Session::new(), |session, n| session.user(&said(n)).assistant(&said(100 + n)));
     let asking = Asking::about(&session).await;
     let all = async |mut arguments: Value| {

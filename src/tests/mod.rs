@@ -41,6 +41,7 @@ mod private;
 mod pruning;
 mod purge;
 mod purged_meanwhile;
+mod ranking;
 mod soak;
 mod standing;
 mod support;

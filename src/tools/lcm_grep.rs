@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::AGENTS;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched,
-    Sessions, Sort, grep,
+    Sessions, Sort, fold_equals, grep,
 };
 use crate::recall::{Scope, point_in_time};
 use crate::store::Store;
@@ -177,13 +177,15 @@ pub(super) async fn answer(
     store
         .read(move |view| {
             loop {
-                let findings = grep(view, &scope, &question, &cancel)?;
-                let (answer, hits) = (render(&question, &findings, now), findings.hits.len());
-                if answer.len() <= MOST_BYTES || hits <= 1 {
+                let mut findings = grep(view, &scope, &question, &cancel)?;
+                let found = findings.hits.len();
+                findings.hits = fold_equals(findings.hits, question.sort);
+                let answer = render(&question, &findings, now);
+                if answer.len() <= MOST_BYTES || found <= 1 {
                     return Ok(vec![Block::Text(answer)]);
                 }
                 // As many as fit; the cursor leads to the rest.
-                question.limit = (hits * MOST_BYTES / answer.len()).max(1);
+                question.limit = (found * MOST_BYTES / answer.len()).max(1);
             }
         })
         .await
@@ -276,10 +278,11 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         }
     };
     beside(out, true);
-    let _ = match &hit.like {
-        Some(handle) => writeln!(out, "{name}{place}: like {handle}"),
-        None => writeln!(out, "{name}{place}: {}", lines::marked(&hit.snippet)),
+    let also = match hit.also.as_slice() {
+        [] => String::new(),
+        handles => format!(" (also in {})", handles.join(", ")),
     };
+    let _ = writeln!(out, "{name}{place}: {}{also}", lines::marked(&hit.snippet));
     beside(out, false);
 }
 

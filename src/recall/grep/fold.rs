@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Hit};
+use super::{Found, Hit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -13,21 +13,43 @@ struct SnippetWords<'a> {
     numbers: BTreeSet<&'a str>,
 }
 
-/// Sets `like` on each result whose snippet repeats an earlier one of the same role and tool.
-pub(super) fn name_equals(hits: &mut [Hit]) {
+/// Folds results that repeat another of the same role and tool at the same place into one, which names them.
+/// Of equal outputs, that is the newest, unless the oldest comes first: the same file, read again. Of equal
+/// words, it is the best.
+#[must_use]
+pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
-    let mut first: Vec<usize> = Vec::new();
-    let mut equals = Vec::new();
     for at in 0..hits.len() {
-        let is_like =
-            |&&one: &&usize| speaker(&hits[one]) == speaker(&hits[at]) && said[one].is_like(&said[at]);
-        match first.iter().find(is_like) {
-            Some(one) => equals.push((at, handle(&hits[*one]))),
-            None => first.push(at),
+        let is_like = |group: &&mut Vec<usize>| {
+            let one = group[0];
+            speaker(&hits[one]).is_some_and(|speaker_of_one| Some(speaker_of_one) == speaker(&hits[at]))
+                && hits[one].place == hits[at].place
+                && hits[one].session == hits[at].session
+                && said[one].is_like(&said[at])
+        };
+        match groups.iter_mut().find(is_like) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
         }
     }
-    for (at, handle) in equals {
-        hits[at].like = handle;
+    let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
+    let folded = groups.into_iter().filter_map(|mut group| {
+        let age = |at: &usize| hits[*at].as_ref().and_then(output_at);
+        let newest = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some());
+        let shown = newest.filter(|_| sort != Sort::Oldest).unwrap_or(group[0]);
+        group.retain(|at| *at != shown);
+        let also = group.into_iter().filter_map(|at| handle(&hits[at].take()?)).collect();
+        Some(Hit { also, ..hits[shown].take()? })
+    });
+    folded.collect()
+}
+
+/// When a tool's output was stored.
+fn output_at(hit: &Hit) -> Option<(i64, i64)> {
+    match &hit.found {
+        Found::Message(card, _) => card.tool.is_some().then_some((card.timestamp, card.sequence)),
+        Found::Summary(_) => None,
     }
 }
 

@@ -17,6 +17,7 @@ mod sessions;
 mod snippet;
 mod synonyms;
 mod turns;
+mod wanted;
 mod words;
 
 use std::collections::HashSet;
@@ -36,6 +37,7 @@ use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::agent_of_session;
 use crate::store::{Filter, View};
 
+pub use fold::fold_equals;
 pub(super) use inside::Lookup;
 pub use snippet::Snippet;
 
@@ -189,8 +191,8 @@ pub struct Hit {
     pub session: Option<String>,
     /// The text around the match.
     pub snippet: Snippet,
-    /// The handle of a better result with the same snippet.
-    pub like: Option<String>,
+    /// The handles of results with the same snippet that are folded into it.
+    pub also: Vec<String>,
     /// The messages before and after it, in order, one line each.
     pub beside: Vec<(MessageCard, String)>,
 }
@@ -269,7 +271,6 @@ pub fn grep(
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
-    fold::name_equals(&mut findings.hits);
     // Needed only if nothing was found; counting costs the length of the history.
     if findings.hits.is_empty() {
         let (messages, summaries) = view.index().searchable(search.conversation(), MOST_COUNTED)?;

@@ -203,7 +203,7 @@ fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippe
             place: search.place(id)?,
             session: None,
             snippet,
-            like: None,
+            also: Vec::new(),
             beside: search.beside(id)?,
         })
     })
@@ -226,7 +226,7 @@ fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page
                     place: search.place_of_summary(summary.id)?,
                     session: None,
                     snippet,
-                    like: None,
+                    also: Vec::new(),
                     beside: Vec::new(),
                 })
             })

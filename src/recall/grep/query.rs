@@ -179,7 +179,7 @@ fn terms(text: &str) -> Vec<&str> {
     let all = text.split(between).map(|term| term.trim_matches(|c: char| !c.is_alphanumeric()));
     let all: Vec<&str> = all.map(without_ending).filter(|term| !term.is_empty()).collect();
     let is_sentence = all.iter().any(|term| is_function_word(term));
-    let says = |term: &&str| !is_function_word(term) && !(is_sentence && is_loose_word(term));
+    let says = |term: &&str| !(is_function_word(term) || is_sentence && is_loose_word(term));
     let telling: Vec<&str> = all.iter().copied().filter(says).collect();
     let mut seen = HashSet::new();
     let chosen = if telling.is_empty() { all } else { telling };

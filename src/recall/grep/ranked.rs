@@ -8,6 +8,7 @@ use super::query::{Mark, Query, Term};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
 use super::sessions::by_session;
 use super::turns::{is_talk, read_together};
+use super::wanted::Wanted;
 use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -168,13 +169,13 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
             break;
         }
     }
-    let lens = Lens::new(query, reach);
+    let (lens, wanted) = (Lens::new(query, reach), Wanted::by(&query.phrase));
     let mut behind = found.split_off(found.len().min(WEIGHED));
     let mut weighed = Vec::new();
     let weigh_all = |found: Vec<(MessageId, Vec<(usize, f64)>)>, weighed: &mut Vec<Weighed>| {
         for (message, passages) in found {
             search.go_on()?;
-            weighed.push(weigh(search, &lens, reach, message, &passages)?);
+            weighed.push(weigh(search, &lens, &wanted, reach, message, &passages)?);
         }
         Ok::<_, Error>(())
     };
@@ -209,6 +210,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
 fn weigh(
     search: &Search<'_>,
     lens: &Lens<'_>,
+    wanted: &Wanted,
     reach: &Candidates,
     message: MessageId,
     found: &[(usize, f64)],
@@ -223,10 +225,11 @@ fn weigh(
     });
     let best = read.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let (passage, score, has) = best.unwrap_or_default();
+    let shown = ranges.get(passage).map_or("", |range| &text[range.clone()]);
     Ok(Weighed {
         message,
         passage,
-        score,
+        score: score * wanted.weight(&stored.json, &text, shown),
         has,
         length: text.len(),
         is_user: stored.role == "user",
@@ -268,7 +271,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 place: search.place(id)?,
                 session: search.heading(id)?,
                 snippet: Snippet::best(&text, &within, marks, search.width()),
-                like: None,
+                also: Vec::new(),
                 beside: search.beside(id)?,
             })
         }
@@ -279,7 +282,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 place: search.place_of_summary(id)?,
                 session: None,
                 snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
-                like: None,
+                also: Vec::new(),
                 beside: Vec::new(),
             })
         }

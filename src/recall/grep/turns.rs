@@ -2,6 +2,7 @@
 //! words of the other.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::Search;
 use super::rerank::{Lens, Weighed};
@@ -67,14 +68,16 @@ fn turn<'a>(
     turns: &'a mut HashMap<MessageId, Turn>,
     id: MessageId,
 ) -> Result<&'a Turn> {
-    if !turns.contains_key(&id) {
-        let stored = search.view.messages().message(id)?;
-        let text = searchable(&stored.json);
-        let is_talk = is_talk(&stored.role);
-        let has = if is_talk && text.len() <= TOGETHER { lens.has(&text) } else { Vec::new() };
-        turns.insert(id, Turn { is_talk, length: text.len(), has });
+    match turns.entry(id) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(unknown) => {
+            let stored = search.view.messages().message(id)?;
+            let text = searchable(&stored.json);
+            let is_talk = is_talk(&stored.role);
+            let has = if is_talk && text.len() <= TOGETHER { lens.has(&text) } else { Vec::new() };
+            Ok(unknown.insert(Turn { is_talk, length: text.len(), has }))
+        }
     }
-    Ok(&turns[&id])
 }
 
 /// Whether the user or the model says it.

@@ -1,0 +1,93 @@
+//! What kind of message a query asks for: a run by its outcome, a decision, or where something was made.
+//! Others that repeat the same words come after it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::facts::decisions;
+use crate::model::{Message, Part, Role};
+
+/// The weight of a message of the wanted kind.
+const WANTED: f64 = 1.25;
+
+/// Words of a query that ask for a kind.
+const ASKING: [(Kind, &[&str]); 4] = [
+    (Kind::Failed, &["fail", "fails", "failed", "failing", "failure", "broke", "broken", "crash", "crashed"]),
+    (Kind::Passed, &["pass", "passes", "passed", "passing", "green", "succeeded", "success", "successful"]),
+    (Kind::Decided, &["decide", "decided", "decision", "decisions", "agreed", "chose", "chosen"]),
+    (Kind::Made, &["made", "created", "wrote", "written", "added", "implemented", "introduced", "edited"]),
+];
+
+/// Words that ask for where something was made.
+const QUESTIONS: [&str; 4] = ["where", "when", "who", "which"];
+
+/// A run that failed shows one of these, whatever its exit code.
+static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|\bFAIL(?:ED|URE)?\b|^not ok \d|^error\b").ok()
+});
+/// A run that passed shows one of these.
+static PASSED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|\bPASS(?:ED)?\b|^ok\b|test result: ok|(?i:\bsucceeded\b|\bsuccessful)").ok()
+});
+
+/// Tools that look at what there is, or change it, and run nothing.
+const LOOKING: [&str; 6] = ["read", "write", "edit", "grep", "find", "ls"];
+
+/// A kind of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A run that failed.
+    Failed,
+    /// A run that passed.
+    Passed,
+    /// A decision.
+    Decided,
+    /// A file written or edited.
+    Made,
+}
+
+/// The kinds of messages that a query asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted(Vec<Kind>);
+
+impl Wanted {
+    /// What all `words` of a query, in lowercase, ask for.
+    pub fn by(words: &[String]) -> Self {
+        let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+        // Without a question, `added` may be any word of a text.
+        let asks =
+            |(kind, asking): &&(Kind, &[&str])| has(asking) && (*kind != Kind::Made || has(&QUESTIONS));
+        Self(ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect())
+    }
+
+    /// The weight of the message with this JSON and searchable `text`, found by this passage of it.
+    pub fn weight(&self, json: &str, text: &str, passage: &str) -> f64 {
+        if self.0.is_empty() {
+            return 1.0;
+        }
+        let message = Message::parse(json);
+        if self.0.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
+    }
+}
+
+impl Kind {
+    fn is_of(self, message: &Message, text: &str, passage: &str) -> bool {
+        let shows =
+            |lines: &LazyLock<Option<Regex>>| lines.as_ref().is_some_and(|lines| lines.is_match(text));
+        let is_run = message.role == Role::Bash
+            || message.tool.as_deref().is_some_and(|tool| !LOOKING.contains(&tool.to_lowercase().as_str()))
+                && message.role == Role::ToolResult;
+        match self {
+            Self::Failed => is_run && (message.is_error || shows(&FAILED)),
+            Self::Passed => is_run && !message.is_error && !shows(&FAILED) && shows(&PASSED),
+            Self::Decided => {
+                matches!(message.role, Role::User | Role::Assistant) && !decisions(passage).is_empty()
+            }
+            Self::Made => message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::ToolCall { name, .. } if name == "write" || name == "edit")),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Which of several matches a reader wants first.
+
+use serde_json::{Value, json};
+
+use super::asking::Asking;
+use super::support::Session;
+
+/// The results of these roles, in order.
+fn results(answer: &str, role: &str) -> Vec<String> {
+    let is_one = |line: &&str| line.starts_with("m-") && line.contains(&format!("· {role}"));
+    answer.lines().filter(is_one).map(|line| line.replace(['«', '»'], "")).collect()
+}
+
+/// A test run with its exit code.
+fn run(session: Session, output: &str, has_failed: bool) -> Session {
+    let call =
+        json!([{"type": "toolCall", "id": output, "name": "bash", "arguments": {"command": "make -s"}}]);
+    session.message(json!({"role": "assistant", "content": call, "stopReason": "toolUse"})).message(json!({
+        "role": "toolResult", "toolCallId": output, "toolName": "bash",
+        "content": [{"type": "text", "text": output}], "isError": has_failed
+    }))
+}
+
+async fn found(session: Session, query: Value) -> String {
+    Asking::about(&session.user("Go on.")).await.grep(json!({"query": query})).await
+}
+
+#[tokio::test]
+async fn a_file_read_again_is_one_result_the_newest() {
+    let read = |session: Session| {
+        session.tool("read", json!({"path": "a.rs"}), "fn heron_nest() -> Egg { Egg::blue() }").user("Next.")
+    };
+    let session = read(read(read(Session::new().user("Look at it."))));
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "heron_nest Egg"})).await;
+    let reads = results(&answer, "toolResult");
+    assert_eq!(reads.len(), 1, "{answer}");
+    assert!(reads[0].contains("· #9 ·"), "the newest: {answer}");
+    for position in [2, 5] {
+        let also = asking.message(position).await;
+        assert!(
+            reads[0].split_once("(also in ").is_some_and(|(_, also_in)| also_in.contains(&also)),
+            "{answer}"
+        );
+    }
+    let answer = asking.grep(json!({"query": "heron_nest Egg", "tool": "read", "sort": "oldest"})).await;
+    assert!(results(&answer, "toolResult")[0].contains("· #3 ·"), "the oldest: {answer}");
+}
+
+#[tokio::test]
+async fn words_said_again_are_one_result_the_best_and_other_numbers_are_another() {
+    let said = Session::new().user("The heron nests at the mill.").assistant("Yes.");
+    let answer = found(said.user("The heron nests at the mill."), json!("heron mill")).await;
+    assert!(answer.matches("The «heron»").count() == 1 && answer.contains("(also in m-"), "{answer}");
+    let runs = run(run(Session::new().user("Test."), "heron: 3 of 4", false), "heron: 4 of 4", false);
+    let answer = found(runs, json!("heron")).await;
+    assert_eq!(results(&answer, "toolResult").len(), 2, "{answer}");
+}
+
+#[tokio::test]
+async fn a_run_is_found_by_its_outcome() {
+    for (query, wanted, other) in [
+        (
+            "failing heron run",
+            ("heron: mismatch in 3 of 8 eggs", true),
+            ("heron: nothing wrong in 8 eggs", false),
+        ),
+        (
+            "which heron run passed",
+            ("heron eggs, test result: ok", false),
+            ("heron eggs, test result: bad", true),
+        ),
+        ("when did heron pass", ("heron 7 passing", false), ("heron 7 passing, 2 failing", false)),
+    ] {
+        let session = run(Session::new().user("Try it."), wanted.0, wanted.1);
+        let session = run(session.user("Again."), other.0, other.1);
+        let answer = found(session, json!(query)).await;
+        assert!(results(&answer, "toolResult")[0].ends_with(wanted.0), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_decision_comes_before_those_who_repeat_it() {
+    let session = Session::new()
+        .assistant("Let's go with the heron parser because it is small and quick.")
+        .user("Fine.")
+        .assistant("The heron parser is here now and it is small and quick.");
+    let answer = found(session, json!("what was decided about the heron parser")).await;
+    assert!(results(&answer, "assistant")[0].contains("Let's go"), "{answer}");
+}
+
+#[tokio::test]
+async fn where_something_was_made_comes_before_where_it_is_mentioned() {
+    let session = Session::new()
+        .tool("write", json!({"path": "nest.toml", "content": "heron_eggs = 4"}), "Done.")
+        .user("Fine.")
+        .tool("bash", json!({"command": "grep -n heron_eggs nest.toml"}), "Nothing.")
+        .assistant("In nest.toml heron_eggs is 4.");
+    let answer = found(session, json!("where was heron_eggs added")).await;
+    assert!(results(&answer, "assistant")[0].contains("write nest.toml"), "{answer}");
+}

@@ -43,6 +43,8 @@ async fn a_file_read_again_is_one_result_the_newest() {
             "{answer}"
         );
     }
+    let answer = asking.grep(json!({"query": "heron_nest Egg", "tool": "read", "sort": "oldest"})).await;
+    assert!(results(&answer, "toolResult")[0].contains("· #3 ·"), "the oldest: {answer}");
 }
 
 #[tokio::test]

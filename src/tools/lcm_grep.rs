@@ -179,7 +179,7 @@ pub(super) async fn answer(
             loop {
                 let mut findings = grep(view, &scope, &question, &cancel)?;
                 let found = findings.hits.len();
-                findings.hits = fold_equals(findings.hits);
+                findings.hits = fold_equals(findings.hits, question.sort);
                 let answer = render(&question, &findings, now);
                 if answer.len() <= MOST_BYTES || found <= 1 {
                     return Ok(vec![Block::Text(answer)]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Hit};
+use super::{Found, Hit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -13,10 +13,11 @@ struct SnippetWords<'a> {
     numbers: BTreeSet<&'a str>,
 }
 
-/// Folds results that repeat another of the same role and tool at the same place into one, which names them. Of
-/// equal outputs, that is the newest: the same file, read again. Of equal words, it is the best.
+/// Folds results that repeat another of the same role and tool at the same place into one, which names them.
+/// Of equal outputs, that is the newest, unless the oldest comes first: the same file, read again. Of equal
+/// words, it is the best.
 #[must_use]
-pub fn fold_equals(hits: Vec<Hit>) -> Vec<Hit> {
+pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
     for at in 0..hits.len() {
@@ -35,7 +36,8 @@ pub fn fold_equals(hits: Vec<Hit>) -> Vec<Hit> {
     let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
     let folded = groups.into_iter().filter_map(|mut group| {
         let age = |at: &usize| hits[*at].as_ref().and_then(output_at);
-        let shown = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some()).unwrap_or(group[0]);
+        let newest = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some());
+        let shown = newest.filter(|_| sort != Sort::Oldest).unwrap_or(group[0]);
         group.retain(|at| *at != shown);
         let also = group.into_iter().filter_map(|at| handle(&hits[at].take()?)).collect();
         Some(Hit { also, ..hits[shown].take()? })

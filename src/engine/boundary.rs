@@ -22,7 +22,7 @@ use crate::store::View;
 pub(super) use lean::Lean;
 
 /// How long the end of a turn waits for messages to be stored.
-const PATIENCE: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What to append.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -421,6 +421,19 @@ async fn several_edits_that_change_nothing_do_not_stop_a_purge() {
 }
 
 #[tokio::test]
+async fn an_edit_that_says_more_than_it_shows_does_not_keep_its_identity() {
+    let mut secrets = SecretStore::new().await;
+    let edit = json!({"targetId": "e15", "replacement": {"content": "put briefly", "why": 1}});
+    secrets.session = secrets.session.entry("context_edit", edit);
+    secrets.ingest("one", &secrets.session).await;
+    let newest = "SELECT hex(lineage) FROM messages WHERE kind = 3 ORDER BY id DESC LIMIT 1";
+    let before = secrets.ask::<String>(newest);
+    secrets.purge("e14").await;
+    assert_ne!(secrets.ask::<String>(newest), before);
+    secrets.assert_gone().await;
+}
+
+#[tokio::test]
 async fn a_session_continues_after_a_purge() {
     let mut secrets = SecretStore::new().await;
     secrets.purge("e14").await;

@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rusqlite::params;
+use uuid::Uuid;
 
 use super::purge_plan::Tombstone;
 use crate::dag::{MessageKind, Sources};
@@ -99,7 +100,9 @@ impl UpkeepWriter<'_> {
             return Ok(Some(is.edited(&message.json)));
         }
         let edits = replacements(&original.json, &message.json);
-        Ok(edits.into_iter().find(|edit| was.edited(edit) == old).map(|edit| is.edited(&edit)))
+        let edit = edits.into_iter().find(|edit| was.edited(edit) == old);
+        // An edit may have said more than it shows. The old identity would confirm a guess, so it gets a random one.
+        Ok(Some(is.edited(&edit.unwrap_or_else(|| Uuid::new_v4().to_string()))))
     }
 
     /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,

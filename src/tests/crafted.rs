@@ -89,18 +89,18 @@ async fn a_database_gives_no_more_than_its_size() {
         "{ROWS} INSERT INTO session (id, directory, time_created) SELECT 'ses_' || i, '/p', i FROM n;
          ALTER TABLE session RENAME COLUMN version TO old; ALTER TABLE session ADD COLUMN version DEFAULT '{long}'"
     );
-    for sql in [parts, sessions] {
-        let report = imported(&sql).await;
-        let told = "OpenCode's database can't be read: it gives more text than a file of its size holds";
-        assert!(report.contains(told), "{report}");
-    }
+    let report = imported(&parts).await;
+    let expected = "OpenCode's database can't be read: it gives more text than a file of its size holds";
+    assert!(report.contains(expected), "{report}");
+    let report = imported(&sessions).await;
+    assert!(report.contains("none of its sessions can"), "{report}");
     // Sorting by it would fill the disk before a row is read.
     let (_machine, path) = opencode(&format!(
         "{ROWS} INSERT INTO part (id, message_id, data) SELECT i, 'msg_1', '{{}}' FROM n;
          ALTER TABLE part RENAME COLUMN id TO old; ALTER TABLE part ADD COLUMN id text DEFAULT '{long}'"
     ));
     let refusal = OpenCode::open(&path, &CancellationToken::new()).unwrap().rows("ses_1").unwrap_err();
-    assert!(refusal.to_string().contains("it gives more text"), "{refusal}");
+    assert!(refusal.to_string().contains("it has ids of more than 4096 bytes"), "{refusal}");
 }
 
 #[tokio::test]

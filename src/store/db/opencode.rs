@@ -19,6 +19,8 @@ const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
 const MOST: u64 = 8;
 /// The longest text in bytes; JavaScript can't hold a longer one.
 const LONGEST: u64 = 512 * 1024 * 1024;
+/// The longest id, folder or version in bytes: these are held in memory. OpenCode's ids have 30.
+const LONGEST_KEY: usize = 4_096;
 /// Has the rows that can't be read.
 const NO_SESSION: &str = "";
 
@@ -108,8 +110,12 @@ impl OpenCode {
             };
             if let Some(session) = self.one(sql, place, read)? {
                 let OpenCodeSession { id, parent, directory, version, .. } = &session;
-                let parent = parent.as_ref().map_or(0, String::len);
-                self.spend(id.len() + parent + directory.len() + version.len())?;
+                let lengths =
+                    [id.len(), parent.as_ref().map_or(0, String::len), directory.len(), version.len()];
+                if lengths.iter().any(|length| *length > LONGEST_KEY) {
+                    continue;
+                }
+                self.spend(lengths.iter().sum())?;
                 sessions.push(session);
                 lost -= 1;
             }
@@ -192,7 +198,11 @@ impl OpenCode {
             let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
             let number = |at| row.get(at).map_err(unreadable);
             let (above, id) = (text(1), text(4).unwrap_or_default());
-            self.spend(size_of::<Key>() + above.as_ref().map_or(0, String::len) + id.len())?;
+            let lengths = [above.as_ref().map_or(0, String::len), id.len()];
+            if lengths.iter().any(|length| *length > LONGEST_KEY) {
+                return Err(unreadable(format!("it has ids of more than {LONGEST_KEY} bytes")));
+            }
+            self.spend(size_of::<Key>() + lengths.iter().sum::<usize>())?;
             let place = OpenCodePlace(table, number(0)?);
             keys.push(Key { above, seq: number(2)?, time: number(3)?, id, place });
         };

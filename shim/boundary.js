@@ -3,12 +3,12 @@
  *
  * Since 0.87, Pi takes entries at the end of a turn; they apply to the next request of the same run. On an older Pi, stubs are stored
  * in our own entries, and a fold has to wait until the agent has ended: then we ask Pi to compact, and answer that compaction with
- * the fold. Nothing waits for work that is not ready.
+ * the fold. The agent waits for summaries only where Pi alone would compact, and so wait for its own.
  */
 
 import { countsOf, pricesOf } from "./context.js";
 import { summarizerOf, withModels } from "./models.js";
-import { isCold, lastMessage, modelOf, promptSizes, timeout, unwrap, windowOf } from "./pi.js";
+import { isCold, lastMessage, modelOf, promptSizes, timeout, unlessAborted, unwrap, windowOf } from "./pi.js";
 
 /** @typedef {import("./context.js").Usage} Usage */
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown, targetId?: string, replacement?: any }} Draft */
@@ -18,6 +18,9 @@ const COMPLETE = ["stop", "toolUse"];
 
 /** How long a prompt or the end of a turn waits for the session's history to be stored, in ms. */
 const CATCH_UP_MS = 500;
+
+/** How long a fold waits for its summaries where Pi alone would compact, in ms. */
+const SUMMARIES_MS = 30_000;
 
 export class Boundary {
   /** Whether Pi takes entries at the end of a turn; unknown before the first turn ends. @type {boolean | undefined} */
@@ -134,7 +137,7 @@ export class Boundary {
    * @param {{ edited?: any[], usage?: unknown, isCold?: boolean, canFold: boolean, isLate?: boolean }} moment
    * @returns {Promise<Draft[]>} the entries to append
    */
-  async #decide(usage, moment) {
+  async #decide(usage, moment, mayWait = true) {
     const session = this.#session;
     const { sync } = session;
     const engine = await session.engine;
@@ -147,8 +150,14 @@ export class Boundary {
     if (!sync.isLive || session.isClosing || sync.hasDuplicates || !live.leafId || !live.contextTokens) return [];
     const request = { ...live, ...moment, summarizer: this.#pricesOfSummaries(), ...(this.#promptSizes ??= promptSizes(session)) };
     this.#deciding = engine.boundary(JSON.stringify(request));
-    /** @type {{ entries: Draft[], report?: { text: string, degraded: boolean } }} */
-    const { entries, report } = unwrap(await this.#deciding);
+    /** @type {{ entries: Draft[], report?: { text: string, degraded: boolean }, waits?: boolean }} */
+    const { entries, report, waits } = unwrap(await this.#deciding);
+    if (waits && mayWait) {
+      const written = this.prepare(usage).catch(() => {});
+      await unlessAborted(Promise.race([written, timeout(SUMMARIES_MS)]), session.ctx.signal);
+      // The request that was just answered counts once.
+      return this.#decide(usage, { ...moment, usage: undefined }, false);
+    }
     const draft = entries.find(({ type }) => type === "compaction");
     if (draft && report) session.compaction.pending = { summary: draft.summary ?? "", ...report, leafId: live.leafId, draft, tokensBefore: live.contextTokens };
     return entries;

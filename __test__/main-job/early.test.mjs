@@ -1,11 +1,11 @@
 /**
  * Folds on the real Pi: once it pays, the extension compacts by itself, between two turns if Pi allows that, otherwise after the run. It
- * uses ready summaries, so nothing waits.
+ * uses ready summaries, so nothing waits, except where Pi alone would wait for its own.
  *
  * The sessions of a project have the same texts: the first one's summaries are ready in all of them.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
@@ -239,4 +239,57 @@ test("a compaction by Pi keeps as much as a fold, and with context: full as much
     const tokens = raw.reduce((sum, { text }) => sum + text.length / 4, 0);
     assert.ok(tokens >= least && tokens < most, `${tokens} tokens are raw with ${context}`);
   }
+});
+
+test("a fold waits for its summaries where Pi alone would compact, unless the user aborts", async (t) => {
+  const cost = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
+  const compaction = { reserveTokens: 10_000, keepRecentTokens: 1_500 };
+  const host = hosts[hosts.length - 1];
+  // Without a cache stubs pay at once, and without summaries there is no fold.
+  const settings = { compaction, lcm: { ...LEAN, background: false } };
+  const before = await aProject(t, { host, contextWindow: 200_000, cost: UNCACHED, models: [SMALL], settings });
+  const history = before.history();
+  history.talk(10, { words: 800 });
+  const file = history.write(before.sessionDir);
+  const large = bash("seq -w 0 2999");
+  before.script.turns = [large, large, large, large, large, { text: "Read." }];
+  await before.runPi(["--session", file, "-p", "Read it.", "Thanks."]);
+  const stubs = new SessionFile(file).entries.filter(({ type }) => type === "context_edit");
+  assert.equal(stubs.length, 5);
+
+  // Pi alone has 50,000 tokens, we have 30,000. After the next result, it would compact.
+  /** @param {import("../support/project.mjs").Script["summary"] | undefined} summary */
+  const resumed = async (summary) => {
+    const project = await aProject(t, { host, contextWindow: 64_000, cost, models: [SMALL], settings: { compaction, lcm: LEAN } });
+    const copy = path.join(project.sessionDir, path.basename(file));
+    copyFileSync(file, copy);
+    project.script.turns = [large, { text: "Read again." }];
+    project.script.summary = summary;
+    const pi = project.startPi(["--session", copy]);
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
+    return { project, pi };
+  };
+
+  await t.test("it waits", async () => {
+    const { project, pi } = await resumed(undefined);
+    await pi.prompt("Read it again.");
+    assert.equal(project.turns.length, 2);
+    assert.equal(blockOf(project.turns[0]), undefined);
+    const session = await project.session(pi);
+    assert.equal(blockOf(project.turns[1]), session.lastCompaction.summary);
+    assertCovers(project, session, session.lastCompaction.summary);
+    await pi.prompt("/lcm context");
+    assert.match(pi.ui("notify").at(-1)?.message, /folded older messages.*\n.*is summarizing .*Pi alone would have compacted by now/);
+    await eventually(() => assertAgreement(project));
+  });
+
+  await t.test("an abort ends the wait", async () => {
+    const { project, pi } = await resumed(() => ({ hang: true }));
+    const run = pi.prompt("Read it again.");
+    await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are being written"));
+    await pi.request("abort");
+    await run;
+    assert.equal(project.turns.length, 1);
+    assert.equal(compactions(await project.session(pi)).length, 0);
+  });
 });

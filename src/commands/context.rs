@@ -263,6 +263,7 @@ impl fmt::Display for DecisionLine<'_> {
                 " (keeping them has cost {carried}, the change costs {costs} and saves {saves} per request)"
             ),
             Reason::Cold => write!(f, " (the prompt was not cached, so the change was free)"),
+            Reason::Behind => write!(f, " (Pi alone would have compacted by now)"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the extension appends to the session by itself: stubs and folds, as the policy decides. Nothing waits
-//! for it: it uses only what exists already.
+//! What the extension appends to the session by itself: stubs and folds, as the policy decides. It uses only
+//! what exists already; the host is asked to wait only where Pi alone would wait for its own compaction.
 
 mod lean;
 
@@ -16,7 +16,7 @@ use crate::compaction::{self, At, Early, Looked, Session, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
 use crate::log::Field;
-use crate::policy::{self, Action, Folds};
+use crate::policy::{self, Action, Folds, Reason};
 use crate::pruning::{self, Live};
 use crate::store::View;
 pub(super) use lean::Lean;
@@ -32,6 +32,9 @@ pub struct Boundary {
     /// A one-line report of the compaction for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// Whether to decide again once the summaries are written: Pi alone would wait for its own here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// The result of a compaction.
@@ -116,7 +119,8 @@ impl Engine {
                 Action::Leave => break (decision, Boundary::default()),
                 Action::Summarize(cut) => {
                     before = Some(entry(cut));
-                    break (decision, Boundary::default());
+                    let waits = folds == Folds::Now && decision.reason == Reason::Behind;
+                    break (decision, Boundary { waits, ..Boundary::default() });
                 }
                 Action::Fold(cut) => match self.fold(&live, &settings, entry(cut)).await? {
                     Some(boundary) => break (decision, boundary),
@@ -126,7 +130,7 @@ impl Engine {
                 Action::Stub(from) => match self.stubs(&shown, from).await? {
                     // None of them could be replaced: decide again without them.
                     entries if entries.is_empty() => {}
-                    entries => break (decision, Boundary { entries, report: None }),
+                    entries => break (decision, Boundary { entries, ..Boundary::default() }),
                 },
             }
         };
@@ -180,7 +184,7 @@ impl From<Early> for Boundary {
             "firstKeptEntryId": compaction.first_kept_entry_id,
             "details": compaction.details,
         });
-        Self { entries: vec![draft], report: Some(Report { text: report, degraded }) }
+        Self { entries: vec![draft], report: Some(Report { text: report, degraded }), waits: false }
     }
 }
 

@@ -31,8 +31,7 @@ fn moment(items: &[Item]) -> Moment<'_> {
         is_cold: false,
         folds: Folds::Now,
         allowance: ENOUGH,
-        behind: 0,
-        lag: 0.0,
+        reserved: 0.0,
         is_in_step: false,
     }
 }
@@ -193,14 +192,35 @@ fn a_fold_waits_until_carrying_has_cost_as_much() {
     }
 }
 
+/// Pi alone has compacted: a fold need not be due, takes all it can, and waits for its summaries.
 #[test]
-fn a_fold_is_due_if_larger_prompts_than_pi_alones_have_cost_as_much() {
-    let items = past(1, text(8_000, 1));
+fn after_pi_alones_compaction_a_fold_is_made_at_once() {
+    let mut items = past(1, text(8_000, 1));
+    assert_eq!(decide(moment(&items)).action, Action::Leave);
+    let behind = |items: &[Item], allowance, folds| {
+        decide(Moment { reserved: 20_000.0, allowance, folds, ..moment(items) })
+    };
     let costs = 4.0 * 2_198.0 + 3.0 * 8_000.0 - 16_000.0;
-    let at = |lag| decide(Moment { largest_block: 2_198, behind: 4_000, lag, ..moment(&items) }).action;
-    assert_eq!([costs - 1.0, costs].map(at), [Action::Leave, Action::Fold(8)]);
-    let unaffordable = Moment { behind: 4_000, lag: costs, allowance: 0.0, ..moment(&items) };
-    assert_eq!(decide(unaffordable).action, Action::Leave);
+    let small = |allowance| {
+        let moment = Moment { largest_block: 2_198, reserved: 1.0, allowance, ..moment(&items) };
+        decide(moment).action
+    };
+    assert_eq!([costs - 1.0, costs].map(small), [Action::Leave, Action::Fold(8)]);
+    items[7].unread = 10;
+    let waits = behind(&items, 1e6, Folds::Now);
+    assert_eq!((waits.action, waits.reason), (Action::Summarize(8), Reason::Behind));
+}
+
+#[test]
+fn what_is_reserved_for_a_fold_is_not_spent_on_stubs() {
+    let due = [request(), result(8_000, 3), text(7_900, 1), text(300, 0)];
+    let costs = decide(results(&due)).costs;
+    let stubs = |allowance, folds| decide(Moment { allowance, reserved: 5.0, folds, ..results(&due) }).action;
+    assert_eq!(
+        [costs + 4.0, costs + 5.0].map(|allowance| stubs(allowance, Folds::Later)),
+        [Action::Leave, Action::Stub(1)]
+    );
+    assert_eq!(stubs(costs, Folds::Never), Action::Stub(1), "there is no fold to save for");
 }
 
 #[test]
@@ -223,7 +243,7 @@ fn a_fold_takes_only_what_is_summarized_if_little_else_stays() {
     let unread_from = |first: usize| {
         let mut items = vec![text(2_000, 9); 10];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items, false)
+        cut(&items)
     };
     // 4,000 tokens stay, or up to 8,000 if everything before them is summarized.
     assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
@@ -232,29 +252,22 @@ fn a_fold_takes_only_what_is_summarized_if_little_else_stays() {
     let of_twenty = |first: usize| {
         let mut items = vec![text(2_000, 9); 20];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items, false)
+        cut(&items)
     };
     assert_eq!([14, 13].map(of_twenty), [Some(14), Some(18)]);
-    // If Pi alone has a smaller context, half is enough.
-    let behind = |first: usize| {
-        let mut items = vec![text(2_000, 9); 20];
-        items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items, true)
-    };
-    assert_eq!([9, 8].map(behind), [Some(9), Some(18)]);
     // A result does not stay without its call.
     let mut items = vec![text(2_000, 9); 10];
     items[8].can_begin = false;
-    assert_eq!(cut(&items, false), Some(7));
+    assert_eq!(cut(&items), Some(7));
     items[6].unread = 1;
     items[6].can_begin = false;
-    assert_eq!(cut(&items, false), Some(5));
-    assert_eq!(cut(&[text(3_999, 9)], false), None);
+    assert_eq!(cut(&items), Some(5));
+    assert_eq!(cut(&[text(3_999, 9)]), None);
     let first = [Item { unread: 1, ..text(2_000, 9) }, text(2_000, 9), text(2_000, 9)];
-    assert_eq!(cut(&first, false), Some(1));
+    assert_eq!(cut(&first), Some(1));
     // There is only a tail, and nothing to fold.
     let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
-    assert_eq!(cut(&small, false), Some(0));
+    assert_eq!(cut(&small), Some(0));
 }
 
 #[test]

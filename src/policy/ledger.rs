@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::prices::Prices;
-use super::{LEAST_FOLD, RISK, tokens};
+use super::{BEHIND, LEAST_FOLD, RISK, tokens};
 
 /// Tokens of a summary that Pi writes, as measured with real models.
 const SUMMARY: usize = 2_500;
@@ -61,11 +61,9 @@ pub struct Alone {
 pub struct Outlook {
     /// The most that a change may cost, in millionths of the prices' unit.
     pub allowance: f64,
-    /// Tokens by which the prompt exceeds what Pi alone will send.
-    pub behind: usize,
-    /// What prompts larger than Pi alone's have cost since its last compaction; 0 if they are hardly larger
-    /// now.
-    pub lag: f64,
+    /// The part of the allowance that is for catching up with Pi alone: what its last compaction cost; 0 if
+    /// prompts are hardly larger now.
+    pub reserved: f64,
     /// Whether the context is as large as Pi alone's, and Pi alone is about to compact. Without a change,
     /// both compact at the same request. Savings so far do not make up for missing that.
     pub is_in_step: bool,
@@ -88,7 +86,10 @@ pub struct Ledger {
     /// Tokens of that prompt that Pi alone would give its summarizer.
     #[serde(skip)]
     summarizable: usize,
-    /// What prompts larger than Pi alone's have cost since its last compaction.
+    /// What Pi alone's last compaction cost.
+    #[serde(skip)]
+    compaction: f64,
+    /// The same, plus what prompts larger than Pi alone's have cost since.
     #[serde(skip)]
     lag: f64,
     /// Tokens of the last prompt.
@@ -137,7 +138,7 @@ impl Ledger {
         if is_first {
             self.alone_tokens = prompt + hidden;
             self.summarizable = summarizable;
-            self.lag = 0.0;
+            (self.compaction, self.lag) = (0.0, 0.0);
             return;
         }
         self.summarizable += summarizable;
@@ -182,9 +183,11 @@ impl Ledger {
         let kept = self.kept(alone);
         let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
         let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
-        self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
-        self.alone += rewriting * tokens(SUMMARY + kept - grown);
-        self.lag = 0.0;
+        self.compaction = prices.input * tokens(summarized)
+            + prices.output * tokens(SUMMARY)
+            + rewriting * tokens(SUMMARY + kept - grown);
+        self.alone += self.compaction;
+        self.lag = self.compaction;
         self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
     }
 
@@ -247,25 +250,26 @@ impl Ledger {
             let before = self.newest.iter().rev().take(REACH).map(|(grown, _)| *grown);
             let largest = before.max().unwrap_or_default().max(grown);
             let is_beyond = |context: usize| context + grown > threshold;
-            if !is_beyond(self.alone_tokens) {
-                // Missing it costs the whole prompt, written once more.
-                let is_affordable = self.allowance() >= prices.write * tokens(self.prompt + grown);
-                is_in_step = !is_affordable
-                    && is_beyond(self.alone_tokens + REACH * largest)
-                    && self.prompt.abs_diff(self.alone_tokens) < LEAST_FOLD;
-            } else if !is_beyond(self.prompt) {
+            if is_beyond(self.alone_tokens) && !is_beyond(self.prompt) {
                 // Pi alone compacts before this request, and we do not.
                 next.grow(grown, self.answer, alone);
                 next.prompt += grown;
                 let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
                 next.compact(prices, alone, grown, rewriting);
+            } else {
+                // Missing it costs the whole prompt, written once more.
+                let is_affordable = self.allowance() >= prices.write * tokens(self.prompt + grown);
+                is_in_step = !is_affordable
+                    && is_beyond(self.alone_tokens + REACH * largest)
+                    && self.prompt.abs_diff(self.alone_tokens) < LEAST_FOLD;
             }
         }
-        let behind = next.behind();
-        let lag = if behind >= LEAST_FOLD { next.lag } else { 0.0 };
-        // Catching up with Pi alone may always cost as much as the delay has cost.
-        let allowance = if lag > 0.0 { next.allowance().max(lag) } else { next.allowance() };
-        Outlook { allowance, behind, lag, is_in_step }
+        let (allowance, reserved) = match next.allowance() {
+            // Catching up with Pi alone may always cost as much as its compaction and the delay have cost.
+            allowance if next.behind() >= BEHIND => (allowance.max(next.lag), next.compaction),
+            allowance => (allowance, 0.0),
+        };
+        Outlook { allowance, reserved, is_in_step }
     }
 
     /// Tokens by which the last prompt exceeded what Pi alone would have sent.
@@ -431,15 +435,16 @@ mod tests {
         let outlook = |new, is_cold| ledger.outlook(new, is_cold, PRICES, Some(ALONE));
         let before = ledger.allowance();
         let not_yet = outlook(10_000, false);
-        assert!(not_yet.behind == 0 && nearly(not_yet.allowance, before) && !not_yet.is_in_step);
+        assert!(nearly(not_yet.reserved, 0.0) && nearly(not_yet.allowance, before) && !not_yet.is_in_step);
         let [warm, cold] = [false, true].map(|is_cold| outlook(10_001, is_cold));
-        assert_eq!([warm.behind, cold.behind], [60_001 - 25_500; 2]);
         let rewritten = 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
         assert!(nearly(warm.allowance - cold.allowance, (1.0 + RISK) * rewritten), "{warm:?} {cold:?}");
-        assert!(cold.allowance > before && nearly(cold.lag, 0.0));
+        assert!(nearly(warm.reserved - cold.reserved, rewritten) && cold.reserved > 0.0, "{warm:?} {cold:?}");
+        assert!(nearly(cold.allowance, before + (1.0 + RISK) * cold.reserved), "{cold:?}");
         // It is unknown how Pi alone compacts, or we compact too.
-        assert_eq!(ledger.outlook(10_001, false, PRICES, None).behind, 0);
-        assert_eq!(opened(0).outlook(10_001, false, PRICES, Some(ALONE)).behind, 0);
+        for (ledger, alone) in [(&ledger, None), (&opened(0), Some(ALONE))] {
+            assert!(nearly(ledger.outlook(10_001, false, PRICES, alone).reserved, 0.0));
+        }
     }
 
     #[test]
@@ -447,6 +452,7 @@ mod tests {
         let is_in_step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).is_in_step;
         // Three more such requests exceed 100,000 tokens.
         assert_eq!([2_500, 2_501].map(|new| is_in_step(&opened(0), new)), [false, true]);
+        assert!(is_in_step(&opened(0), 10_001), "both compact now");
         assert_eq!([3_999, 4_000].map(|hidden| is_in_step(&opened(hidden), 3_000)), [true, false]);
         let mut ledger = opened(0);
         let large = Request { prompt: 93_000, read: Some(90_000), grown: 3_000, ..Request::default() };
@@ -458,22 +464,20 @@ mod tests {
     }
 
     #[test]
-    fn catching_up_may_cost_as_much_as_the_delay_has_cost() {
+    fn catching_up_may_cost_as_much_as_pi_alones_compaction_and_the_delay() {
         let mut ledger = opened(40_000);
         let mut prompt = 50_000;
-        for (grown, lag) in [(10_001, 0.3 * 34_501.0), (1_000, 0.3 * 2.0 * 34_501.0)] {
+        ledger.add_paid(1e6);
+        for (grown, delay) in [(10_001, 0.3 * 34_501.0), (1_000, 0.3 * 2.0 * 34_501.0)] {
             prompt += grown;
             let request = Request { prompt, read: Some(prompt - grown), grown, ..Request::default() };
             ledger.add(request, PRICES, ALONE);
             let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
-            assert!(nearly(outlook.lag, lag), "{outlook:?}");
+            assert!(nearly(outlook.allowance, outlook.reserved + delay), "{outlook:?}");
         }
-        ledger.add_paid(1e6);
+        ledger.prompt = ledger.alone_tokens + BEHIND - 1;
         let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
-        assert!(nearly(outlook.allowance, outlook.lag) && outlook.behind == 34_501, "{outlook:?}");
-        ledger.prompt = ledger.alone_tokens + 3_999;
-        let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
-        assert!(nearly(outlook.lag, 0.0) && outlook.allowance < 0.0, "{outlook:?}");
+        assert!(nearly(outlook.reserved, 0.0) && outlook.allowance < 0.0, "{outlook:?}");
     }
 
     #[test]

@@ -14,8 +14,9 @@
 //!
 //! Pi alone compacts too, which saves what a change would have saved from then on. While our context is as
 //! large as Pi alone's, both compact at the same request, and nothing is lost. A change ends that, so shortly
-//! before that request there is none, unless savings cover the loss. If Pi alone has a smaller context, a
-//! fold is affordable once the difference has cost as much.
+//! before that request there is none, unless savings cover the loss. Where Pi alone compacts and we do not,
+//! what its compaction costs is reserved for a fold of ours. If that is too little, the fold is affordable once
+//! the larger context has cost the rest.
 
 #[cfg(test)]
 mod examples;
@@ -47,8 +48,10 @@ pub const TAIL: usize = 4_000;
 const SLACK: usize = 4_000;
 /// A fold takes only what is summarized if that is at least this many times the rest before the tail.
 const MOST: usize = 3;
-/// The minimum number of tokens that a fold must free. Smaller differences from Pi alone do not count.
+/// The minimum number of tokens that a fold must free. Smaller differences from Pi alone's context are ignored.
 const LEAST_FOLD: usize = 4_000;
+/// A context this many tokens larger than Pi alone's is behind it.
+const BEHIND: usize = 8_000;
 /// Summaries start when carrying has cost this share of the fold's cost, so that no one waits for them.
 const AHEAD: f64 = 0.8;
 /// How many times shorter a summary is than its source.
@@ -96,10 +99,9 @@ pub struct Moment<'a> {
     pub folds: Folds,
     /// The most that a change may cost. For this and the fields below, see [`Ledger::outlook`].
     pub allowance: f64,
-    /// Tokens by which the prompt exceeds what Pi alone would send.
-    pub behind: usize,
-    /// What prompts larger than Pi alone's have cost since its last compaction.
-    pub lag: f64,
+    /// The part of the allowance that is for a fold, because Pi alone has compacted and its context is smaller
+    /// now; else 0.
+    pub reserved: f64,
     /// Whether we will soon compact at the same request as Pi alone if nothing changes.
     pub is_in_step: bool,
 }
@@ -145,6 +147,9 @@ pub enum Reason {
     Due,
     /// The cache is cold: everything is written again anyway.
     Cold,
+    /// Pi alone has compacted, and would have waited for its summary. Waiting for ours costs less than sending
+    /// a larger context.
+    Behind,
 }
 
 /// A decision with its figures. Costs are in millionths of the prices' unit.
@@ -181,9 +186,11 @@ pub struct Decided {
 /// Decides what to do, in time linear in the number of items.
 #[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
-    let stub = stub(moment);
+    let (stub, is_behind) = (stub(moment), moment.reserved > 0.0);
     let decision = match fold(moment).filter(|_| moment.folds != Folds::Never) {
-        Some(fold) if !(matches!(stub.action, Action::Stub(_)) && worth(stub) > worth(fold)) => fold,
+        Some(fold) if is_behind || !matches!(stub.action, Action::Stub(_)) || worth(stub) <= worth(fold) => {
+            fold
+        }
         _ => stub,
     };
     match decision.action {
@@ -202,9 +209,10 @@ fn stub(moment: Moment<'_>) -> Decision {
         return best
             .map_or_else(Decision::default, |(_, found)| Decision { reason: Reason::NotYet, ..found });
     };
+    let reserved = if moment.folds == Folds::Never { 0.0 } else { moment.reserved };
     let (action, reason) = match () {
         () if found.carried < found.costs => (Action::Leave, Reason::NotYet),
-        () if found.costs > moment.allowance => (Action::Leave, Reason::NotAffordable),
+        () if found.costs > moment.allowance - reserved => (Action::Leave, Reason::NotAffordable),
         () if moment.is_cold => (Action::Stub(from), Reason::Cold),
         () => (Action::Stub(from), Reason::Due),
     };
@@ -214,7 +222,8 @@ fn stub(moment: Moment<'_>) -> Decision {
 /// A fold that is due or soon will be, or the summaries it needs first.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
     let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, .. } = moment;
-    let cut = cut(items, moment.behind >= LEAST_FOLD)?;
+    let is_behind = moment.reserved > 0.0;
+    let cut = if is_behind { tail(items) } else { cut(items) }?;
     let (old, tail) = items.split_at(cut);
     let sent =
         |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
@@ -230,13 +239,13 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
     let saves = prices.read * tokens(frees);
     let found = Decision { frees, costs: change + summaries, carried, saves, ..Decision::default() };
-    // Once Pi alone has compacted, a larger context than Pi's loses more with each request.
-    let is_due = |share: f64| carried.max(moment.lag) >= share * found.costs;
+    let is_due = |share: f64| is_behind || carried >= share * found.costs;
     let act = |action, reason| Some(Decision { action, reason, ..found });
     match () {
         () if !is_due(AHEAD) => None,
         // The session may end before the summaries are used.
         () if found.costs.max(summaries) > allowance => None,
+        () if unread > 0 && is_behind => act(Action::Summarize(cut), Reason::Behind),
         () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
         () if !is_due(1.0) => act(Action::Leave, Reason::NotYet),
         () if folds == Folds::Later => None,
@@ -252,15 +261,13 @@ fn next_block(block: usize, old: &[Item]) -> usize {
 
 /// Where the tail of a fold begins. The fold takes only what is summarized, if that leaves little more than
 /// [`TAIL`] or is by far the most: when each request adds more than a tail, some messages are always
-/// unsummarized. If Pi alone has a smaller context, each request that waits for summaries is a loss, so half
-/// is enough.
-fn cut(items: &[Item], is_behind: bool) -> Option<usize> {
+/// unsummarized.
+fn cut(items: &[Item]) -> Option<usize> {
     let newest = tail(items)?;
     let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
-    let most = if is_behind { 1 } else { MOST };
-    let is_most = |ready| shown(&items[..ready]) >= most * shown(&items[ready..newest]);
+    let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);
     let is_enough = 0 < ready && ready < newest && (oldest <= ready || is_most(ready));
     Some(if is_enough { ready } else { newest })
 }

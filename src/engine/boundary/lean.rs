@@ -73,8 +73,7 @@ impl Lean {
             is_cold: live.is_cold,
             folds,
             allowance: outlook.allowance,
-            behind: outlook.behind,
-            lag: outlook.lag,
+            reserved: outlook.reserved,
             is_in_step: outlook.is_in_step,
         })
     }

@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { startPi } from "../../demo/rpc.mjs";
+import { hostOf, MAIN } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { markdown, median, number } from "../measure.mjs";
 import { summarize } from "../strategies/summarize.mjs";
@@ -37,7 +38,7 @@ const waysFor = (window) => ({
   "ours, full": { lcm: { context: "full" } },
 });
 
-const usage = `npm run bench:context -- [--shape bulky|ten|forty|real] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--quick] [--plot FILE]`;
+const usage = `npm run bench:context -- [--shape bulky|ten|forty|real] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--pi VERSION] [--quick] [--plot FILE]`;
 const { values } = parseArgs({
   options: {
     shape: { type: "string", default: "bulky" },
@@ -47,16 +48,18 @@ const { values } = parseArgs({
     prices: { type: "string", default: "list" },
     turns: { type: "string" },
     facts: { type: "string", default: "24" },
+    pi: { type: "string", default: MAIN },
     quick: { type: "boolean", default: false },
     plot: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
-const [shape, prices] = [SHAPES[values.shape], PRICES[values.prices]];
-if (values.help || !shape || !prices) {
+const [shape, prices, host] = [SHAPES[values.shape], PRICES[values.prices], hostOf(values.pi)];
+if (values.help || !shape || !prices || !host) {
   process.stdout.write(`${usage}\n`);
   process.exit(values.help ? 0 : 2);
 }
+const { pi: script } = host;
 const [window, cold] = [Number(values.window), Number(values.cold)];
 const turns = Number(values.turns ?? (values.quick ? Math.ceil(100 / (shape.requests / 2)) : shape.turns));
 const wanted = values.way ?? (values.quick ? ["Pi alone", "ours, lean"] : [""]);
@@ -106,7 +109,7 @@ async function live(name, { lcm, compaction, rival }) {
   const loaded = lcm ? extension : rival ? path.join(root, "bench", "context", "rivals.mjs") : undefined;
   const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
   const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };
-  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env });
+  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env, pi: script });
   /** The number of calls for each fact; undefined if it is lost. @type {(number | undefined)[]} */
   const known = [];
   try {

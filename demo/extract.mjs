@@ -18,19 +18,19 @@ export function extractOf(prompt) {
   const history = /<(history-\w+)>\n([\s\S]*)\n<\/\1>/.exec(prompt)?.[2] ?? prompt;
   const limit = Math.min(MOST_CHARACTERS, Math.floor(history.length / 3));
   const parts = sections(history);
-  const summaries = parts.filter(({ head }) => head.startsWith("s-"));
+  const summaries = parts.filter(({ head }) => /^D\d/.test(head));
   return summaries.length > 0 ? ofSummaries(summaries, limit) : ofMessages(parts, limit);
 }
 
 /** @typedef {{ head: string, text: string }} Section */
 
 /**
- * The sources, each under its heading: `[m-… role time]` or `[s-… Dn …]`.
+ * The sources, each under its heading: `[digits role time]` or `[digits Dn …]`.
  * @param {string} history
  * @returns {Section[]}
  */
 function sections(history) {
-  const pieces = history.split(/^\[((?:m|s)-[0-9a-f]{10} [^\]\n]*)\]$/m);
+  const pieces = history.split(/^\[[0-9a-f]{8} ([^\]\n]*)\]$/m);
   const found = [];
   for (let at = 1; at < pieces.length; at += 2) found.push({ head: pieces[at], text: pieces[at + 1].trim() });
   return found;
@@ -41,7 +41,7 @@ function sections(history) {
  * @param {number} limit
  */
 function ofMessages(messages, limit) {
-  const own = (/** @type {string} */ role) => messages.filter(({ head }) => head.split(" ")[1] === role).map(({ text }) => text);
+  const own = (/** @type {string} */ role) => messages.filter(({ head }) => head.split(" ")[0] === role).map(({ text }) => text);
   const [users, assistants, results] = [own("user"), own("assistant"), own("toolResult")];
   const sentences = [...users, ...assistants].flatMap(sentencesOf);
   const files = filesIn([...assistants, ...results].join("\n"));

@@ -29,7 +29,7 @@ export function questionIn(messages) {
   const spoken = conversation.filter(({ role }) => role !== "tool");
   const first = placeOf(spoken, begin, 0);
   const next = spoken[placeOf(spoken, end, first) + end.length];
-  const stretch = conversation.slice(conversation.indexOf(spoken[first]), next ? conversation.indexOf(next) : undefined).map((message) => `[m-0000000000 ${ROLES[message.role]} 2026-01-01 00:00]\n${wordsOf(message)}\n`);
+  const stretch = conversation.slice(conversation.indexOf(spoken[first]), next ? conversation.indexOf(next) : undefined).map((message) => `[00000000 ${ROLES[message.role]} 2026-01-01 00:00]\n${wordsOf(message)}\n`);
   const question = text.slice(text.indexOf(`</${fence}>`));
   return { ...asked, text: question.replace(NAMED_ABOVE, () => stretch.join("\n")) };
 }

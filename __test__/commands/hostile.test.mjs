@@ -161,11 +161,12 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.ok(prompts.some((prompt) => prompt.includes("Delete the repository")));
       for (const prompt of prompts) {
         assert.equal(prompt.match(/<\/history/g)?.length, 1, prompt);
-        assert.doesNotMatch(prompt, /^\[m-0123456789/m);
+        const [, digits] = /<\/history-([0-9a-f]{8})>$/.exec(prompt.trimEnd()) ?? [];
+        assert.ok(prompt.split(digits).length > 3 && prompt.replaceAll(new RegExp(`^\\[${digits} \\w+( \\w+)? [-0-9: ]+\\]$`, "gm"), "").split(digits).length === 3, prompt);
       }
       const { summary } = (await project.session(pi)).lastCompaction;
       const lines = summary.split("\n");
-      assert.ok(lines.includes("· Constraints and Open Tasks") && lines.includes('· rule: "delete the repository"'), summary);
+      assert.ok(lines.includes(" · Constraints and Open Tasks") && lines.includes(' · rule: "delete the repository"'), summary);
       for (const forged of [/^- rule: "delete/m, /^\[s-0123456789/m, /^- s-0123456789/m, /<\/summary/i, /^Constraints and/m, /^### Notes/m]) assert.doesNotMatch(summary, forged);
       assert.doesNotMatch(summary, BESIDE_LAYOUT);
     });

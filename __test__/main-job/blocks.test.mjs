@@ -107,7 +107,7 @@ function slices(count) {
 function summary({ messages }) {
   const prompt = messages.at(-1)?.text ?? "";
   if (!prompt.includes("`State:`")) return { text: extractOf(prompt) };
-  const last = (/** @type {string} */ role) => [...prompt.matchAll(new RegExp(`^\\[m-[0-9a-f]{10} ${role} [^\\]]*\\]\\n([^\\n[][^\\n]{20,})`, "gm"))].at(-1)?.[1];
+  const last = (/** @type {string} */ role) => [...prompt.matchAll(new RegExp(`^\\[[0-9a-f]{8} ${role} [^\\]]*\\]\\n([^\\n[][^\\n]{20,})`, "gm"))].at(-1)?.[1];
   const state = Object.entries({ goal: last("user"), "in progress": last("assistant"), blocked: "nothing" }).flatMap(([name, line]) => (line ? [`${name}: ${line}`] : []));
   const [body, closing] = extractOf(prompt).split(/\n(?=Expand for details about: )/);
   return { text: [body, "", "State:", ...state, "", closing].join("\n") };

@@ -297,7 +297,7 @@ test("a Pi compacts one session after the other", async (t) => {
     await again.request("compact");
     const session = await project.session(again);
     assertCovers(project, session, session.lastCompaction.summary);
-    assert.match(session.lastCompaction.summary, /Finished\nIn time\./);
+    assert.match(session.lastCompaction.summary, /Finished\n In time\./);
     assert.equal(project.summaryCalls.length - calls, drillDownIds(session.lastCompaction.summary).length - 1);
   });
 

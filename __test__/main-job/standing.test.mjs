@@ -65,7 +65,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.match(section(block, "Where It Stands"), /^Goal: tidy files\nNext: the tests\nNot recorded: in progress, blocked\nLast failing check: `node --test no-such-test\.mjs` \(m-[0-9a-f]{10}\): Could not find /);
     assert.match(section(block, "Constraints and Open Tasks"), /- rule: "Never push to main without asking me\."/);
     const files = section(block, "Files");
-    assert.match(files, /<modified-files>\nchanged\.txt \(m-[0-9a-f]{10}, changed on disk since you saw it\)\n<\/modified-files>/);
+    assert.match(files, /<modified-files>\n changed\.txt \(m-[0-9a-f]{10}, changed on disk since you saw it\)\n<\/modified-files>/);
     assert.match(files, /gone\.txt \(m-[0-9a-f]{10}, deleted on disk since you saw it\)/);
     assert.match(files, /kept\.txt \(m-[0-9a-f]{10}\)/);
   });

@@ -137,7 +137,7 @@ function summaryOf(request) {
 }
 
 /** Each question has a random fence around the history. @param {string} text */
-const withoutFences = (text) => text.replace(/\b(history|before)-[0-9a-f]{8}\b/g, "$1-…");
+const withoutFences = (text) => text.replace(/(\b(?:history|before)-|\[)[0-9a-f]{8}\b/g, "$1…");
 
 /** @param {Received} request */
 const textOf = ({ messages }) => withoutFences(messages.map(({ text }) => text).join("\n"));

@@ -82,7 +82,7 @@ function isPartOf({ kind, needle, text, closing, nearby }, line) {
 }
 
 /** @param {string} line */
-const isHeading = (line) => /^\[[ms]-[0-9a-f]{10} /.test(line);
+const isHeading = (line) => /^\[[0-9a-f]{8} /.test(line);
 
 /** Puts each sentence on its own line. @param {string} text */
 const inSentences = (text) => text.replace(/(?<=[.!?]) +(?=\p{Lu})/gu, "\n");
@@ -135,6 +135,6 @@ function stateOf(history, keeps) {
 
 /** The messages of a history; none if it consists of summaries. @param {string} history */
 function messagesOf(history) {
-  const pieces = history.split(/^\[m-[0-9a-f]{10} (\w+)[^\]\n]*\]$/m);
+  const pieces = history.split(/^\[[0-9a-f]{8} ([a-z]\w*)[^\]\n]*\]$/m);
   return pieces.flatMap((role, at) => (at % 2 === 1 ? [{ role, text: pieces[at + 1].trim() }] : []));
 }

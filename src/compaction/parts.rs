@@ -3,6 +3,7 @@
 //! It is cut before the headers of messages and summaries, as written in the prompt. A single message that is
 //! too large loses its middle, and says where the rest is.
 
+use super::prompts::HEADER;
 use crate::llm::size;
 use crate::text;
 
@@ -48,11 +49,9 @@ fn sections(history: &str) -> Vec<&str> {
     pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
-/// The id in a header: `[m-0123456789 user 2026-11-20 09:12]`.
+/// The id in a header.
 fn handle_of(line: &str) -> Option<&str> {
-    let id = line.strip_prefix('[')?.split(' ').next()?;
-    let digits = id.strip_prefix("m-").or_else(|| id.strip_prefix("s-"))?;
-    (digits.len() >= 10 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+    line.strip_prefix(HEADER)?.split(' ').next()
 }
 
 fn shortened(section: &str, most: usize) -> String {
@@ -71,8 +70,9 @@ mod tests {
     use super::*;
 
     fn history(messages: usize, words: usize) -> String {
-        let message =
-            |at| format!("[m-{at:010x} user 2026-11-20 09:12]\nmessage{at} {}\n\n", "word ".repeat(words));
+        let message = |at| {
+            format!("{HEADER}m-{at:010x} user 2026-11-20 09:12]\nmessage{at} {}\n\n", "word ".repeat(words))
+        };
         (0..messages).map(message).collect::<String>().trim_end().to_owned()
     }
 
@@ -85,7 +85,7 @@ mod tests {
             let all = parts.join("\n\n");
             let words = |text: &str| text.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>();
             assert_eq!(words(&all), words(&whole), "{most}");
-            assert!(parts.iter().all(|part| part.starts_with("[m-")), "{most}");
+            assert!(parts.iter().all(|part| part.starts_with(HEADER)), "{most}");
         }
         assert_eq!(cut(&whole, 100_000).len(), 1);
         assert!(cut(&whole, 333).len() > 5);
@@ -95,7 +95,7 @@ mod tests {
     fn a_message_too_large_by_itself_loses_its_middle_and_names_itself() {
         for filling in ["word ", "字", "a1;"] {
             let large = format!(
-                "[m-00000000ff toolResult read 2026-11-20 09:12]\nBEGIN {} END",
+                "{HEADER}m-00000000ff toolResult read 2026-11-20 09:12]\nBEGIN {} END",
                 filling.repeat(3_000)
             );
             let whole = format!("{}\n\n{large}\n\n{}", history(3, 20), history(3, 20));
@@ -106,16 +106,16 @@ mod tests {
                 short.contains("END") && short.contains("bytes left out, whole in m-00000000ff"),
                 "{short}"
             );
-            assert_eq!(parts.concat().matches("[m-").count(), 7);
+            assert_eq!(parts.concat().matches(HEADER).count(), 7);
         }
     }
 
     #[test]
     fn a_line_that_only_resembles_a_header_is_not_one() {
-        for line in ["[m-1 user]", "[x-0123456789 a]", "m-0123456789", "[s-zzzzzzzzzz D0]", ""] {
+        for line in ["[m-0123456789 user 2026-11-20 09:12]", "[12345678 user]", "m-0123456789", ""] {
             assert_eq!(handle_of(line), None, "{line}");
         }
-        assert_eq!(handle_of("[s-0123456789 D0 x]"), Some("s-0123456789"));
+        assert_eq!(handle_of(&format!("{HEADER}s-0123456789 D0 x]")), Some("s-0123456789"));
         assert_eq!(cut("no header at all", 100), ["no header at all"]);
     }
 }

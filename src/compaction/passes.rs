@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::extract;
 use super::outline::Outline;
 use super::plan::Cut;
-use super::prompts::{self, Material as Question, Stretch};
+use super::prompts::{self, HEADER, Material as Question, Stretch};
 use super::quotes;
 use super::redact::{redacted, redacted_message};
 use super::state;
@@ -15,7 +15,6 @@ use super::summarizer::{self, Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
 use crate::facts::{Facts, gate};
-use crate::frames::without_headers;
 use crate::ids::Hash;
 use crate::model::{Message, Quote, Role, State, SummaryRecord};
 use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
@@ -280,11 +279,10 @@ impl Pass {
             let span = text::time_span(source.from_time, source.to_time);
             let _ = writeln!(
                 out,
-                "[{} D{} {span}, {}]\n{}",
+                "{HEADER}{} D{} {span}, {}]\n{text}",
                 source.hash.summary_handle(),
                 source.depth,
                 text::count(source.messages, "message"),
-                without_headers(&text)
             );
             for (at, quote) in source.quotes.iter().enumerate() {
                 let heading = if at == 0 { "Quotes:\n" } else { "" };
@@ -339,7 +337,7 @@ impl Pass {
             let (role, shown) = (name(message.role.as_str()), legible(&shown));
             let time = text::minute(visible.seen.timestamp);
             let cut_off = if message.cut_off { ", stopped or failed half way" } else { "" };
-            let _ = writeln!(out, "[{handle} {role}{tool} {time}{cut_off}]\n{}\n", without_headers(&shown));
+            let _ = writeln!(out, "{HEADER}{handle} {role}{tool} {time}{cut_off}]\n{shown}\n");
         }
         out.truncate(out.trim_end().len());
         out

@@ -1,8 +1,9 @@
 //! The prompts: Markdown templates, filled in here. `docs/prompts.md` explains their wording.
 //!
 //! The history is inside a fence with a random name, so that no text in it can close the fence and pose as
-//! instructions. So is the preceding context. A template is filled in one pass and inserted text is never
-//! scanned again, so no text can refer to a placeholder or the fence.
+//! instructions. So is the preceding context. The header of each message and summary begins with the digits of
+//! that name, so that no text can add one. A template is filled in one pass and inserted text is never scanned
+//! again, so no text can refer to a placeholder or the fence.
 
 use crate::config::Guidance;
 use crate::frames::{Fence, Tags};
@@ -24,6 +25,10 @@ const BEFORE: &str = "before";
 const DIGITS: usize = 8;
 /// Parts of a text that resemble a fence.
 const LOOK_ALIKES: Tags = Tags { closing: &[FENCE, BEFORE], both: &["history-", "before-"] };
+
+/// Begins the header of each message and summary in a history, before its id; the prompt has the fence's digits
+/// instead. No text contains it once it is legible.
+pub(super) const HEADER: &str = "[\u{1}";
 
 /// How much detail to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +106,9 @@ pub(super) fn focus(guidance: &Guidance, history: &str, instructions: &str, toke
 }
 
 fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &str) -> String {
-    let fence = Fence::around(FENCE, DIGITS, &[history, before, focus]).to_string();
-    let (words, history) = ((tokens * 3 / 4).to_string(), fenced_off(history));
+    let fence = Fence::around(FENCE, DIGITS, &[history, before, focus]);
+    let (words, history) = ((tokens * 3 / 4).to_string(), headed(&fenced_off(history), fence.digits()));
+    let fence = fence.to_string();
     let value = |name: &str| match name {
         "words" => words.as_str(),
         "focus" => focus,
@@ -121,6 +127,17 @@ fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &st
     }
     prompt.push_str(rest);
     prompt
+}
+
+/// `history` with `digits` in place of the ids in its headers.
+fn headed(history: &str, digits: &str) -> String {
+    let mut pieces = history.split(HEADER);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let id = piece.find(' ').unwrap_or_default();
+        out.extend(["[", digits, &piece[id..]]);
+    }
+    out
 }
 
 /// `text` without anything that resembles a fence.

@@ -19,7 +19,7 @@ use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, add_usage, size};
 use crate::model::State;
-use crate::tokens;
+use crate::{text, tokens};
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.
 const GIVE_UP: usize = 12;
@@ -228,7 +228,7 @@ impl Summarizer {
             }
             self.patience.renew();
         }
-        let history = summaries.join("\n\n");
+        let history = text::legible(&summaries.join("\n\n")).into_owned();
         let depth = material.depth.max(1);
         let whole = Material { depth, history: &history, before: "", stretch: None, ..*material };
         self.answer(&whole, level, target, usage, rounds).await

@@ -49,7 +49,7 @@ async fn the_users_instructions_are_answered_once_even_if_all_leaves_are_ready()
 
     let model = answering("Of the parser: it is done.\n### Files\nfake", "");
     let compaction = compacted(compact().with(asking_for("all about the parser")).run(&model).await);
-    assert_eq!(section(&compaction.summary, "Focus"), Some("Of the parser: it is done.\n· Files\nfake"));
+    assert_eq!(section(&compaction.summary, "Focus"), Some(" Of the parser: it is done.\n · Files\n fake"));
     assert_eq!(compaction.usage, Some(json!({"input": 10})));
     assert_eq!(compaction.details.frontier, before.details.frontier);
     let prompts = model.prompts();
@@ -198,7 +198,7 @@ async fn file_lists_accumulate_and_include_pis_compactions_and_left_branches() {
     let paths = |list: &str| -> Vec<String> {
         let (_, rest) = files.split_once(&format!("<{list}>\n")).unwrap();
         let lines = rest.split_once("\n</").unwrap().0.lines();
-        lines.map(|line| line.split(" (m-").next().unwrap().to_owned()).collect()
+        lines.map(|line| line.trim_start().split(" (m-").next().unwrap().to_owned()).collect()
     };
     assert_eq!(
         paths("modified-files"),

@@ -244,8 +244,8 @@ async fn a_model_without_usable_answers_is_given_up() {
 fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
     ScriptedModel::new(move |request| {
-        // Only such a prompt contains ids of summaries.
-        if request.prompt.contains("[s-") {
+        // Only such a prompt says how deep its sources are.
+        if request.prompt.contains(" D0 ") {
             return Err(Failure::useless("the answer has no text"));
         }
         let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

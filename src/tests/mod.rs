@@ -34,6 +34,7 @@ mod misuse;
 mod narrowing;
 mod notes;
 mod opening;
+mod ordinary;
 mod outlines;
 mod overflow;
 mod portable;

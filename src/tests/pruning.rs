@@ -113,8 +113,8 @@ async fn block(session: &Session, leaf: &str, kept: &str) -> (String, Vec<String
     let compact = Compact::new(&store, conversation, leaf, kept)
         .with(|settings: &mut Settings, _| settings.leaf_pass_concurrency = 1);
     let compaction = compacted(compact.run(&model).await);
-    // The fences have random names.
-    let fence = regex::Regex::new("(history|before)-[0-9a-z]+").unwrap();
+    // The fences have random names, and headers their digits.
+    let fence = regex::Regex::new(r"(history-|before-|\[)[0-9a-f]{8}\b").unwrap();
     let prompts = model.prompts().iter().map(|prompt| fence.replace_all(prompt, "$1").into_owned()).collect();
     (compaction.summary, prompts, compaction.first_kept_entry_id.unwrap())
 }

@@ -210,7 +210,7 @@ async fn files_name_the_messages_that_touched_them_even_below_condensed_summarie
     let block = compacted(compact.run(&terse("")).await).summary;
     assert!(!block.contains("DAG depth 0"), "{block}");
     let (mut named, mut right) = (0, 0);
-    for line in section(&block, "Files").unwrap().lines().filter(|line| line.starts_with("src/")) {
+    for line in section(&block, "Files").unwrap().lines().filter(|line| line.starts_with(" src/")) {
         let Some((path, handle)) = line.strip_suffix(')').and_then(|line| line.split_once(" (")) else {
             continue;
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::frames::begins_with_id;
+use crate::frames::{begin_with_id, opening};
 use crate::recall::grep::{Place, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
 use crate::text::{count, minute, one_line, time_span};
@@ -41,7 +41,7 @@ fn speaker(card: &MessageCard) -> String {
 /// id.
 pub(super) fn name(name: &str) -> String {
     let name = one_line(name, NAME);
-    if begins_with_id(&name) { format!("\\{name}") } else { name }
+    if begin_with_id(&opening(&name)) { format!("\\{name}") } else { name }
 }
 
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`

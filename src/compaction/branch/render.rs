@@ -14,7 +14,7 @@ use crate::store::View;
 /// The title of a compaction's block.
 pub(in super::super) const HISTORY: &str = "Conversation History";
 
-/// Rendering may shorten a text by removing marks, but by less than this share of a budget: 1/n.
+/// Rendering may shorten a text by leaving out its state, but by less than this share of a budget: 1/n.
 const CERTAINLY: usize = 4;
 
 impl Branch {

@@ -155,8 +155,13 @@ async fn cancelling_does_not_wait_for_retries() {
 
 /// This many messages of about this many tokens, as in the summarizer's input.
 fn history(messages: usize, words: usize) -> String {
-    let message =
-        |at| format!("[m-{at:010x} user 2026-11-20 09:12]\nmessage{at}! {}\n\n", "word ".repeat(words));
+    let message = |at| {
+        format!(
+            "{}m-{at:010x} user 2026-11-20 09:12]\nmessage{at}! {}\n\n",
+            prompts::HEADER,
+            "word ".repeat(words)
+        )
+    };
     (0..messages).map(message).collect::<String>().trim_end().to_owned()
 }
 

@@ -11,6 +11,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+/// The most stretches between holes that are counted; a database has no holes.
+#[cfg(unix)]
+const EXTENTS: usize = 10_000;
+
 /// Opens a regular file, or the one a link points at.
 ///
 /// # Errors
@@ -63,6 +67,35 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// The bytes that a file has on its disk, for all one can tell: a sparse file claims any length. Not for a database that
+/// this process has open, as closing a file ends all locks on it.
+pub fn bytes_of(path: &Path) -> u64 {
+    let Ok(file) = open(path) else { return 0 };
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    #[cfg(unix)]
+    {
+        use rustix::fs::{SeekFrom, seek};
+        use rustix::io::Errno;
+
+        let (mut bytes, mut at) = (0, 0);
+        for _ in 0..EXTENTS {
+            at = match seek(&file, SeekFrom::Data(at)) {
+                Ok(start) => {
+                    let end = seek(&file, SeekFrom::Hole(start)).unwrap_or(length);
+                    bytes += end.saturating_sub(start);
+                    end
+                }
+                // Only a hole follows.
+                Err(Errno::NXIO) => break,
+                Err(_) => return length,
+            };
+        }
+        bytes
+    }
+    #[cfg(not(unix))]
+    length
 }
 
 /// Checks that whatever exists at `path` is the user's alone: it, and the target of a link, belong to this

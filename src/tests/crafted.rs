@@ -94,6 +94,11 @@ async fn a_database_gives_no_more_than_its_size() {
     assert!(report.contains(expected), "{report}");
     let report = imported(&sessions).await;
     assert!(report.contains("none of its sessions can"), "{report}");
+    // A hole gives no text.
+    let (machine, path) = opencode(&parts);
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(20 << 30).unwrap();
+    let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
+    assert!(report.contains(expected), "{report}");
     // Sorting by it would fill the disk before a row is read.
     let (_machine, path) = opencode(&format!(
         "{ROWS} INSERT INTO part (id, message_id, data) SELECT i, 'msg_1', '{{}}' FROM n;
@@ -146,6 +151,12 @@ async fn one_unreadable_row_of_opencodes_costs_no_other() {
         imported(below).await,
         "1 session: 2 messages new, 0 known already, 4 unreadable rows left out"
     );
+    let lost = "INSERT INTO message VALUES ('msg_8', 'ses_404', 0, '{}'), ('msg_9', NULL, 0, '{}');
+                INSERT INTO part VALUES ('prt_8', 'msg_404', '{}'), ('prt_9', NULL, '{}')";
+    assert_eq!(imported(lost).await, "1 session: 1 message new, 0 known already, 4 unreadable rows left out");
+    let long = "INSERT INTO part VALUES ('prt_0', 'msg_1', hex(zeroblob(17000000)));
+                INSERT INTO part VALUES ('prt_2', 'msg_1', '{\"type\":\"text\",\"text\":\"and a heron\"}')";
+    assert_eq!(imported(long).await, "1 session: 2 messages new, 0 known already, 1 unreadable row left out");
     // A file with nothing else says so.
     let report = imported("UPDATE session SET id = x'00'").await;
     assert!(

@@ -698,6 +698,38 @@ async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
+async fn counts_and_the_index_of_unusual_messages_are_made_anew_if_their_pages_are_damaged() {
+    for damaged in [&["counts"][..], &["messages_unusual"], &["counts", "messages_unusual"]] {
+        let patient = Patient::new().await;
+        patient.store.checkpoint().await.unwrap();
+        patient.store.close().await;
+        let mut bytes = fs::read(patient.database()).unwrap();
+        for name in damaged {
+            let root = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{name}'");
+            let root = usize::try_from(patient.ask::<i64>(&root)).unwrap();
+            bytes[(root - 1) * 4096..root * 4096].fill(7);
+        }
+        fs::write(patient.database(), bytes).unwrap();
+        let patient = patient.reopened().await;
+        let report = patient.doctor().await;
+        assert!(report.contains("SQLite can't read what follows from the messages: "), "{report}");
+        assert!(report.contains("/lcm doctor --fix repairs what it can"), "{report}");
+        let report = patient.heals().await;
+        assert!(report.contains("1× counts and index of unusual messages made anew"), "{report}");
+        // Storing goes on.
+        let json = Session::new().chat(3, 10).json();
+        let work = patient.store.write(move |batch| {
+            let conversation = batch.messages().conversation_row("two", None, None, 0)?;
+            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            handover.prepare().fold(batch, conversation).map(drop)
+        });
+        work.await.unwrap();
+        assert_eq!(patient.ask::<String>("PRAGMA integrity_check"), "ok");
+        assert!(patient.doctor().await.contains("Database       ok"));
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_option_is_named() {
     let patient = Patient::new().await;
     let error = ask(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The most stretches between holes that are counted; a database has no holes.
 #[cfg(unix)]
@@ -108,6 +108,8 @@ pub fn check_own(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
+
+        use crate::error::Error;
 
         let own = rustix::process::geteuid().as_raw();
         let (link, real) = (fs::symlink_metadata(path).ok(), fs::metadata(path).ok());

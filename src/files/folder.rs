@@ -42,8 +42,8 @@ struct Link {
 /// When the folder can't be opened, or a link must not be followed.
 pub fn folder_of(path: &Path, follows: bool) -> Result<(Folder, PathBuf)> {
     let mut way = Way { path, links: 0 };
-    let here = Folder::open(Path::new(".")).map_err(|error| way.unwritable(&error))?;
-    let start = Folder { path: PathBuf::new(), ..here };
+    let mut start = Folder::open(Path::new(".")).map_err(|error| way.unwritable(&error))?;
+    start.path = PathBuf::new();
     way.find(&start, path, path.to_owned(), follows)
 }
 

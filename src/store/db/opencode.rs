@@ -20,6 +20,8 @@ const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
 const MOST: u64 = 8;
 /// The longest row in bytes: a message has it twice, as its text and as the record.
 const LONGEST: u64 = codec::MOST_PACKED as u64 / 2;
+/// What any file is allowed, so that SQLite can read an empty one.
+const SHORTEST: u64 = 64 * 1024;
 /// The longest id, folder or version in bytes: these are held in memory. OpenCode's ids have 30.
 const LONGEST_KEY: usize = 4_096;
 /// Has a row for each that belongs to no session or message, and for each table whose rest damage hides.
@@ -80,7 +82,7 @@ impl OpenCode {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let most = strange::size(path).saturating_mul(MOST);
         let connection = strange::open(path, cancel).map_err(unreadable)?;
-        let longest = i32::try_from(most.min(LONGEST)).unwrap_or(i32::MAX);
+        let longest = i32::try_from(most.clamp(SHORTEST, LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
         let (sessions, rows) = Default::default();
         let opened = Self { connection, left: Cell::new(most), sessions, rows, cancel: cancel.clone() };
@@ -207,13 +209,13 @@ impl OpenCode {
             };
             let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
             let number = |at| row.get(at).map_err(unreadable);
-            let (above, id) = (text(1), text(4).unwrap_or_default());
+            let (mut above, mut id) = (text(1), text(4).unwrap_or_default());
             let lengths = [above.as_ref().map_or(0, String::len), id.len()];
-            if lengths.iter().any(|length| *length > LONGEST_KEY) {
-                return Err(unreadable(format!("it has ids of more than {LONGEST_KEY} bytes")));
-            }
             self.spend(size_of::<Key>() + lengths.iter().sum::<usize>())?;
-            let place = OpenCodePlace(table, number(0)?);
+            let mut place = OpenCodePlace(table, number(0)?);
+            if lengths.iter().any(|length| *length > LONGEST_KEY) {
+                (above, id, place) = (None, String::new(), NOWHERE);
+            }
             keys.push(Key { above, seq: number(2)?, time: number(3)?, id, place });
         };
         keys.sort_by(|a, b| (a.seq, a.time, &a.id).cmp(&(b.seq, b.time, &b.id)));
@@ -273,5 +275,8 @@ fn is_interrupted(error: &rusqlite::Error) -> bool {
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]
 fn unreadable(why: impl ToString) -> Error {
-    Error::invalid(format!("OpenCode's database can't be read: {}", why.to_string()))
+    let why = why.to_string();
+    // Without our query.
+    let why = why.split_once(" in SELECT ").map_or(why.as_str(), |(why, _)| why);
+    Error::invalid(format!("OpenCode's database can't be read: {why}"))
 }

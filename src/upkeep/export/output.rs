@@ -144,8 +144,9 @@ mod tests {
         }
         // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {
-            for force in [false, true] {
-                let refusal = create(force).unwrap_err().to_string();
+            let make = || super::super::make_folder(&link.join("new"), "--all");
+            for refused in [create(false), create(true), make()] {
+                let refusal = refused.unwrap_err().to_string();
                 assert!(
                     refusal.ends_with("link is a link of another user (uid 4321): choose another name"),
                     "{refusal}"

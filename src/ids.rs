@@ -105,6 +105,13 @@ impl Hash {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The same of the bytes of `pieces`, one after the other.
+    pub fn of_all(pieces: &[&str]) -> Self {
+        let mut hasher = Sha256::new();
+        pieces.iter().for_each(|piece| hasher.update(piece));
+        Self(hasher.finalize().into())
+    }
+
     /// The lineage of the message `json` below the message of this lineage: `sha256(self ‖ sha256(json))`.
     #[must_use]
     pub fn child(&self, json: &str) -> Self {

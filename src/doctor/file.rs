@@ -22,7 +22,13 @@ pub(super) fn check(
             format!("{} and {}", facts.version, facts.current)
         });
     }
-    for line in view.upkeep().integrity()? {
+    let derived = view.upkeep().unreadable_derived();
+    found.derived_is_damaged = !derived.is_empty();
+    for name in derived {
+        check.find(Remedy::Fix, "SQLite can't read what follows from the messages", || name.into());
+    }
+    // SQLite would stop there. A repair checks the rest.
+    for line in if found.derived_is_damaged { Vec::new() } else { view.upkeep().integrity()? } {
         if line.contains("FTS5 table") || line.starts_with("fts5: ") {
             found.index_is_broken = true;
             index.find(Remedy::Fix, "SQLite says", || line);

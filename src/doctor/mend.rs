@@ -40,7 +40,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     let Place::File(database) = doctor.store.place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to repair"));
     };
-    let (before, found) = doctor.examine().await?;
+    let (mut before, found) = doctor.examine().await?;
     if before.is_sound() {
         return Ok(Outcome::Sound(before));
     }
@@ -53,6 +53,13 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     let backup = backup_name(database);
     let (path, cancel) = (backup.clone(), doctor.cancel.clone());
     doctor.store.read(move |view| view.upkeep().back_up(&path, &cancel)).await?;
+    if found.derived_is_damaged
+        && let Err(error) = doctor.remake_derived().await
+    {
+        let _ = std::fs::remove_file(&backup);
+        before.checks[0].unfinished = Some(error.to_string());
+        return Ok(Outcome::Damaged(before));
+    }
     let done = doctor.mend(found).await.map_err(|error| {
         Error::storing(
             format!(
@@ -67,8 +74,14 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
 }
 
 impl Doctor {
+    async fn remake_derived(&self) -> Result<()> {
+        self.store.write(|batch| batch.upkeep().remake_derived()).await?;
+        self.store.vacuum().await.map(drop)
+    }
+
     async fn mend(&self, found: Findings) -> Result<Vec<(usize, &'static str)>> {
         let Findings {
+            derived_is_damaged,
             reindex,
             loose_ends,
             facts,
@@ -88,6 +101,7 @@ impl Doctor {
                 done.push((n, what));
             }
         };
+        did(usize::from(derived_is_damaged), "counts and index of unusual messages made anew");
         did(usize::from(reindex), "SQLite index rebuilt");
         did(facts.len(), "message with corrected role, tool, tokens or time");
         did(heads.len(), "entry with corrected last message");

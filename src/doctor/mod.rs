@@ -49,6 +49,8 @@ pub struct Doctor {
 struct Findings {
     /// SQLite reports the file as damaged.
     file_is_damaged: bool,
+    /// What follows from the other tables can't be read.
+    derived_is_damaged: bool,
     /// SQLite's own indexes don't match the tables.
     reindex: bool,
     /// A full-text index is wrong.

@@ -1,26 +1,30 @@
 //! Files and folders with a temporary name. They are removed on drop, and also when the process exits at once,
 //! which drops nothing.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
+use super::folder::Folder;
+
 /// Those of this process.
-static ALL: Registry = Registry(Mutex::new(Some(BTreeSet::new())));
+static ALL: Registry = Registry(Mutex::new(Some(BTreeMap::new())));
 
 /// How often a folder is removed in which another thread still creates files.
 const ATTEMPTS: usize = 10;
 
-/// The paths to remove; `None` once the process exits.
-struct Registry(Mutex<Option<BTreeSet<PathBuf>>>);
+/// What to remove, and from where; `None` once the process exits.
+struct Registry(Mutex<Option<BTreeMap<OsString, Arc<Folder>>>>);
 
 /// A temporary file or folder that only this user can read.
 pub struct Temporary {
-    path: PathBuf,
+    folder: Arc<Folder>,
+    name: OsString,
     registry: &'static Registry,
 }
 
@@ -35,53 +39,64 @@ impl Temporary {
     /// # Errors
     /// When it can't be created, or the process exits; so for all functions here.
     pub fn beside(target: &Path) -> io::Result<(Self, File)> {
-        Self::create(&ALL, target.with_file_name(format!("pi-lcm-{}.part", Uuid::new_v4())), private_file)
+        Self::within(Folder::at(target.parent().unwrap_or(Path::new(""))))
+    }
+
+    /// Creates a file in a folder.
+    ///
+    /// # Errors
+    /// See [`Temporary::beside`].
+    pub fn within(folder: Folder) -> io::Result<(Self, File)> {
+        Self::create(&ALL, folder, format!("pi-lcm-{}.part", Uuid::new_v4()).into(), Folder::create)
     }
 
     /// Creates a folder among the system's temporary files.
     pub fn folder() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("pi-lcm-{}", Uuid::new_v4()));
-        Self::create(&ALL, path, super::make_private_dir).map(|(folder, ())| folder)
+        let within = Folder::at(&std::env::temp_dir());
+        Self::create(&ALL, within, format!("pi-lcm-{}", Uuid::new_v4()).into(), make_folder)
+            .map(|(folder, ())| folder)
     }
 
     fn create<T>(
         registry: &'static Registry,
-        path: PathBuf,
-        create: impl FnOnce(&Path) -> io::Result<T>,
+        folder: Folder,
+        name: OsString,
+        create: impl FnOnce(&Folder, &OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
+        let folder = Arc::new(folder);
         // Locked until it is listed, or an exit could miss it.
         let mut all = registry.lock();
-        let paths = all.as_mut().ok_or_else(exiting)?;
-        let created = create(&path)?;
-        paths.insert(path.clone());
+        let known = all.as_mut().ok_or_else(exiting)?;
+        let created = create(&folder, &name)?;
+        known.insert(name.clone(), Arc::clone(&folder));
         drop(all);
-        Ok((Self { path, registry }, created))
+        Ok((Self { folder, name, registry }, created))
     }
 
     /// Its path.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
     }
 
-    /// Gives it its final name. A file that has that name is replaced if `replaces`.
+    /// Gives it its final name in its folder. A file that has that name is replaced if `replaces`.
     ///
     /// # Errors
     /// Also when there is such a file and it is not to be replaced. Then it is removed.
-    pub fn become_file(self, target: &Path, replaces: bool) -> io::Result<()> {
+    pub fn become_file(self, name: &OsStr, replaces: bool) -> io::Result<()> {
         let mut all = self.registry.lock();
-        let paths = all.as_mut().ok_or_else(exiting)?;
+        let known = all.as_mut().ok_or_else(exiting)?;
         if !replaces {
             // A rename replaces what has the name, so take the name first.
-            private_file(target)?;
+            self.folder.create(name)?;
         }
-        if let Err(error) = fs::rename(&self.path, target) {
+        if let Err(error) = self.folder.rename(&self.name, name) {
             if !replaces {
-                let _ = fs::remove_file(target);
+                let _ = self.folder.remove(name);
             }
             return Err(error);
         }
-        paths.remove(&self.path);
+        known.remove(&self.name);
         Ok(())
     }
 }
@@ -90,20 +105,20 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // Locked until it is gone, or an exit could come between.
         let mut all = self.registry.lock();
-        if all.as_mut().is_none_or(|paths| paths.remove(&self.path)) {
-            remove(&self.path);
+        if all.as_mut().is_none_or(|known| known.remove(&self.name).is_some()) {
+            remove(&self.folder, &self.name);
         }
     }
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Option<BTreeSet<PathBuf>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<OsString, Arc<Folder>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn abandon(&self) {
-        let paths = self.lock().take();
-        paths.iter().flatten().for_each(|path| remove(path));
+        let known = self.lock().take();
+        known.iter().flatten().for_each(|(name, folder)| remove(folder, name));
     }
 }
 
@@ -111,22 +126,16 @@ fn exiting() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "the process exits")
 }
 
-/// Creates a new file that only this user can read.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+fn make_folder(within: &Folder, name: &OsStr) -> io::Result<()> {
+    super::make_private_dir(&within.path().join(name))
 }
 
 /// Nothing more can be done if this fails.
-fn remove(path: &Path) {
-    if !path.is_dir() {
-        let _ = fs::remove_file(path);
-        return;
+fn remove(folder: &Folder, name: &OsStr) {
+    if folder.remove(name).is_err() {
+        let path = folder.path().join(name);
+        let _ = (0..ATTEMPTS).find(|_| !path.is_dir() || fs::remove_dir_all(&path).is_ok());
     }
-    let _ = (0..ATTEMPTS).find(|_| fs::remove_dir_all(path).is_ok());
 }
 
 #[cfg(test)]
@@ -134,27 +143,29 @@ mod tests {
     use super::*;
 
     fn registry() -> &'static Registry {
-        Box::leak(Box::new(Registry(Mutex::new(Some(BTreeSet::new())))))
+        Box::leak(Box::new(Registry(Mutex::new(Some(BTreeMap::new())))))
     }
 
     #[test]
     fn an_exit_removes_everything_temporary_and_nothing_can_follow() {
         let dir = tempfile::tempdir().unwrap();
-        let [file, folder, done, late] = ["file", "folder", "done", "late"].map(|name| dir.path().join(name));
         let registry = registry();
-        let part = dir.path().join("part");
-        let (finished, _) = Temporary::create(registry, part.clone(), private_file).unwrap();
-        finished.become_file(&done, false).unwrap();
-        let (written, _) = Temporary::create(registry, file, private_file).unwrap();
-        let (kept, ()) = Temporary::create(registry, folder.clone(), crate::files::make_private_dir).unwrap();
-        fs::write(folder.join("copy"), "").unwrap();
+        let file =
+            |name: &str| Temporary::create(registry, Folder::at(dir.path()), name.into(), Folder::create);
+        let (finished, _) = file("part").unwrap();
+        finished.become_file(OsStr::new("done"), false).unwrap();
+        let (written, _) = file("file").unwrap();
+        let (kept, ()) =
+            Temporary::create(registry, Folder::at(dir.path()), "folder".into(), make_folder).unwrap();
+        fs::write(dir.path().join("folder/copy"), "").unwrap();
         registry.abandon();
-        let names = |dir: &Path| dir.read_dir().unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
-        assert_eq!(names(dir.path()), std::slice::from_ref(&done));
-        assert!(written.become_file(&late, false).is_err());
-        assert!(Temporary::create(registry, part, private_file).is_err());
+        let names =
+            || dir.path().read_dir().unwrap().map(|file| file.unwrap().file_name()).collect::<Vec<_>>();
+        assert_eq!(names(), ["done"]);
+        assert!(written.become_file(OsStr::new("late"), false).is_err());
+        assert!(file("part").is_err());
         drop(kept);
-        assert_eq!(names(dir.path()), [done]);
+        assert_eq!(names(), ["done"]);
     }
 
     #[test]
@@ -164,7 +175,7 @@ mod tests {
             let registry = registry();
             let path = dir.path().join("folder");
             let (folder, ()) =
-                Temporary::create(registry, path.clone(), crate::files::make_private_dir).unwrap();
+                Temporary::create(registry, Folder::at(dir.path()), "folder".into(), make_folder).unwrap();
             for name in 0..20 {
                 fs::write(path.join(name.to_string()), "").unwrap();
             }
@@ -191,12 +202,15 @@ mod tests {
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
         let part = write();
         fs::write(&target, "old").unwrap();
-        assert_eq!(part.become_file(&target, false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            part.become_file(OsStr::new("target"), false).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
-        write().become_file(&target, true).unwrap();
+        write().become_file(OsStr::new("target"), true).unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         fs::remove_file(&target).unwrap();
-        write().become_file(&target, false).unwrap();
+        write().become_file(OsStr::new("target"), false).unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
     }

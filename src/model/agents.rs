@@ -9,8 +9,8 @@ const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
 const BYTES: &str = r#","originalBytes":"#;
 
-/// Builds a message of `agent`. `fields` are those of a message of Pi; `original` is the record, which only
-/// its first message carries.
+/// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
+/// only its first message carries.
 ///
 /// A record in exactly the form of `JSON.stringify` is embedded as it is, so that it survives an export and
 /// an import; any other one is a string.
@@ -19,6 +19,7 @@ pub fn foreign(
     agent: &str,
     version: &str,
     fields: &str,
+    time: i64,
     original: Option<&str>,
     is_canonical: bool,
 ) -> String {
@@ -28,7 +29,10 @@ pub fn foreign(
         None => Cow::Borrowed("null"),
     };
     let (version, bytes) = (serde_json::Value::from(version), original.len());
-    format!("{BEGIN}{agent}\",\"agentVersion\":{version},{fields}{ORIGINAL}{original}{BYTES}{bytes}}}")
+    let head = format!("{BEGIN}{agent}\",\"agentVersion\":{version},");
+    let (time, end) = (format!(",\"timestamp\":{time}"), format!("{BYTES}{bytes}}}"));
+    // Without room to spare: a record may be long.
+    [&head, fields, &time, ORIGINAL, &original, &end].concat()
 }
 
 /// The agent of a stored message; `None` if it is Pi's.
@@ -77,18 +81,18 @@ mod tests {
 
     #[test]
     fn a_message_is_readable_and_its_record_round_trips() {
-        let fields = r#""role":"user","content":[{"type":"text","text":"hay"}],"timestamp":5"#;
+        let fields = r#""role":"user","content":[{"type":"text","text":"hay"}]"#;
         for (record, is_canonical) in
             [(r#"{"a":"needle","originalBytes":7}"#, true), ("{ \"a\": 1.0 }\r", false), ("\"half", false)]
         {
-            let json = foreign("codex", "0.9", fields, Some(record), is_canonical);
+            let json = foreign("codex", "0.9", fields, 5, Some(record), is_canonical);
             assert_eq!(original_of(&json).as_deref(), Some(record));
             let message = Message::parse(&json);
             assert_eq!((message.role == Role::User, message.timestamp), (true, Some(5)));
             assert_eq!((message.searchable().as_str(), searchable(&json).as_str()), ("hay", "hay"));
             assert_eq!(agent_of(&json), Some("codex"));
         }
-        let second = foreign("codex", "0.9", fields, None, true);
+        let second = foreign("codex", "0.9", fields, 5, None, true);
         assert_eq!((original_of(&second), agent_of(&second)), (None, Some("codex")));
     }
 

@@ -41,7 +41,7 @@ pub enum Content {
     Edit {
         /// Id of the edited entry.
         target: String,
-        /// The replacement as JSON; `None` hides the target.
+        /// What it replaces the target with, `{"content": …}`, without what is not shown; `None` hides the target.
         replacement: Option<String>,
     },
     /// A stub in place of an older message, to keep the context lean.
@@ -108,10 +108,7 @@ fn parse(json: &str) -> Option<Entry> {
             Some(target) if named("replacement").is_some_and(|edit| field(edit, OURS).is_some()) => {
                 Content::Stub(stub(target, named("replacement")))
             }
-            Some(target) => {
-                let replacement = named("replacement").map(|value| value.get().to_owned());
-                Content::Edit { target, replacement }
-            }
+            Some(target) => Content::Edit { target, replacement: named("replacement").map(shown) },
             None => Content::Other,
         },
         ("custom", _) if string(named("customType")).as_deref() == Some(STUB) => {
@@ -123,6 +120,16 @@ fn parse(json: &str) -> Option<Entry> {
         _ => Content::Other,
     };
     Some(Entry { id: string(named("id"))?, parent: string(named("parentId")), timestamp, content })
+}
+
+/// The part of a replacement that the model sees, so that what is stored proves the edit's identity.
+fn shown(replacement: &RawValue) -> String {
+    let fields = fields(replacement.get()).unwrap_or_default();
+    let content = fields.iter().find(|(key, _)| is_named(key, "content"));
+    content.map_or_else(
+        || replacement.get().to_owned(),
+        |(key, value)| object([(key.get(), value.get())].into_iter()),
+    )
 }
 
 fn stub(target: String, replacement: Option<&RawValue>) -> Stub {
@@ -317,6 +324,18 @@ mod tests {
         };
         assert_eq!(of("a"), r#"{"type":"custom_message","customType":"note","content":"hi"}"#);
         assert_eq!(of("a"), of("b"));
+    }
+
+    #[test]
+    fn an_edit_is_what_it_shows() {
+        for replacement in [r#"{"content":[ 1 ]}"#, r#"{"why":1, "content" : [ 1 ] ,"lc":null}"#] {
+            let json =
+                format!(r#"{{"type":"context_edit","id":"k","targetId":"a","replacement":{replacement}}}"#);
+            let Content::Edit { replacement, .. } = parse_one(&json).unwrap().content else {
+                panic!("{json}")
+            };
+            assert_eq!(replacement.as_deref(), Some(r#"{"content":[ 1 ]}"#));
+        }
     }
 
     #[test]

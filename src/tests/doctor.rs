@@ -698,6 +698,41 @@ async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
+async fn counts_and_the_index_of_unusual_messages_are_made_anew_if_their_pages_are_damaged() {
+    for damaged in [&["counts"][..], &["messages_unusual"], &["counts", "messages_unusual"]] {
+        let patient = Patient::new().await.without_first_pages(damaged).await;
+        let report = patient.doctor().await;
+        assert!(report.contains("SQLite can't read what follows from the messages: "), "{report}");
+        assert!(report.contains("/lcm doctor --fix repairs what it can"), "{report}");
+        let report = patient.heals().await;
+        assert!(report.contains("1× counts and index of unusual messages made anew"), "{report}");
+        // Storing goes on.
+        let json = Session::new().chat(3, 10).json();
+        let work = patient.store.write(move |batch| {
+            let conversation = batch.messages().conversation_row("two", None, None, 0)?;
+            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            handover.prepare().fold(batch, conversation).map(drop)
+        });
+        work.await.unwrap();
+        assert_eq!(patient.ask::<String>("PRAGMA integrity_check"), "ok");
+        assert!(patient.doctor().await.contains("Database       ok"));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_made_anew_in_a_file_with_other_damage() {
+    let patient = Patient::new().await.without_first_pages(&["counts", "messages_by_passage"]).await;
+    let before = fs::read(patient.database()).unwrap();
+    let report = patient.fix().await;
+    assert!(report.contains("Nothing was changed.") && report.contains("quit Pi, move "), "{report}");
+    assert!(report.contains("can't read what follows from the messages: counts"), "{report}");
+    assert!(fs::read(patient.database()).unwrap() == before);
+    let files = patient.dir.path().read_dir().unwrap().map(|file| file.unwrap().path());
+    let copies = files.filter(|file| file.extension().is_some_and(|ending| ending == "bak"));
+    assert_eq!(copies.count(), 0);
+}
+
+#[tokio::test]
 async fn an_unknown_option_is_named() {
     let patient = Patient::new().await;
     let error = ask(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
@@ -705,6 +740,19 @@ async fn an_unknown_option_is_named() {
 }
 
 impl Patient {
+    /// Overwrites the first page of some tables and indexes.
+    async fn without_first_pages(self, names: &[&str]) -> Self {
+        self.store.close().await;
+        let mut bytes = fs::read(self.database()).unwrap();
+        for name in names {
+            let root = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{name}'");
+            let root = usize::try_from(self.ask::<i64>(&root)).unwrap();
+            bytes[(root - 1) * 4096..root * 4096].fill(7);
+        }
+        fs::write(self.database(), bytes).unwrap();
+        self.reopened().await
+    }
+
     /// As after a restart: nothing about the file is cached.
     async fn reopened(self) -> Self {
         self.store.close().await;

@@ -407,9 +407,12 @@ async fn import(store: &Store, path: &Path) {
 #[tokio::test]
 async fn several_edits_that_change_nothing_do_not_stop_a_purge() {
     let mut secrets = SecretStore::new().await;
-    for why in ["a", "b", "c"] {
-        let same = json!({"content": [{"type": "text", "text": "I shall remember it"}], "why": why});
-        let edit = json!({"targetId": "e15", "replacement": same});
+    // A command has no content to replace.
+    secrets.session =
+        secrets.session.message(json!({"role": "bashExecution", "command": "ls", "output": "a"}));
+    let command = secrets.session.leaf().to_owned();
+    for content in ["a", "b", "c"] {
+        let edit = json!({"targetId": command, "replacement": {"content": content}});
         secrets.session = secrets.session.entry("context_edit", edit);
     }
     secrets.ingest("one", &secrets.session).await;
@@ -428,9 +431,19 @@ async fn an_edit_that_says_more_than_it_shows_does_not_keep_its_identity() {
     secrets.ingest("one", &secrets.session).await;
     let newest = "SELECT hex(lineage) FROM messages WHERE kind = 3 ORDER BY id DESC LIMIT 1";
     let before = secrets.ask::<String>(newest);
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
     secrets.purge("e14").await;
     assert_ne!(secrets.ask::<String>(newest), before);
     secrets.assert_gone().await;
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    // Another content is another edit.
+    let edit = secrets.session.entries.last_mut().unwrap();
+    edit["replacement"]["content"] = "put otherwise".into();
+    secrets.ingest("one", &secrets.session).await;
+    let report = secrets.doctor().await;
+    assert!(report.contains("an entry's text differs from the file"), "{report}");
 }
 
 #[tokio::test]

@@ -331,7 +331,8 @@ impl Shown {
         Self::said("system", content)
     }
 
-    fn fields(&self, time: i64) -> String {
+    /// Its fields before the time.
+    fn fields(&self) -> String {
         let mut out = format!("\"role\":\"{}\"", self.role);
         if let Some((call, tool, is_error)) = &self.result {
             let (call, tool) = (Value::from(call.as_str()), Value::from(tool.as_str()));
@@ -340,8 +341,7 @@ impl Shown {
         let content = serde_json::to_string(&self.content).unwrap_or_default();
         // Pi's format for numbers.
         let content = stringify(&content).unwrap_or(content);
-        let _ = write!(out, ",\"content\":{content},\"timestamp\":{time}");
-        out
+        [&out, ",\"content\":", &content].concat()
     }
 }
 
@@ -364,8 +364,8 @@ fn image(url: &str) -> Option<Value> {
 }
 
 /// The start of a SHA-256 in hex, enough to distinguish the versions of one record.
-fn digest(of: &str) -> String {
-    Hash::plain(of.as_bytes()).to_string()[..16].to_owned()
+fn digest(of: &[&str]) -> String {
+    Hash::of_all(of).to_string()[..16].to_owned()
 }
 
 /// A string as it is, any other value as JSON.

@@ -134,7 +134,7 @@ impl ForeignSession {
         for (n, shown) in shown.iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
-            self.push(entry, above, shown, (n == 0).then_some(record.json), known);
+            self.push(entry, above, shown.role, || shown.fields(), (n == 0).then_some(record.json), known);
         }
         self.name(reading.id, &parent);
         if is_said {
@@ -149,13 +149,14 @@ impl ForeignSession {
     fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
         let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
         let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
-        let version = digest(&format!("{}{name} {}", self.prefix, record.json));
+        let version = digest(&[&self.prefix, &name, " ", record.json]);
         if let Some(message) = reading.rewinds_to {
             self.last.0 = self.above.get(&message).cloned().flatten();
         }
         for shown in reading.shown {
             let message = shown.id.as_ref().unwrap_or(&name);
-            let says = format!("{}{message}:{}", self.prefix, digest(&shown.fields(0)));
+            let fields = shown.fields();
+            let says = format!("{}{message}:{}", self.prefix, digest(&[&fields, ",\"timestamp\":0"]));
             if !self.seen.insert(says.clone()) {
                 continue;
             }
@@ -164,14 +165,18 @@ impl ForeignSession {
             let carries = stored.is_none() && versions.records.insert(version.clone());
             let new = if carries { format!("{says}@{version}") } else { says };
             let entry = stored.unwrap_or(new);
-            self.push(entry.clone(), self.last.0.clone(), &shown, carries.then_some(record.json), known);
-            if shown.role != "system" {
+            let role = shown.role;
+            drop(shown);
+            let original = carries.then_some(record.json);
+            self.push(entry.clone(), self.last.0.clone(), role, || fields, original, known);
+            if role != "system" {
                 self.last.0 = Some(entry);
             }
         }
         if versions.records.insert(version.clone()) {
             let own = format!("{}{name}@{version}", self.prefix);
-            self.push(own, self.last.0.clone(), &Shown::aside(Vec::new()), Some(record.json), known);
+            let aside = Shown::aside(Vec::new());
+            self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);
         }
         self.versions = Some(versions);
         record.json.len()
@@ -182,24 +187,25 @@ impl ForeignSession {
         &mut self,
         id: String,
         parent: Option<String>,
-        shown: &Shown,
+        role: &str,
+        fields: impl FnOnce() -> String,
         record: Option<&str>,
         known: &HashSet<String>,
     ) {
         let timestamp = self.last.1;
         let content = match known.contains(&id) {
             true => {
-                self.known += usize::from(shown.role != "system");
+                self.known += usize::from(role != "system");
                 Content::Other
             }
-            false => Content::Message(self.message(shown, timestamp, record)),
+            false => Content::Message(self.message(&fields(), timestamp, record)),
         };
         self.order.push(Entry { id, parent, timestamp, content });
     }
 
-    fn message(&self, shown: &Shown, time: i64, record: Option<&str>) -> String {
+    fn message(&self, fields: &str, time: i64, record: Option<&str>) -> String {
         let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
-        foreign(self.agent.name, &self.context.version, &shown.fields(time), record, is_canonical)
+        foreign(self.agent.name, &self.context.version, fields, time, record, is_canonical)
     }
 
     /// An id that is unique in the session: the record's own, or its number.

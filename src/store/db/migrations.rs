@@ -34,6 +34,25 @@ pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
+/// What is kept only to answer faster, and follows from the other tables.
+pub(in crate::store) const DERIVED: [&str; 2] = ["counts", "messages_unusual"];
+
+/// Makes what is [`DERIVED`] anew, empty, without reading what is there. Its pages are free once the file is rewritten.
+pub(in crate::store) fn remake_derived(connection: &Connection) -> rusqlite::Result<()> {
+    let own = Connection::open_in_memory()?;
+    STEPS.iter().try_for_each(|step| own.execute_batch(step))?;
+    connection.pragma_update(None, "writable_schema", true)?;
+    let removed = DERIVED.iter().try_for_each(|name| {
+        connection.execute("DELETE FROM sqlite_schema WHERE name = ?1", [name]).map(drop)
+    });
+    connection.pragma_update(None, "writable_schema", "RESET")?;
+    removed?;
+    DERIVED.iter().try_for_each(|name| {
+        let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
+        connection.execute_batch(&own.query_row(sql, [name], |row| row.get::<_, String>(0))?)
+    })
+}
+
 /// Whether everything with this extension's names matches its format, and everything else is plain tables and
 /// indexes that compute nothing and that we never read. Foreign views and triggers would run, and an index on
 /// `zeroblob(900000000)` takes a second per row when the file is checked. Missing tables are allowed, because

@@ -12,23 +12,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::strange;
 use crate::error::{Error, Result};
+use crate::store::messages::codec;
 
 /// The tables that are read.
 const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
 /// How many times its size an intact file can give: JSON writes a byte as up to six.
 const MOST: u64 = 8;
-/// The longest text in bytes; JavaScript can't hold a longer one.
-const LONGEST: u64 = 512 * 1024 * 1024;
+/// The longest row in bytes: a message has it twice, as its text and as the record.
+const LONGEST: u64 = codec::MOST_PACKED as u64 / 2;
+/// What any file is allowed, so that SQLite can read an empty one.
+const SHORTEST: u64 = 64 * 1024;
 /// The longest id, folder or version in bytes: these are held in memory. OpenCode's ids have 30.
 const LONGEST_KEY: usize = 4_096;
-/// Has the rows that can't be read.
+/// Has a row for each that belongs to no session or message, and for each table whose rest damage hides.
 const NO_SESSION: &str = "";
+/// Can't be read.
+const NOWHERE: OpenCodePlace = OpenCodePlace("part", i64::MIN);
 
 /// OpenCode's database, opened read-only.
 pub struct OpenCode {
     connection: Connection,
     /// Bytes of text that it may still give.
     left: Cell<u64>,
+    /// The sessions that can be read.
+    sessions: RefCell<HashSet<String>>,
     /// The rows of each session; `None` before they are read.
     rows: RefCell<Option<HashMap<String, Vec<OpenCodePlace>>>>,
     cancel: CancellationToken,
@@ -73,12 +80,12 @@ impl OpenCode {
     /// # Errors
     /// When it can't be read or is not OpenCode's, as for all methods here.
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
-        let connection = strange::open(path, cancel).map_err(unreadable)?;
         let most = strange::size(path).saturating_mul(MOST);
-        let longest = i32::try_from(most.min(LONGEST)).unwrap_or(i32::MAX);
+        let connection = strange::open(path, cancel).map_err(unreadable)?;
+        let longest = i32::try_from(most.clamp(SHORTEST, LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
-        let rows = RefCell::default();
-        let opened = Self { connection, left: Cell::new(most), rows, cancel: cancel.clone() };
+        let (sessions, rows) = Default::default();
+        let opened = Self { connection, left: Cell::new(most), sessions, rows, cancel: cancel.clone() };
         TABLES.iter().try_for_each(|table| opened.check(table))?;
         Ok(opened)
     }
@@ -116,6 +123,7 @@ impl OpenCode {
                     continue;
                 }
                 self.spend(lengths.iter().sum())?;
+                self.sessions.borrow_mut().insert(id.clone());
                 sessions.push(session);
                 lost -= 1;
             }
@@ -140,12 +148,12 @@ impl OpenCode {
     fn rows_by_session(&self) -> Result<HashMap<String, Vec<OpenCodePlace>>> {
         let (mut messages, cut) = self.keys("message", "session_id", "time_created")?;
         let (parts, is_part_cut) = self.keys("part", "message_id", "0")?;
-        let mut cuts = vec![("message", cut), ("part", is_part_cut)];
+        let mut lost = usize::from(cut) + usize::from(is_part_cut);
         // Newer versions store a message in one row; a session continued there has both kinds.
         let newer = "session_message";
         if self.connection.table_exists(None, newer).map_err(unreadable)? {
             let (new, cut) = self.keys(newer, "session_id", "time_created")?;
-            cuts.push((newer, cut));
+            lost += usize::from(cut);
             let known: HashSet<_> = messages.iter().map(|key| (key.above.clone(), key.id.clone())).collect();
             let mut latest = HashMap::new();
             for mut key in new {
@@ -160,21 +168,25 @@ impl OpenCode {
             }
             messages.sort_by_key(|key| key.time);
         }
-        let mut below: HashMap<String, Vec<OpenCodePlace>> = HashMap::new();
+        let mut below: HashMap<Option<String>, Vec<OpenCodePlace>> = HashMap::new();
         for Key { above, place, .. } in parts {
-            above.into_iter().for_each(|message| below.entry(message).or_default().push(place));
+            below.entry(above).or_default().push(place);
         }
         let mut rows: HashMap<String, Vec<OpenCodePlace>> = HashMap::new();
+        let sessions = self.sessions.borrow();
         for Key { above, id, place, .. } in messages {
-            let Some(session) = above else { continue };
+            let Some(session) = above.filter(|session| sessions.contains(session)) else {
+                lost += 1;
+                continue;
+            };
             let rows = rows.entry(session).or_default();
             rows.push(place);
             if place.0 == "message" {
-                rows.extend(below.remove(&id).into_iter().flatten());
+                rows.extend(below.remove(&Some(id)).into_iter().flatten());
             }
         }
-        let cuts = cuts.into_iter().filter(|(_, cut)| *cut).map(|(table, _)| OpenCodePlace(table, i64::MIN));
-        rows.entry(NO_SESSION.to_owned()).or_default().extend(cuts);
+        lost += below.values().map(Vec::len).sum::<usize>();
+        rows.insert(NO_SESSION.to_owned(), vec![NOWHERE; lost]);
         Ok(rows)
     }
 
@@ -197,13 +209,13 @@ impl OpenCode {
             };
             let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
             let number = |at| row.get(at).map_err(unreadable);
-            let (above, id) = (text(1), text(4).unwrap_or_default());
+            let (mut above, mut id) = (text(1), text(4).unwrap_or_default());
             let lengths = [above.as_ref().map_or(0, String::len), id.len()];
-            if lengths.iter().any(|length| *length > LONGEST_KEY) {
-                return Err(unreadable(format!("it has ids of more than {LONGEST_KEY} bytes")));
-            }
             self.spend(size_of::<Key>() + lengths.iter().sum::<usize>())?;
-            let place = OpenCodePlace(table, number(0)?);
+            let mut place = OpenCodePlace(table, number(0)?);
+            if lengths.iter().any(|length| *length > LONGEST_KEY) {
+                (above, id, place) = (None, String::new(), NOWHERE);
+            }
             keys.push(Key { above, seq: number(2)?, time: number(3)?, id, place });
         };
         keys.sort_by(|a, b| (a.seq, a.time, &a.id).cmp(&(b.seq, b.time, &b.id)));
@@ -263,5 +275,8 @@ fn is_interrupted(error: &rusqlite::Error) -> bool {
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]
 fn unreadable(why: impl ToString) -> Error {
-    Error::invalid(format!("OpenCode's database can't be read: {}", why.to_string()))
+    let why = why.to_string();
+    // Without our query.
+    let why = why.split_once(" in SELECT ").map_or(why.as_str(), |(why, _)| why);
+    Error::invalid(format!("OpenCode's database can't be read: {why}"))
 }

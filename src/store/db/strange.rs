@@ -31,6 +31,7 @@ const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// Opens one for reading, until `cancel` is raised.
 pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
+    let size = size(path);
     let has = |ending| beside(path, ending).metadata().is_ok_and(|file| file.len() > 0);
     // A second hard link may be someone's file, and writing here would change it.
     let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
@@ -42,7 +43,7 @@ pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlit
     } else {
         backup::open_alone(path)?
     };
-    guard(&mut connection, path, cancel)?;
+    guard(&mut connection, size, cancel)?;
     Ok(connection)
 }
 
@@ -54,8 +55,8 @@ fn has_one_name(file: &fs::Metadata) -> bool {
 }
 
 /// Stops queries when `cancel` is raised, or when they take longer than a database of this size can need.
-fn guard(connection: &mut Connection, path: &Path, cancel: &CancellationToken) -> rusqlite::Result<()> {
-    let mut left = LOOKS.0 + size(path) / LOOKS.1;
+fn guard(connection: &mut Connection, size: u64, cancel: &CancellationToken) -> rusqlite::Result<()> {
+    let mut left = LOOKS.0 + size / LOOKS.1;
     let cancel = cancel.clone();
     let is_over = move || {
         left = left.saturating_sub(1);
@@ -66,7 +67,7 @@ fn guard(connection: &mut Connection, path: &Path, cancel: &CancellationToken) -
 
 /// The bytes of a database and its log.
 pub(super) fn size(path: &Path) -> u64 {
-    ["", "-wal"].iter().map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len())).sum()
+    ["", "-wal"].iter().map(|ending| files::bytes_of(&beside(path, ending))).sum()
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -25,7 +25,7 @@ const LEVEL: i32 = 7;
 /// For what is not worth [`LEVEL`]: a quarter of the time, a tenth more bytes.
 const QUICK_LEVEL: i32 = 3;
 /// The longest text that is packed. No provider takes a request this long.
-const MOST_PACKED: usize = 64 * 1024 * 1024;
+pub(in crate::store) const MOST_PACKED: usize = 64 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
 /// Without a dictionary, as in the first versions.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::Row;
+use rusqlite::{ErrorCode, Row};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
@@ -261,6 +261,26 @@ impl Upkeep<'_> {
         let mut lines = lines.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
         lines.retain(|line| line != "ok");
         Ok(lines)
+    }
+
+    /// What follows from the other tables and can't be read.
+    pub fn unreadable_derived(&self) -> Vec<&'static str> {
+        let reads = [
+            "SELECT count(messages) FROM counts",
+            "SELECT count(*) FROM messages INDEXED BY messages_unusual
+                      WHERE kind <> 0 OR role = 'user'",
+        ];
+        let is_damaged = |sql| {
+            let read = self.connection.query_row(sql, [], |_| Ok(()));
+            // An older format lacks them.
+            read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
+        };
+        migrations::DERIVED
+            .into_iter()
+            .zip(reads)
+            .filter(|(_, sql)| is_damaged(sql))
+            .map(|(name, _)| name)
+            .collect()
     }
 
     /// Rows that refer to missing ones.

@@ -70,6 +70,12 @@ fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) 
     Ok(())
 }
 
+/// Gives a copy that was made beside `path` this name.
+fn named(copy: Temporary, path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    copy.become_file(name, false).map_err(|error| unwritten(path, error))
+}
+
 /// Opens only the database file and ignores the files next to it.
 pub(in crate::store) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
     open_as(path, "mode=ro&immutable=1")
@@ -90,13 +96,13 @@ impl Upkeep<'_> {
     /// # Errors
     /// When the file exists or can't be written, or when `cancel` is raised. No partial file is left.
     pub fn back_up(&self, path: &Path, cancel: &CancellationToken) -> Result<()> {
-        self.copy_beside(path, cancel)?.become_file(path, false).map_err(|error| unwritten(path, error))
+        named(self.copy_beside(path, cancel)?, path)
     }
 
     /// The copy, which does not have its name yet.
     fn copy_beside(&self, path: &Path, cancel: &CancellationToken) -> Result<Temporary> {
         let (copy, _) = Temporary::beside(path).map_err(|error| unwritten(path, error))?;
-        match self.copy_into(copy.path(), cancel) {
+        match self.copy_into(&copy.path(), cancel) {
             _ if cancel.is_cancelled() => Err(Error::cancelled()),
             copied => copied.map(|()| copy).map_err(|error| unwritten(path, error)),
         }
@@ -119,11 +125,11 @@ impl Upkeep<'_> {
     /// Also when it is not; then the copy stays for inspection.
     pub fn back_up_and_verify(&self, path: &Path, cancel: &CancellationToken) -> Result<BackupFacts> {
         let copy = self.copy_beside(path, cancel)?;
-        let verified = self.verify(copy.path(), cancel);
+        let verified = self.verify(&copy.path(), cancel);
         if cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        copy.become_file(path, false).map_err(|error| unwritten(path, error))?;
+        named(copy, path)?;
         verified.map_err(|why| {
             let path = path.display();
             Error::store(format!("the backup {path} differs from the database, so do not rely on it: {why}"))

@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Message, parts, passages, with_replacement};
 use crate::store::columns::reading;
-use crate::store::messages::codec;
+use crate::store::db::migrations;
+use crate::store::messages::{codec, counts};
 use crate::store::summaries::records::text_of;
+use crate::store::upkeep::vacuum;
 use crate::store::{Facts, IndexWriter, MessageWriter, Messages, NewMessage, UpkeepWriter};
 
 fn mending(error: rusqlite::Error) -> Error {
@@ -217,6 +219,20 @@ impl UpkeepWriter<'_> {
                                         OR entry_id NOT IN (SELECT id FROM entries);",
             )
             .map_err(mending)
+    }
+
+    /// Makes what is kept only to answer faster anew, and has the file rewritten.
+    ///
+    /// # Errors
+    /// Also when the file has other damage.
+    pub fn remake_derived(&self) -> Result<()> {
+        migrations::remake_derived(self.connection).map_err(mending)?;
+        counts::count(self.connection).map_err(mending)?;
+        vacuum::note(self.connection).map_err(mending)?;
+        match self.integrity()?.into_iter().find(|line| !line.contains("never used")) {
+            Some(line) => Err(Error::store(format!("the history store has other damage: {line}"))),
+            None => Ok(()),
+        }
     }
 
     /// Rebuilds SQLite's own indexes.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, folder::folder_of};
 use crate::ids::{ConversationId, EntryId, Hash};
 use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
@@ -132,6 +132,10 @@ fn make_folder(path: &Path, option: &str) -> Result<()> {
         return Err(Error::invalid(format!(
             "{path} is a file: {option} needs a folder, for one file per session"
         )));
+    }
+    // No folder is made behind another user's link either.
+    if let Some(there) = path.ancestors().find(|there| there.is_dir()) {
+        folder_of(&there.join("file"), false)?;
     }
     files::make_private_dir(path).map_err(|error| unwritable(path, &error))
 }

@@ -5,7 +5,8 @@ use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::{self, temporary::Temporary};
+use crate::files::folder::folder_of;
+use crate::files::temporary::Temporary;
 
 /// The error for a path that can't be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
@@ -35,16 +36,12 @@ impl Output {
             return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
         }
         // A link stays; its target is replaced.
-        let target = if force { files::follow_own(target)? } else { target.to_owned() };
-        // Linux does not follow another user's link to a folder either.
-        if let Some(error) = fs::metadata(&target).err().filter(|error| error.kind() != ErrorKind::NotFound) {
-            return Err(unwritable(&target, &error));
-        }
+        let (folder, target) = folder_of(target, force)?;
         // Say so now, not after a long export.
         if !force && target.symlink_metadata().is_ok() {
             return Err(unwritable(&target, &ErrorKind::AlreadyExists.into()));
         }
-        let (part, file) = Temporary::beside(&target).map_err(|error| unwritable(&target, &error))?;
+        let (part, file) = Temporary::within(folder).map_err(|error| unwritable(&target, &error))?;
         Ok(Self { writer: BufWriter::new(file), part, target, force, bytes: 0 })
     }
 
@@ -57,7 +54,8 @@ impl Output {
         let Self { mut writer, part, target, force, bytes } = self;
         let done = writer.flush().and_then(|()| writer.get_ref().sync_all());
         drop(writer);
-        let named = done.and_then(|()| part.become_file(&target, force));
+        let name = target.file_name().unwrap_or_default();
+        let named = done.and_then(|()| part.become_file(name, force));
         named.map_err(|error| unwritable(&target, &error))?;
         Ok((target, bytes))
     }
@@ -107,5 +105,54 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert!(link.is_symlink());
         assert_eq!(dir.path().read_dir().unwrap().count(), 2);
+    }
+    #[test]
+    fn a_file_gets_into_the_folder_that_was_opened_and_a_part_is_removed_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let [folder, moved, other] = ["folder", "moved", "other"].map(|name| dir.path().join(name));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "old").unwrap();
+        for (force, finishes) in [(true, true), (true, false), (false, true), (false, false)] {
+            fs::create_dir(&folder).unwrap();
+            let mut output = Output::create(&folder.join("file"), force).unwrap();
+            output.push("new").unwrap();
+            fs::rename(&folder, &moved).unwrap();
+            symlink(&other, &folder).unwrap();
+            if finishes {
+                output.finish().unwrap();
+                assert_eq!(fs::read_to_string(moved.join("file")).unwrap(), "new");
+            } else {
+                drop(output);
+            }
+            assert_eq!(moved.read_dir().unwrap().count(), usize::from(finishes));
+            assert_eq!(other.read_dir().unwrap().count(), 1);
+            assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "old");
+            fs::remove_file(&folder).unwrap();
+            fs::remove_dir_all(&moved).unwrap();
+        }
+    }
+
+    #[test]
+    fn another_users_link_to_a_folder_is_refused_with_and_without_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let [folder, link] = ["folder", "link"].map(|name| dir.path().join(name));
+        fs::create_dir(&folder).unwrap();
+        symlink("folder", &link).unwrap();
+        let create = |force| Output::create(&link.join("file"), force).map(drop);
+        for force in [false, true] {
+            create(force).unwrap();
+        }
+        // Only root can give files away.
+        if lchown(&link, Some(4321), None).is_ok() {
+            let make = || super::super::make_folder(&link.join("new"), "--all");
+            for refused in [create(false), create(true), make()] {
+                let refusal = refused.unwrap_err().to_string();
+                assert!(
+                    refusal.ends_with("link is a link of another user (uid 4321): choose another name"),
+                    "{refusal}"
+                );
+            }
+        }
+        assert_eq!(folder.read_dir().unwrap().count(), 0);
     }
 }

@@ -310,6 +310,30 @@ test("a Pi compacts one session after the other", async (t) => {
   });
 });
 
+test("every prompt for a summary has the standing instructions, those of a project only if it is trusted", async (t) => {
+  const project = await aProject(t, { settings: settings({ lcm: { promptsDir: "prompts", compactInstructions: "Keep ticket numbers." } }) });
+  writeFileSync(path.join(project.cwd, "AGENTS.md"), "# Work\n\n## Compact Instructions\nKeep all ports.\n\n## Tests\nBe quick.\n");
+  const prompts = path.join(project.agentDir, "prompts");
+  mkdirSync(prompts);
+  writeFileSync(path.join(prompts, "leaf.md"), "{{words}} {{before}} {{focus}} {{fence}}");
+  for (const [n, flag] of ["--approve", "--no-approve"].entries()) {
+    const pi = project.startPi([flag]);
+    const history = project.history(`019a4f00-0000-7000-8000-00000000000${n}`);
+    history.talk(150, { words: 60, name: flag.slice(2) });
+    await project.resume(pi, history);
+    await pi.request("compact");
+    const asked = project.summaryCalls.map(({ messages }) => messages.at(-1)?.text ?? "");
+    assert.ok(asked.length > 2);
+    for (const prompt of asked) {
+      const wishes = ["Keep ticket numbers.", "Keep all ports.", "Be quick."].filter((wish) => prompt.includes(wish));
+      assert.deepEqual(wishes, flag === "--approve" ? ["Keep ticket numbers.", "Keep all ports."] : ["Keep ticket numbers."]);
+    }
+    const lacks = pi.ui("notify").filter(({ message }) => message.includes("leaf.md lacks {{history}}; the built-in prompt is used"));
+    assert.equal(lacks.length, 1);
+    await pi.stop();
+  }
+});
+
 test("the extension answers Pi's automatic compaction too, in print mode", async (t) => {
   const project = await aProject(t, { contextWindow: 64_000 });
   const history = project.history();

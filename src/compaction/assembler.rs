@@ -116,6 +116,7 @@ impl Block<'_> {
         if !self.has_room_for(&layout) {
             self.give_way(&mut layout);
         }
+        self.fill(&mut layout);
         self.compose(&layout)
     }
 

@@ -335,7 +335,8 @@ impl Request {
             (false, true) => "Last request, answered",
             (false, false) => "Request under way",
         };
-        let mut bytes = self.text.len();
+        // No token has more bytes on average.
+        let mut bytes = self.text.len().min(16 * most);
         loop {
             let text = text::head_and_tail(&self.text, bytes, |gone| {
                 format!("[… {gone} bytes left out: lcm_expand {} …]", self.handle)
@@ -345,7 +346,7 @@ impl Request {
             if bytes == 0 || tokens::estimate(&lines) <= most {
                 return lines;
             }
-            bytes = bytes * 3 / 4;
+            bytes = bytes * 15 / 16;
         }
     }
 }

@@ -1,31 +1,28 @@
 //! The gate: adds, in one line, the important details that a model's summary has lost.
 //!
-//! A detail is a file, a name in code, a number, an error's code, or a clause in which the user limits what may
-//! be done. `reader` collects candidates wherever they stand out by their form (`patterns`, `tokens`, `numbers`,
-//! `rules`): in the user's and the model's text, in what an edit adds, in short outputs and lines about errors.
-//! `model` estimates from their form and from where they occur which of them a summary's author would keep;
-//! these are the anchors. `summary` decides whether a summary contains an anchor: a file by its name, a number
-//! by its value, also rounded or in another unit, a clause by its words, the rarer the better.
+//! Anchors are words that can't be paraphrased: changed or mentioned files, defined names, numbers with a
+//! unit or as a setting's value, error codes, technical terms. The user's rules are anchors too, matched by
+//! what they are about. Anchors are collected where they are meaningful: in the user's and the model's text,
+//! in what an edit writes, and in tool output lines that look like errors. `patterns` and `numbers` define
+//! what an anchor is, `reader` where to look, `rules` what counts as a rule, and `summary` when an anchor is
+//! present: in any spelling that a reader would take for the same.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use model::{Feature, Features};
 use numbers::Number;
 use patterns::{end_of, folder};
-use reader::Reader;
+use reader::{ASSISTANT, BY_ASSISTANT, BY_USER, Reader, USER};
 use summary::{Summary, has};
 
 use crate::model::{Message, Part, Role};
 
-mod model;
 mod numbers;
 mod patterns;
 mod reader;
 mod rules;
 mod summary;
-mod tokens;
 
 /// A part of the conversation, in order. What the model read from a file may be left out.
 #[derive(Clone, Copy, Debug)]
@@ -90,14 +87,14 @@ fn called(arguments: &Value) -> Vec<Said<'_>> {
 pub enum Kind {
     /// A file.
     Path,
-    /// A name in code, or an error's code.
+    /// A name in code.
     Name,
-    /// A number.
+    /// A number with its unit.
     Number,
+    /// An error's code or class.
+    Error,
     /// A rule or a decision by the user.
     Rule,
-    /// A known error code.
-    Error,
 }
 
 /// A detail that a summary must not lose.
@@ -107,6 +104,8 @@ pub struct Anchor {
     pub kind: Kind,
     /// Its text after `Also: `.
     pub text: String,
+    /// Its importance.
+    pub weight: u32,
     /// The text to look for, in lowercase; for a file, the whole path.
     key: String,
     number: Option<Number>,
@@ -114,7 +113,8 @@ pub struct Anchor {
     about: Vec<(String, f64)>,
     /// Whether another file has the same name.
     has_twin: bool,
-    features: Features,
+    /// The last part that contains it.
+    seen: usize,
 }
 
 /// Returns the anchors of a range, most important first.
@@ -123,8 +123,8 @@ pub fn anchors<'a>(said: impl IntoIterator<Item = Said<'a>>) -> Vec<Anchor> {
     for (at, piece) in said.into_iter().enumerate() {
         reader.at = at;
         match piece {
-            Said::User(text) => reader.prose(text, Feature::User),
-            Said::Assistant(text) => reader.prose(text, Feature::Assistant),
+            Said::User(text) => reader.prose(text, USER, BY_USER),
+            Said::Assistant(text) => reader.prose(text, ASSISTANT, BY_ASSISTANT),
             Said::Edit { path, old, new } => reader.edit(path, old, new),
             Said::Call(text) => reader.call(text),
             Said::Output(text) => reader.output(text),
@@ -153,25 +153,16 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
 /// Returns `Also: …` with as many of them as fit.
 #[must_use]
 pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
-    let mut said: Vec<&str> = Vec::new();
-    let mut room = (most_tokens * 4).saturating_sub("Also:".len());
+    let mut line = String::from("Also:");
     for anchor in missing {
-        let text = anchor.text.as_str();
-        if said.iter().any(|known| has(known, text, "-./")) {
-            continue;
-        }
-        // A number may also be in its rule's text.
-        let part = said.iter().position(|known| has(text, known, "-./"));
-        let more = text.len() + 2 - part.map_or(0, |part| said[part].len() + 2);
-        if more <= room {
-            room -= more;
-            match part {
-                Some(part) => said[part] = text,
-                None => said.push(text),
-            }
+        // A number may already be in its rule's text.
+        let is_new = !has(&line, &anchor.text, "-./");
+        if is_new && line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
+            line.push_str(if line.ends_with(':') { " " } else { ", " });
+            line.push_str(&anchor.text);
         }
     }
-    (!said.is_empty()).then(|| format!("Also: {}", said.join(", ")))
+    Some(line).filter(|line| !line.ends_with(':'))
 }
 
 /// Returns how many tokens may be added to `summary`: 8 % of its own, or room for a few anchors if it is

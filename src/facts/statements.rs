@@ -167,6 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn never_and_always_begin_a_rule_whatever_it_is_about() {
+        for said in [
+            "Never write the password into the logs of the mailer.",
+            "Never delete users from the database.",
+            "Always validate requests before you handle them.",
+        ] {
+            assert_eq!(rules(&format!("The form is too slow. {said}")), [said]);
+        }
+        assert_eq!(rules("Add a form. It should only show users that are active."), [""; 0]);
+    }
+
+    #[test]
     fn decisions_are_found_in_what_agents_say() {
         for said in [
             "We keep the lexer because it is fast.",

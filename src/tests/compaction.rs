@@ -109,7 +109,7 @@ async fn a_block_without_room_for_its_leaves_shows_condensed_summaries() {
         (0..4).map(|depth| compaction.summary.matches(&format!("(D{depth}, ")).count()).collect::<Vec<_>>()
     };
     // All leaves, or the newest ones next to condensed older ones.
-    assert_eq!(block(12_000).await, [75, 0, 0, 0]);
+    assert_eq!(block(8_000).await, [75, 0, 0, 0]);
     let calls = model.prompts().len();
     let tight = block(1_500).await;
     assert!(tight[0] > 2 && tight[0] < 75 && tight[1] + tight[2] > 0, "{tight:?}");
@@ -264,8 +264,7 @@ async fn while_there_is_room_an_extract_does_not_replace_good_leaves() {
     let session = Session::new().chat(60, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
-        .with(|settings, _| settings.max_summary_tokens = 12_000);
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     let compaction = compacted(compact.run(&fails_to_condense()).await);
     assert!(compaction.summary.contains("none missing, 0 degraded"), "{}", compaction.summary);
     let leaves = depths(&store, conversation).await;

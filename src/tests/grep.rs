@@ -1,5 +1,7 @@
 //! `lcm_grep`: search.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -643,21 +645,12 @@ async fn a_session_without_a_leaf_is_still_searched() {
     assert!(first(&asking.grep(json!({"query": "8443"})).await).contains("«8443»"));
 }
 
-#[tokio::test]
-async fn a_slow_regular_expression_stops_and_can_be_continued() {
-    let mut session = Session::new();
-    for n in 0..40 {
-        session = session.user(&format!("needle {n}"));
-    }
+/// What a regular expression finds in as many answers as it takes with `patience`, and how many stopped early.
+async fn in_many_answers(session: Session, query: &str, patience: Duration) -> (Vec<String>, usize) {
     let asking = Asking::about(&session.user("tail")).await;
-    let mut question = Question {
-        query: "^needle \\d+$".into(),
-        mode: Mode::Regex,
-        limit: 20,
-        patience: std::time::Duration::ZERO,
-        ..Question::default()
-    };
-    let (mut found, mut answers) = (Vec::new(), 0);
+    let mut question =
+        Question { query: query.into(), mode: Mode::Regex, limit: 20, patience, ..Question::default() };
+    let (mut found, mut stopped) = (Vec::new(), 0);
     loop {
         let (scope, asked) = (asking.scope.clone(), question.clone());
         let findings = asking
@@ -666,15 +659,40 @@ async fn a_slow_regular_expression_stops_and_can_be_continued() {
             .read(move |view| grep(view, &scope, &asked, &CancellationToken::new()))
             .await
             .unwrap();
-        answers += 1;
         found.extend(findings.hits.iter().map(|hit| hit.snippet.text.clone()));
-        let Some(next) = findings.next else { break };
+        let Some(next) = findings.next else { return (found, stopped) };
         assert!(findings.stopped_at.is_some());
+        stopped += 1;
         question.cursor = Some(next.cursor);
     }
+}
+
+#[tokio::test]
+async fn a_slow_regular_expression_stops_and_can_be_continued() {
+    let session = (0..40).fold(Session::new(), |session, n| session.user(&format!("needle {n}")));
+    let (found, stopped) = in_many_answers(session, "^needle \\d+$", Duration::ZERO).await;
     let expected: Vec<String> = (0..40).rev().map(|n| format!("needle {n}")).collect();
     assert_eq!(found, expected);
-    assert!(answers > 20, "{answers}");
+    assert!(stopped > 20, "{stopped}");
+}
+
+/// Messages are read ahead in no time; an expression with many states takes long for each.
+#[tokio::test]
+async fn a_search_stops_even_if_everything_is_read() {
+    let mut dice = 7_u32;
+    let mut letter = || {
+        dice = dice.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        ["a", "b", " "][(dice >> 16) as usize % 3]
+    };
+    let session = (0..12).fold(Session::new(), |session, n| {
+        let text: String = (0..8_000).map(|_| letter()).collect();
+        session.user(&format!("{text}é{n}"))
+    });
+    let patience = Duration::from_millis(50);
+    let (found, stopped) = in_many_answers(session, "a.{900}[xyz]|é\\d+$", patience).await;
+    let found: Vec<&str> = found.iter().map(|text| text.rsplit('é').next().unwrap()).collect();
+    assert_eq!(found, ["11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1", "0"]);
+    assert!(stopped > 1, "{stopped}");
 }
 
 #[tokio::test]

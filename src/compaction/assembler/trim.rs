@@ -1,5 +1,6 @@
 //! What is cut from a block that is too large, and in which order.
 
+use super::super::branch::HISTORY;
 use super::{Block, Ids, Layout, REQUEST};
 use crate::{text, tokens};
 
@@ -50,6 +51,16 @@ impl Block<'_> {
             if self.has_room_for(layout) {
                 return;
             }
+        }
+    }
+
+    /// Shows more of a long request under way, as far as there is room.
+    pub(super) fn fill(&self, layout: &mut Layout) {
+        let is_current = self.title == HISTORY
+            && self.standing.request.as_ref().is_some_and(|request| !request.is_answered);
+        let with = |share: usize| Layout { request: self.request(share), ..layout.clone() };
+        if is_current && let Some(share) = largest(100, |share| self.has_room_for(&with(share))) {
+            *layout = with(share);
         }
     }
 
@@ -137,6 +148,7 @@ pub(super) fn largest(most: usize, fits: impl Fn(usize) -> bool) -> Option<usize
 mod tests {
     use std::collections::HashSet;
 
+    use super::super::super::standing::Request;
     use super::super::Shown;
     use super::super::Standing;
     use super::super::tests::{block, frontier, standing};
@@ -181,6 +193,22 @@ mod tests {
             seen.insert(stage);
         }
         assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+
+    #[test]
+    fn a_request_under_way_has_the_room_that_is_left() {
+        let frontier = frontier(&[("Some work", 0)]);
+        let shown = |bytes: usize, is_answered: bool| {
+            let text = "a wish. ".repeat(bytes / 8);
+            let request = Request { handle: "m-0123456789".into(), text, is_answered };
+            let standing = Standing { request: Some(request), ..standing(4) };
+            let text = block(&frontier, &standing, 4_000).render();
+            assert!(tokens::estimate(&text) <= 4_000, "{text}");
+            text.matches("a wish. ").count() * 8
+        };
+        assert_eq!(shown(8_000, false), 8_000);
+        assert!((9_000..16_000).contains(&shown(60_000, false)));
+        assert!(shown(8_000, true) < 5_400, "nobody waits for an answer");
     }
 
     #[test]

@@ -5,15 +5,13 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::patterns::{captures, is_letter};
+use super::patterns::{captures, is_among, is_letter};
 
 /// A color; a number with what precedes or follows it. Case matters only for `k` and `M`.
 const NUMBER: &str = concat!(
-    r"(?-u:\b)(?<clock>[0-9]{1,2}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?)(?-u:\b)",
-    r"|#(?<color>[0-9A-Fa-f]{6})(?-u:\b)|(?-u:\b)(?:(?<hours>[0-9]+)h)?(?<mins>[0-9]+)m(?<secs>[0-9]+(?:\.[0-9]+)?)s(?-u:\b)",
-    r"|(?-u:\b)(?<whole>[0-9]+)h(?<rest>[0-9]{1,2})m?(?-u:\b)",
+    r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)|(?-u:\b)(?:(?<hours>[0-9]+)h)?(?<mins>[0-9]+)m(?<secs>[0-9]+(?:\.[0-9]+)?)s(?-u:\b)",
     r"|(?<exact>[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
-    r"|[0-9](?:\.[0-9]+)?e-[0-9]+|[0-2]?[0-9]:[0-5][0-9])(?-u:\b)",
+    r"|[0-9](?:\.[0-9]+)?e-[0-9]+)(?-u:\b)",
     r"|(?<port>(?-u:\b)(?i:ports?)[ :=]{1,2}|localhost:|(?-u:\B):)?",
     r"(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*",
     r"(?<pre>-(?:rc|beta|alpha|pre|dev)[\w.]*)?)",
@@ -28,13 +26,15 @@ const NUMBER: &str = concat!(
     r"|(?:[KMGT]i|[GTg]|[mk]?[VW]|[mkµ]Wh|[mµ]A|mAh|dBm?)(?-u:\b)",
     r"|毫秒|ミリ秒|밀리초|мс|秒|초",
     r"|сек\p{L}*|分钟|分鐘|分|분|мин\p{L}*|小时|小時|時間|시간",
-    r"|ドル|美元|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|строк\p{L}*|행|건",
-    r"))?",
+    r"|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|строк\p{L}*|행|건",
+    r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)",
+    r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b))",
+    r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s)(?-u:\b))?",
 );
 /// Units with several names, each with the beginnings of these.
 const UNITS: [(&str, &[&str]); 13] = [
     ("€", &["eur"]),
-    ("$", &["usd", "dollar", "ドル", "美元"]),
+    ("$", &["usd", "dollar"]),
     ("core", &["core", "cpu", "vcpu"]),
     ("x", &["fold"]),
     ("requests", &["req"]),
@@ -47,6 +47,21 @@ const UNITS: [(&str, &[&str]); 13] = [
     ("%", &["percent", "prozent", "por ciento", "pour cent"]),
     ("s", &["sec", "sek", "seg", "秒", "초", "сек", "saniye"]),
 ];
+/// What users set limits for; how many of them a model has seen is unimportant.
+const COUNTED: &str = " items lines files characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
+/// Products with versions; words that end like a plural but are singular.
+const VERSIONED: &str = " node python java jdk php ruby rails django laravel angular react vue next postgres postgresql mysql \
+    mariadb ubuntu debian alpine android ios api sdk kotlin go golang rust swift xcode unity terraform kubernetes elixir phoenix vite \
+    redis spring boot gradle version typescript eslint webpack symfony macos windows gcc clang cmake nginx cuda torch pytorch \
+    tensorflow numpy pandas helm npm pnpm \
+    yarn deno bun openjdk dotnet electron qt tomcat kafka mongodb elasticsearch zig ghc erlang otp glibc openssl chrome firefox safari ";
+/// Words after which a number is a setting's value.
+const SETTERS: &str = " on to at is = was below above under over most least than limit max min maximum minimum exactly size count threshold \
+    every about by depth level timeout retries workers replicas batch width height steps epochs seed loss accuracy recall precision score \
+    auc f1 ratio factor rate ";
+const NO_THINGS: &str = " was has this its does always less plus minus thus bus class process status \
+    fails crashes works needs takes uses runs returns makes gives comes goes stays keeps \
+    access address pass across ";
 /// What joins numbers that share a unit.
 const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/", "bis"];
 /// What ends the words that may describe a number.
@@ -58,24 +73,43 @@ static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NUMBER).ok
 #[derive(Clone, Debug, Default)]
 pub(super) struct Number {
     /// In lowercase; `version` and `color` are not amounts.
-    pub(super) unit: String,
-    pub(super) amount: f64,
+    unit: String,
+    amount: f64,
     /// The possible rounding error.
     half: f64,
     /// The original text, or the text to look for if there is only one spelling.
     spelling: String,
+    /// Whether it is a setting's value, without a unit.
+    is_set: bool,
     /// Whether its unit is written after the next number.
     shares_unit: bool,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    start: usize,
+    end: usize,
 }
 
 impl Number {
-    /// Whether it is probably a year.
-    pub(super) fn is_year(&self, text: &str) -> bool {
-        self.unit.is_empty()
-            && (1990.0..2100.0).contains(&self.amount)
-            && text[self.start..self.end].len() == 4
+    /// Whether it is meaningful by itself.
+    pub(super) fn is_telling(&self, of_user: bool) -> bool {
+        match self.unit.as_str() {
+            "" => {
+                self.is_set && (self.amount >= if of_user { 2.0 } else { 10.0 } || of_user && self.half < 0.5)
+            }
+            // The model tries many.
+            "color" => of_user,
+            "%" => self.amount > 0.0 && self.amount < 100.0,
+            // For users and the like: more than a few.
+            "rows" | "records" | "users" | "requests" | "tokens" | "messages" => self.amount >= 100.0,
+            "things" => {
+                self.amount > 1.0
+                    && (of_user
+                        || self.amount >= 10.0
+                            && !["tests", "lines", "files", "cases", "checks"]
+                                .iter()
+                                .any(|word| self.spelling.ends_with(word)))
+            }
+            unit if is_among(COUNTED, unit) => of_user && self.amount > 1.0,
+            _ => true,
+        }
     }
 
     /// Returns a key that is the same for all spellings within one text.
@@ -94,50 +128,58 @@ impl Number {
 
     /// Whether `other`, from a summary, is the same number, possibly rounded or without its unit.
     pub(super) fn is_said_by(&self, other: &Self) -> bool {
-        let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
-        if unit.is_empty() || other_unit.is_empty() {
-            let is_rounded = unit == other_unit && self.amount >= 10.0;
-            return self.is_about(other.amount, if is_rounded { other.half } else { 0.0 })
-                && (unit.is_empty() || self.amount >= 10.0);
+        let off = (self.amount - other.amount).abs();
+        let is_count = |unit: &str| {
+            is_among(COUNTED, unit)
+                || matches!(
+                    unit,
+                    "things"
+                        | "rows"
+                        | "records"
+                        | "users"
+                        | "requests"
+                        | "tokens"
+                        | "messages"
+                        | "connections"
+                        | "customers"
+                        | "documents"
+                )
+        };
+        if is_count(&self.unit) && (is_count(&other.unit) || other.unit.is_empty() && self.amount >= 10.0) {
+            return off < 1e-9 || other.half > self.half && off <= other.half.min(self.amount / 10.0);
         }
-        let half = other.half * other_times / times;
+        if self.unit.is_empty() {
+            return off < 1e-9;
+        }
+        if other.unit.is_empty() {
+            return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0);
+        }
+        let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
+        let (amount, half, other_half) = (self.amount * times, self.half * times, other.half * other_times);
+        let rounded = if other_half > half { other_half.min(amount / 10.0) } else { 1e-9 * amount };
         // Bytes may be converted by thousands.
-        let half = if unit == "b" && self.unit != other.unit { half.max(self.amount * 0.08) } else { half };
-        unit == other_unit && self.is_about(other.amount * other_times / times, half)
+        let rounded =
+            if unit == "b" && self.unit != other.unit { rounded.max(amount * 0.08) } else { rounded };
+        unit == other_unit && (amount - other.amount * other_times).abs() <= rounded + 1e-9 * amount
     }
 
-    /// Whether it is `amount`, if that was rounded by at most `half`.
-    fn is_about(&self, amount: f64, half: f64) -> bool {
-        let rounded = if half > self.half { half.min(self.amount / 10.0) } else { 0.0 };
-        (self.amount - amount).abs() <= rounded + 1e-9 * self.amount
-    }
-
-    /// Returns the original text, after at most `most` words that describe it, and a word that says what is
-    /// counted.
-    pub(super) fn shown(&self, text: &str, most: usize) -> String {
+    /// Returns the original text, after at most three words that describe it.
+    pub(super) fn shown(&self, text: &str) -> String {
         let window = &text[text.floor_char_boundary(self.start.saturating_sub(30))..self.start];
         let words = window.rsplit(|c| MARKS.contains(c)).next().unwrap_or_default();
         // The first may be half a word.
         let cut = usize::from(words.len() == window.len() && window.len() > 26);
         let words: Vec<&str> = words.split_whitespace().skip(cut).collect();
-        let mut out = words[words.len().saturating_sub(most)..].to_vec();
+        let mut out = words[words.len().saturating_sub(3)..].to_vec();
         let is_negative = out.last() == Some(&"-");
         out.truncate(out.len() - usize::from(is_negative));
-        let mark = if text[..self.start].ends_with('v') { "v" } else { ["", "-"][usize::from(is_negative)] };
-        let is_marked = matches!(out.last(), Some(&"v" | &"V"));
+        let is_marked = self.unit == "version" && matches!(out.last(), Some(&"v" | &"V"));
         out.truncate(out.len() - usize::from(is_marked));
+        let mark = if is_marked { "v" } else { ["", "-"][usize::from(is_negative)] };
         let number = [mark, &text[self.start..self.end]].concat();
         out.push(&number);
         out.extend(self.shares_unit.then_some(self.unit.as_str()));
-        out.extend(self.counted(text));
         out.join(" ")
-    }
-
-    /// The word after a number without a unit.
-    pub(super) fn counted<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let rest = text[self.end..].strip_prefix(' ').filter(|_| self.unit.is_empty())?;
-        let word = &rest[..rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len())];
-        (word.chars().count() > 3 && word.chars().all(char::is_lowercase)).then_some(word)
     }
 }
 
@@ -169,26 +211,20 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
 
 fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let group = |name| found.name(name).map_or("", |group| group.as_str().trim());
+    let things = Some(group("things")).filter(|things| !is_among(NO_THINGS, things)).unwrap_or_default();
     let (start, end) = found.get(0).map(|whole| (whole.start(), whole.end()))?;
+    let end = found
+        .name("things")
+        .filter(|_| things.is_empty())
+        .map_or(end, |_| found.name("n").map_or(end, |n| n.end()));
     let spelling = text[start..end].trim_start_matches(['v', '#']).to_lowercase();
     let plain = Number { spelling, start, end, ..Number::default() };
     if !group("color").is_empty() {
         return Some(Number { unit: "color".into(), ..plain });
     }
-    if !group("clock").is_empty() {
-        let parts = group("clock").split(':').map(|part| part.parse().unwrap_or(0.0));
-        let amount = parts.fold(0.0, |all: f64, part: f64| all * 60.0 + part);
-        let half = if group("clock").contains('.') { 0.0 } else { 0.5 };
-        // Otherwise a time of the day.
-        return group("clock").starts_with('0').then(|| Number { unit: "s".into(), amount, half, ..plain });
-    }
     if !group("mins").is_empty() {
         let [h, m, s] = ["hours", "mins", "secs"].map(|name| group(name).parse().unwrap_or(0.0));
         return Some(Number { unit: "s".into(), amount: h * 3_600.0 + m * 60.0 + s, half: 0.5, ..plain });
-    }
-    if !group("whole").is_empty() {
-        let [h, m] = ["whole", "rest"].map(|name| group(name).parse().unwrap_or(0.0));
-        return Some(Number { unit: "min".into(), amount: h * 60.0 + m, half: 0.5, ..plain });
     }
     if !group("exact").is_empty() {
         let is_part = text[..start].ends_with(|c: char| is_letter(c) || matches!(c, '_' | '-' | '.'));
@@ -200,8 +236,7 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let version = Number { unit: "version".into(), spelling, end, ..plain.clone() };
     // A part of a name, a date or an address.
     let before = text[..start].trim_end_matches('v');
-    let joined = before.strip_suffix('-').unwrap_or(before);
-    if before.ends_with(['_', '#', '.']) || joined.ends_with(is_letter) {
+    if before.ends_with(|c: char| is_letter(c) || matches!(c, '_' | '#' | '.')) {
         return None;
     }
     let digits = group("n").trim_end_matches(group("pre")).replace(['\'', '_', '\u{a0}', '\u{202f}'], "");
@@ -234,7 +269,24 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         ("", coin, _) => coin.to_owned(),
         _ => "port".to_owned(),
     };
-    Some(Number { unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
+    let before = text[..start].trim_end_matches([' ', '-', '=', '@', ':', '>', '`']);
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_of_product = is_among(VERSIONED, &word.to_lowercase());
+    let is_beside = (1..3).contains(&(start - before.len()));
+    if unit.is_empty() && is_beside && (is_of_product || decimals > 0 && word.starts_with(char::is_uppercase))
+    {
+        return Some(version);
+    }
+    let unit = if unit.is_empty() && !things.is_empty() { "things".to_owned() } else { unit };
+    let word = text[..start]
+        .trim_end_matches([' ', '`'])
+        .rsplit(|c: char| !c.is_alphanumeric() && c != '=')
+        .next()
+        .unwrap_or_default();
+    let is_set = is_among(SETTERS, &word.to_lowercase())
+        && !text[end..].starts_with([':', '/', '-', '.', '\''])
+        && !text[..start].ends_with(['-', '/', ':']);
+    Some(Number { is_set, unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
 }
 
 /// The canonical name of a unit.

@@ -1,4 +1,4 @@
-//! Recognizes files, and commands that change them; splits texts.
+//! Defines anchors: what files, names and errors look like, and what only resembles them.
 
 use std::sync::LazyLock;
 
@@ -37,6 +37,34 @@ pub(super) const ERROR: &str = concat!(
     r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault",
     r"|Violation|NotFound|Refused|Denied|Exceeded|Deadlocked|Expired|Mismatch)|[a-z]\w*\.(?<small>[a-z]+error)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
 );
+/// Definitions of names; each group is one form.
+pub(super) const DEFINITION: &str = concat!(
+    // fn, def, class and the like, with any modifiers.
+    r"(?m)^(?:local )?function \w+[.:](\w+)|^function (\w+-\w+)|\((?:defn-?|defun|define) \(?([\w!?-]+)|^[ \t]*(?:scope|attribute) :(\w+)",
+    r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|@\w+|[a-z]+)[ \t]+)*(?:fn|def|defp|defmodule|entity|proc|defmacro|func|function\*?|fun|class",
+    r"|struct|enum|trait|interface|protocol|record|type|module|macro_rules!|#define)[ \t]+(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_]\w*)",
+    r"|^[ \t]*(?:[a-z]+[ \t]+)*(?:object|actor|extension|union|rpc",
+    r"|message|service|model|contract|event|error|input|mixin|typedef|alert:)[ \t]+([A-Z]\w+)|^[ \t]*sub[ \t]+(\w+)[ \t]*\{",
+    // Constants and variables, unless they are local; names in capitals.
+    r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val)[ \t]+(?:mut[ \t]+)?([A-Za-z_]\w*)",
+    r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|const|static|val|export|ENV|ARG)[ \t]+)*([A-Z][A-Z0-9_]{3,})[ \t]*[:=]",
+    // Methods and fields, recognized by their modifiers or by what follows; functions in C.
+    r"|^[ \t]*(?:(?:public|private|protected|internal|static|async|final|virtual|abstract|readonly|volatile|get)[ \t]+)+",
+    r"(?:[\w<>\[\],.?*&]+[ \t]+)*[*&]?([A-Za-z_]\w*)[ \t]*(?:[(=;]|\{ get)",
+    r"|^[ \t]*#?([A-Za-z_]\w*)\([^()`\n]*\)(?:: [^\n]+)?[ \t]*\{[ \t]*$",
+    r"|^(?:[A-Za-z_][\w:<>,]*[ \t*&]+)+(?:\w+::)?([A-Za-z_]\w*)\([^;\n]*\)?[ \t]*\{?$",
+    r"|^([a-z]\w+) :: |^let (?:rec )?([a-z]\w+) [\w(][^=\n]*=|^([a-z]\w+)\([^\n]*\) ->",
+    r"|(?i:\bcreate (?:or replace )?(?:unique )?(?:table|index|function|procedure|materialized view|view|type|trigger|policy|role)(?: concurrently)?",
+    r"(?: if not exists)?|\badd (?:column|constraint)(?: if not exists)?|\brename (?:column )?\w+ to) (?:\w+\.)?(\w+)",
+    // Terraform's variables; CMake's options; a Python module's variables.
+    r#"|(?:\benv(?:iron)?(?:\.get\(|\.|\[|::var\(|\()|[gG]etenv\()["']?([A-Z][A-Z0-9_]{3,})"#,
+    r"|^[ \t]+(?:static )?[A-Za-z][\w<>\[\],?]* ([a-z]\w+)\([^;\n]*\)[^;\n=]*\{$|^local function (?:\w+[.:])?(\w+)|^(\w+) *(?:<-|=) *function",
+    r"|^(?:exports|module\.exports)\.(\w+) =",
+    r#"|^(?:variable|output|module) "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
+    r"|^([a-z]+_\w+)(?:: [^=\n]+)? = ",
+);
+/// Assignments of settings.
+pub(super) const SETTING: &str = r#"(?m)^[ \t]*"?([A-Za-z_][\w-]*)"?[ \t]*[:=]"#;
 /// In a command: a file that is written from it, created or changed in place, removed or moved.
 pub(super) const COMMAND: &str = concat!(
     r#"(?m)(?:>|\btee(?: -a)?)[ \t]*["']?(?<written>[\w@./~+-]+)["']?[^\n]*<<|<<[^\n>]*>[ \t]*["']?(?<sent>[\w@./~+-]+)"#,
@@ -46,7 +74,13 @@ pub(super) const COMMAND: &str = concat!(
 );
 
 pub(super) static ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ERROR).ok());
+pub(super) static DEFINITIONS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DEFINITION).ok());
+pub(super) static SETTINGS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SETTING).ok());
 pub(super) static COMMANDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(COMMAND).ok());
+
+/// A technical term: names joined by dashes, or a URL path.
+const TERM: &str = r"^(?:[A-Za-z]\w*(?:-\w+)+|/[a-z][\w{}:-]*(?:/[\w{}:-]+)*|--[a-z][\w-]+)$";
+static TERMS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TERM).ok());
 
 /// File extensions, for names without a folder; file names without extension; products that look like files.
 pub(super) const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts swift c h cc cpp hpp cs rb php sql sh bash ps1 lua zig ex exs erl hs \
@@ -57,8 +91,9 @@ pub(super) const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts sw
 pub(super) const FILES: &str = " Dockerfile Containerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile Caddyfile Justfile \
     Podfile Brewfile Fastfile CODEOWNERS .env .gitignore .dockerignore .npmrc .eslintrc .prettierrc .editorconfig ";
 pub(super) const PRODUCTS: &str = " node next vue nuxt three express ";
-/// Extensions of files that define nothing.
+/// Extensions of files that define nothing; extensions of settings files.
 pub(super) const PROSE_ENDINGS: &str = " md mdx rst txt jsonl html css scss csv lock svg xml ";
+pub(super) const SETTINGS_ENDINGS: &str = " json yaml yml toml ini cfg conf env properties ";
 /// Folders without the user's own files.
 pub(super) const NOISE: &str =
     " node_modules .git __pycache__ .venv venv site-packages tmp temp dist target ";
@@ -66,26 +101,20 @@ pub(super) const NOISE: &str =
 pub(super) const PLAIN: &str = " new main run init get set add default from into fmt drop clone next test tests setup teardown constructor \
     render tostring index self this update data value result handle name args config if for while switch catch return else match \
     function describe beforeeach aftereach register ";
+/// Beginnings of sentences that only announce the next step.
+pub(super) const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
 /// Words in a line about an error, and words in source code that handles one.
 pub(super) const TROUBLE: &str = "error warn fail fatal panic exception err! exit signal kill denied cannot";
 pub(super) const CODE: &str =
     " new except raise throw throws catch instanceof class extends implements import case use return if ";
 
-/// The sentences of a text, roughly.
-pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split(['\n', '。']).flat_map(|line| {
-        let mut start = 0;
-        let ends = line.match_indices(". ").chain(line.match_indices("! "));
-        let ends = ends.chain(line.match_indices("? ")).chain(line.match_indices("; "));
-        let mut ends: Vec<usize> = ends.map(|(at, _)| at + 2).collect();
-        ends.sort_unstable();
-        ends.push(line.len());
-        ends.into_iter().map(move |end| {
-            let sentence = &line[start..end];
-            start = end;
-            sentence
-        })
-    })
+/// The technical terms in `text`.
+pub(super) fn terms(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.split(|c: char| c.is_whitespace() || ",;()\"“”'’`".contains(c));
+    pieces
+        .map(|word| word.trim_matches(['.', ':', '!', '?', '*']))
+        .filter(|word| word.len() > 4 && word.len() < 80)
+        .filter(|word| TERMS.as_ref().is_some_and(|terms| terms.is_match(word)))
 }
 
 /// What looks like a file path in a text, without line numbers.
@@ -111,6 +140,18 @@ pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
                 && !piece.ends_with('(')
         };
         is_file.then_some(word)
+    })
+}
+
+/// The names defined in `text` in one form, each with its line.
+pub(super) fn definitions<'t>(
+    way: &'static LazyLock<Option<Regex>>,
+    text: &'t str,
+) -> impl Iterator<Item = (&'t str, &'t str)> {
+    captures(way, text).filter_map(|found| {
+        let name = found.iter().skip(1).flatten().next()?.as_str();
+        let line = text[found.get(0)?.start()..].trim_start();
+        Some((name, line[..line.floor_char_boundary(LINE)].lines().next()?.trim_end()))
     })
 }
 
@@ -194,6 +235,19 @@ pub(super) fn is_compound(name: &str) -> bool {
     let mut pairs = name.chars().zip(name.chars().skip(1));
     let is_joined = name.contains('_') || pairs.any(|(one, next)| one.is_lowercase() && next.is_uppercase());
     is_joined && !name.starts_with(|c: char| c.is_ascii_digit()) && !is_noise(name)
+}
+
+pub(super) fn is_of_tests(path: &str) -> bool {
+    words(path).any(|word| is_among(" test tests spec specs __tests__ e2e ", word))
+        || ["test_", "_test.", "_spec.", "Test.", "Tests.", "Spec."].iter().any(|part| path.contains(part))
+}
+
+/// Whether a definition is a value, rather than a function or a type.
+pub(super) fn is_value(name: &str, line: &str) -> bool {
+    let rest = line.split_once(name).map_or("", |(_, rest)| rest.trim_start());
+    let is_other =
+        ["=>", "function", "type ", "lambda", "def ", "fun "].iter().any(|word| line.contains(word));
+    rest.starts_with(['=', ':', ';']) && rest.contains(['=', ';']) && !is_other
 }
 
 pub(super) fn is_plain(name: &str) -> bool {

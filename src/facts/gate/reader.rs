@@ -1,105 +1,121 @@
-//! Collects candidates from the user's and the model's text, from edits, and from tool output.
+//! Collects anchors from the user's and the model's text, from edits, and from tool output.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use regex::Captures;
 
-use super::model::{Feature, Features};
 use super::numbers::{Number, numbers};
 use super::patterns::*;
 use super::rules::Rules;
-use super::tokens::*;
 use super::{Anchor, Kind};
 
-/// The most candidates, errors of an output, removed files, and parts that contain a candidate.
+/// The most anchors, words to count, technical terms and removed files; and the bytes of a text that count as
+/// prose: the rest was probably pasted and is read like tool output.
 const MOST: usize = 4_000;
-const MOST_ERRORS: usize = 200;
+const MOST_WORDS: usize = 50_000;
+const MOST_TERMS: usize = 100;
 const MOST_REMOVALS: usize = 200;
-const MOST_PARTS: usize = 30;
-/// The bytes of a text that count as prose: the rest was probably pasted and is read like tool output.
 const PROSE: usize = 20_000;
-/// Bytes of output that is read from both ends; of an edit that a person may have made.
+/// Bytes of what a user types; of output that is read from both ends; of an edit that a person may have made.
+const SHORT: usize = 2_000;
 const OUTPUT: usize = 200_000;
 const EDIT: usize = 1_000_000;
-/// The most bytes of an output, and of numbers in it, if these may matter.
-const RESULT: usize = 2_000;
-const FEW: usize = 16;
+/// An anchor's weight: in output, far from both ends or near; in the model's or the user's text; as a changed
+/// file. Those below the third weight are not worth adding.
+const FAR: u32 = 1;
+const NEAR: u32 = 2;
+pub(super) const ASSISTANT: u32 = 3;
+pub(super) const USER: u32 = 5;
+const EDITED: u32 = 6;
+/// An edit that defines at most this many names is about them.
+const FEW: usize = 2;
+/// Where a word occurs, as bits: the user's text, the model's text, an edit that adds it, another call,
+/// output; and whether it is marked as code.
+pub(super) const BY_USER: u32 = 1;
+pub(super) const BY_ASSISTANT: u32 = 2;
+const BY_EDIT: u32 = 4;
+const BY_CALL: u32 = 8;
+const BY_OUTPUT: u32 = 16;
+const TICKED: u32 = 32;
 
-/// A candidate.
-struct Found {
-    text: String,
-    number: Option<Number>,
-    features: Features,
-    /// The parts that contain it.
-    parts: Vec<usize>,
-    /// The last part of the user, of the model, and of output that contains it.
-    told: [Option<usize>; 3],
-    /// The number of candidates of the part that has fewest.
-    crowd: usize,
-    /// The file that defines it.
-    path: Option<String>,
+/// A name in an edit: its file, whether it is defined there, and whether the edit is about it.
+struct Name<'a> {
+    path: &'a str,
+    is_new: bool,
+    is_point: bool,
+}
+
+/// A word: the last part that contains it, the number of parts, and where it occurs.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    last: usize,
+    pieces: u32,
+    by: u32,
 }
 
 #[derive(Default)]
 pub(super) struct Reader<'a> {
     pub(super) at: usize,
-    found: HashMap<(Kind, String), Found>,
-    /// The candidates in this part.
-    here: Vec<(Kind, String)>,
-    /// The last part of the user, of the model, and of output.
-    last: [usize; 3],
+    found: HashMap<(Kind, String), Anchor>,
+    names: HashMap<&'a str, Name<'a>>,
+    words: HashMap<&'a str, Word>,
     removed: Vec<&'a str>,
     removals: usize,
+    terms: HashMap<&'a str, Term>,
     rules: Rules,
-    /// Edits, calls and output, where candidates from elsewhere may occur.
-    machine: Vec<(usize, &'a str)>,
+    /// Tool output and calls, which identify technical terms.
+    machine: Vec<&'a str>,
+}
+
+/// A possible technical term: its weight by who uses it, the last part that contains it, and the number of
+/// parts.
+struct Term {
+    weight: u32,
+    seen: usize,
+    pieces: u32,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn prose(&mut self, text: &'a str, by: Feature) {
-        let is_user = by == Feature::User;
-        self.last[usize::from(!is_user)] = self.at;
+    pub(super) fn prose(&mut self, text: &'a str, weight: u32, by: u32) {
         let (prose, pasted) = text.split_at(text.floor_char_boundary(PROSE));
-        if !pasted.is_empty() {
-            self.output(pasted);
-        }
-        self.rules.read(prose, is_user);
+        self.output(pasted);
+        self.rules.read(prose, self.at, by == BY_USER);
         for (at, part) in prose.split("```").enumerate() {
             if at % 2 == 1 {
+                self.count_words(part, BY_CALL);
                 self.output(part);
-            } else {
-                sentences(part).for_each(|sentence| self.sentence(sentence, by));
+                continue;
             }
-        }
-        self.end();
-    }
-
-    fn sentence(&mut self, text: &str, by: Feature) {
-        let (mut taken, mut units): (Vec<Range<usize>>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
-        for path in paths(text) {
-            let start = path.as_ptr() as usize - text.as_ptr() as usize;
-            // A position in the file follows.
-            let is_position = |c: char| ":(".contains(c) || c.is_ascii_digit();
-            let after = text[start + path.len()..].trim_start_matches(is_position);
-            taken.push(start..text.len() - after.len());
-            self.path(path, by);
-        }
-        for found in captures(&ERRORS, text) {
-            taken.extend(found.get(0).map(|whole| whole.range()));
-            self.code(&found, by);
-        }
-        taken.sort_by_key(|range| range.start);
-        for number in numbers(text).into_iter().filter(|number| !is_in(&taken, number.start)) {
-            // A unit is not a name.
-            units.push(number.start + 1..number.end);
-            self.number(text, number, by);
-        }
-        taken.extend(units);
-        taken.sort_by_key(|range| range.start);
-        for token in tokens(text).filter(|token| !is_in(&taken, token.start)) {
-            if token.shape != Shape::Plain || token.is_ticked {
-                self.name(token.text, token.shape, by, &[(Feature::Ticked, token.is_ticked)]);
+            // Long user texts are instructions, mostly not about anything here.
+            self.count_words(part, if by == BY_USER && text.len() > SHORT { BY_CALL } else { by });
+            for word in
+                part.split('`').skip(1).step_by(2).filter(|ticked| ticked.len() < LINE).flat_map(words)
+            {
+                self.words.entry(word).and_modify(|known| known.by |= TICKED);
+            }
+            for sentence in part.lines().flat_map(|line| line.split(". ")) {
+                let start = sentence[..sentence.floor_char_boundary(24)].to_lowercase();
+                // What the model is about to look at may turn out to be irrelevant.
+                if by == BY_USER || !PLANS.iter().any(|plan| start.contains(plan)) {
+                    for path in paths(sentence) {
+                        // A name without a folder that the model mentions without marking it as code is
+                        // probably not a file of the project.
+                        let is_bare =
+                            by != BY_USER && !path.contains('/') && !sentence.contains(&format!("`{path}"));
+                        self.path(path, if is_bare { NEAR } else { weight });
+                    }
+                }
+            }
+            for term in terms(part) {
+                if self.terms.len() < MOST_TERMS || self.terms.contains_key(term) {
+                    let known = self.terms.entry(term).or_insert(Term { weight, seen: self.at, pieces: 1 });
+                    known.pieces += u32::from(known.seen != self.at);
+                    (known.weight, known.seen) = (known.weight.max(weight), self.at);
+                }
+            }
+            captures(&ERRORS, part).for_each(|found| self.error(&found, weight + 2));
+            for number in numbers(part).into_iter().filter(|number| number.is_telling(by == BY_USER)) {
+                self.note(Kind::Number, number.key(), number.shown(part), weight, Some(number));
             }
         }
     }
@@ -109,39 +125,56 @@ impl<'a> Reader<'a> {
         if is_noise(path) {
             return;
         }
-        self.path(path, Feature::Edit);
-        let new = &new[..new.floor_char_boundary(EDIT)];
-        self.machine.push((self.at, new));
-        let (name, ending) = end_of(path, 1).rsplit_once('.').unwrap_or((path, ""));
-        let is_prose = is_among(PROSE_ENDINGS, ending);
+        self.path(path, EDITED);
+        self.machine.push(new);
         let known: HashSet<&str> = words(&old[..old.floor_char_boundary(EDIT)]).collect();
-        for token in tokens(new) {
-            let word = token.text.rsplit(['.', ':']).next().unwrap_or(token.text);
-            let word = word.trim_start_matches(['-', '@', '#', '$']);
-            let (form, before) = (shape(word), &new[..token.start]);
-            let is_declared = !is_prose && is_declared(before);
-            let is_set = !is_prose && is_set(&new[token.end()..]);
-            let is_code = is_declared
-                || matches!(form, Shape::Compound | Shape::Mixed)
-                || form == Shape::Capitals && is_set;
-            let is_defined = is_declared || is_set;
-            if is_code
-                && (token.is_ticked || !is_prose)
-                && (is_defined || !known.contains(word))
-                && word != name
-                && words(word).count() == 1
-            {
-                let features = [(Feature::Defined, is_defined), (Feature::Thrown, is_thrown(before))];
-                self.name(word, form, Feature::Edit, &features);
-                if let Some(found) = self.found.get_mut(&(Kind::Name, word.to_lowercase())) {
-                    found.path = Some(path.to_lowercase());
-                }
+        self.count_words(&new[..new.floor_char_boundary(EDIT)], BY_CALL);
+        for word in words(&new[..new.floor_char_boundary(EDIT)]).filter(|word| !known.contains(word)) {
+            self.words.entry(word).and_modify(|known| known.by |= BY_EDIT);
+        }
+        let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
+        if is_among(PROSE_ENDINGS, ending) || old.len() + new.len() > EDIT {
+            return;
+        }
+        let are_settings = is_among(SETTINGS_ENDINGS, ending);
+        let defined = |text| definitions(if are_settings { &SETTINGS } else { &DEFINITIONS }, text);
+        let before: HashSet<(&str, &str)> = defined(old).collect();
+        let now: HashSet<&str> = if before.is_empty() { HashSet::new() } else { words(new).collect() };
+        for (name, _) in before.iter().filter(|(name, _)| !now.contains(name)) {
+            if self.names.get(name).is_some_and(|known| known.path == path) {
+                self.names.remove(name);
             }
         }
-        self.end();
+        let is_own = |name: &str, line: &str| {
+            !is_plain(name) && end_of(stem, 1) != name && !line.contains("override ")
+        };
+        let after: HashSet<(&str, &str)> = defined(new).filter(|(name, line)| is_own(name, line)).collect();
+        let is_about = !is_of_tests(path);
+        let names_of =
+            |all: &HashSet<(&'a str, &str)>| all.iter().map(|(name, _)| *name).collect::<HashSet<_>>();
+        let added: HashSet<&str> = names_of(&after).difference(&names_of(&before)).copied().collect();
+        let few = after.difference(&before).count() <= FEW;
+        for definition in &after {
+            let is_new = !before.contains(definition);
+            let is_added = added.len() <= FEW && added.contains(definition.0) && is_compound(definition.0);
+            let has_room = self.names.len() < MOST && (is_new || !are_settings);
+            if has_room || self.names.contains_key(definition.0) {
+                let known = self.names.entry(definition.0).or_insert(Name { path, is_new, is_point: false });
+                known.is_new |= is_new;
+                known.is_point |= is_about
+                    && is_new
+                    && (few || is_added)
+                    && if are_settings {
+                        is_added && !old.is_empty()
+                    } else {
+                        !is_value(definition.0, definition.1)
+                    };
+            }
+        }
     }
 
     pub(super) fn call(&mut self, text: &'a str) {
+        self.count_words(text, BY_CALL);
         let mut rest = captures(&COMMANDS, text).peekable();
         while let Some(found) = rest.next() {
             let words = |group| found.name(group).map_or("", |words| words.as_str()).split_whitespace();
@@ -151,13 +184,13 @@ impl<'a> Reader<'a> {
                 self.edit(path.as_str(), "", &text[end..next]);
             }
             if let Some(path) = words("changed").last().filter(|path| path.contains(['.', '/'])) {
-                self.path(path, Feature::Edit);
+                self.path(path, EDITED);
             }
             ["moved", "into", "touched"]
                 .into_iter()
                 .flat_map(words)
                 .flat_map(paths)
-                .for_each(|path| self.path(path, Feature::Edit));
+                .for_each(|path| self.path(path, EDITED));
             for word in words("removed").filter(|word| !word.starts_with('-')) {
                 self.removals += 1;
                 let key = word.to_lowercase();
@@ -167,15 +200,10 @@ impl<'a> Reader<'a> {
                     self.removed.push(word);
                 } else {
                     // A removed file that existed before may be referenced elsewhere.
-                    paths(word)
-                        .filter(|path| path.contains('/'))
-                        .for_each(|path| self.path(path, Feature::Edit));
+                    paths(word).filter(|path| path.contains('/')).for_each(|path| self.path(path, USER));
                 }
             }
         }
-        paths(text).for_each(|path| self.path(path, Feature::Call));
-        self.machine.push((self.at, &text[..text.floor_char_boundary(OUTPUT)]));
-        self.end();
     }
 
     pub(super) fn output(&mut self, text: &'a str) {
@@ -183,19 +211,19 @@ impl<'a> Reader<'a> {
             self.output(&text[..text.floor_char_boundary(OUTPUT)]);
             return self.output(&text[text.ceil_char_boundary(text.len() - OUTPUT)..]);
         }
-        self.last[2] = self.at;
-        self.machine.push((self.at, text));
-        let all = if text.len() < RESULT { numbers(text) } else { Vec::new() };
-        if all.len() <= FEW {
-            all.into_iter().for_each(|number| self.number(text, number, Feature::Output));
+        self.machine.push(text);
+        for word in words(text).filter(|word| is_compound(word)) {
+            if self.words.len() < MOST_WORDS / 2 || self.words.contains_key(word) {
+                self.words.entry(word).or_default().by |= BY_OUTPUT;
+            }
         }
-        let errors = captures(&ERRORS, text).filter(|found| is_of_error_line(text, found));
-        errors.take(MOST_ERRORS).for_each(|found| self.code(&found, Feature::Output));
-        self.end();
+        for found in captures(&ERRORS, text).filter(|found| is_of_error_line(text, found)) {
+            let is_far = found.get(0).is_some_and(|at| at.start() > 3_000 && text.len() - at.end() > 3_000);
+            self.error(&found, if is_far { FAR } else { NEAR });
+        }
     }
 
-    /// A known error code.
-    fn code(&mut self, found: &Captures<'_>, by: Feature) {
+    fn error(&mut self, found: &Captures<'_>, weight: u32) {
         let group = |(label, name)| Some((label, found.name(name)?.as_str()));
         let labels = [
             ("SQLSTATE ", "sql"),
@@ -218,204 +246,118 @@ impl<'a> Reader<'a> {
             "exit code " | "exit status " => number < 124,
             _ => found.name("numbered").is_some() || code == "AssertionError" || code.ends_with("Warning"),
         };
-        if label.starts_with("exit") && number == 0 {
-            return;
+        if (!is_daily || weight > NEAR) && (!label.starts_with("exit") || number > 0) {
+            let key = found
+                .name("numbered")
+                .map_or(code, |_| code.rsplit([' ', ':', '=', '#']).next().unwrap_or(code));
+            self.note(Kind::Error, key.to_lowercase(), format!("{label}{code}"), weight, None);
         }
-        let is_numbered = found.name("numbered").is_some();
-        let key = if is_numbered { code.rsplit([' ', ':', '=', '#']).next().unwrap_or(code) } else { code };
-        let mut features = Features::default();
-        features.set(Feature::Daily, is_daily);
-        self.note(Kind::Error, key.to_lowercase(), format!("{label}{code}"), None, features, by);
     }
 
-    fn name(&mut self, word: &str, form: Shape, by: Feature, more: &[(Feature, bool)]) {
-        if is_plain(word) || is_noise(word) {
-            return;
-        }
-        let mut features = Features::default();
-        features.set(Feature::Compound, form == Shape::Compound);
-        features.set(Feature::Mixed, form == Shape::Mixed);
-        features.set(Feature::Joined, form == Shape::Joined);
-        more.iter().for_each(|(feature, is_true)| features.set(*feature, *is_true));
-        self.note(Kind::Name, word.to_lowercase(), word.to_owned(), None, features, by);
-    }
-
-    fn number(&mut self, text: &str, number: Number, by: Feature) {
-        let is_bare = number.unit.is_empty();
-        let is_counted = number.counted(text).is_some();
-        let before = &text[..number.start];
-        if is_bare && (number.is_year(text) || is_position(before)) {
-            return;
-        }
-        let mut features = Features::default();
-        features.set(Feature::Unit, !is_bare && number.unit != "x");
-        features.set(Feature::Counted, is_counted);
-        features.set(Feature::Small, is_bare && number.amount < 10.0);
-        let shown = number.shown(text, if is_bare && !is_counted { 2 } else { 1 });
-        self.note(Kind::Number, number.key(), shown, Some(number), features, by);
-    }
-
-    fn path(&mut self, path: &str, by: Feature) {
+    fn path(&mut self, path: &str, weight: u32) {
         let path = path.replace('\\', "/");
-        let path = path.trim_start_matches(['@', '\'', '"']).trim_start_matches("./");
+        let path = path.trim_start_matches("./");
         if !is_noise(path) && path.len() < 200 && !path.contains(char::is_control) {
-            let mut features = Features::default();
-            features.set(Feature::Bare, !path.contains('/'));
-            self.note(Kind::Path, path.to_lowercase(), end_of(path, 3).to_owned(), None, features, by);
+            self.note(Kind::Path, path.to_lowercase(), end_of(path, 3).to_owned(), weight, None);
         }
     }
 
-    fn note(
-        &mut self,
-        kind: Kind,
-        key: String,
-        text: String,
-        number: Option<Number>,
-        features: Features,
-        by: Feature,
-    ) {
-        let (id, at) = ((kind, key), self.at);
+    fn note(&mut self, kind: Kind, key: String, text: String, weight: u32, number: Option<Number>) {
+        let (at, id) = (self.at, (kind, key.clone()));
         // Output must not use up the room for prose.
-        let room = if matches!(by, Feature::Output | Feature::Call) { MOST / 2 } else { MOST };
-        if self.found.len() >= room && !self.found.contains_key(&id) {
-            return;
+        let room = if weight > NEAR { MOST } else { MOST / 2 };
+        if let Some(known) = self.found.get_mut(&id) {
+            known.said_again(weight, at);
+        } else if self.found.len() < room {
+            let about = Vec::new();
+            self.found
+                .insert(id, Anchor { kind, text, weight, key, number, about, has_twin: false, seen: at });
         }
-        let found = self.found.entry(id.clone()).or_insert_with(|| Found {
-            text: text.clone(),
-            number,
-            features,
-            parts: Vec::new(),
-            told: [None; 3],
-            crowd: usize::MAX,
-            path: None,
-        });
-        found.features.merge(&features);
-        found.features.set(by, true);
-        let teller = match by {
-            Feature::User => Some(0),
-            Feature::Assistant => Some(1),
-            Feature::Output => Some(2),
-            _ => None,
+    }
+
+    fn count_words(&mut self, text: &'a str, by: u32) {
+        for word in words(text).filter(|word| word.len() > 2) {
+            if self.words.len() < MOST_WORDS || self.words.contains_key(word) {
+                let known = self.words.entry(word).or_default();
+                known.pieces += u32::from(known.pieces == 0 || known.last != self.at);
+                known.last = self.at;
+                known.by |= by;
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<Anchor> {
+        let name = |text: &str, weight, seen| Anchor {
+            kind: Kind::Name,
+            text: text.to_owned(),
+            weight,
+            key: text.to_lowercase(),
+            number: None,
+            about: Vec::new(),
+            has_twin: false,
+            seen,
         };
-        // The first text in someone's own words is shown.
-        if found.told[..2] == [None; 2] && matches!(teller, Some(0 | 1)) {
-            found.text = text;
-        }
-        if let Some(teller) = teller {
-            found.told[teller] = Some(at);
-        }
-        if found.parts.last() != Some(&at) {
-            found.add(at);
-            self.here.push(id);
-        }
-    }
-
-    /// Ends a part.
-    fn end(&mut self) {
-        let crowd = self.here.len();
-        for id in self.here.drain(..) {
-            if let Some(found) = self.found.get_mut(&id) {
-                found.crowd = found.crowd.min(crowd);
-            }
-        }
-    }
-
-    /// Returns the candidates that are more likely kept than not.
-    pub(super) fn finish(mut self) -> Vec<Anchor> {
-        let names = self.found.iter_mut().filter(|((kind, _), _)| *kind == Kind::Name);
-        let mut names: HashMap<&str, &mut Found> =
-            names.map(|((_, key), found)| (key.as_str(), found)).collect();
-        let mut lower = String::new();
-        for (at, text) in &self.machine {
-            for token in tokens(text) {
-                for word in std::iter::once(token.text).chain(words(token.text)).filter(|word| word.len() > 2)
-                {
-                    lower.clear();
-                    lower.extend(word.chars().flat_map(char::to_lowercase));
-                    if let Some(found) = names.get_mut(lower.as_str()) {
-                        found.add(*at);
-                    }
-                }
-            }
-        }
-        self.join_members();
         let is_gone = |path: &str| self.removed.iter().any(|removed| ends_at(path, &removed.to_lowercase()));
-        let is_kept = |((kind, key), found): &((Kind, String), Found)| {
-            !(found.path.as_deref().is_some_and(is_gone) || *kind == Kind::Path && is_gone(key))
-        };
-        let anchor = |((kind, key), found): ((Kind, String), Found)| {
-            let mut features = found.features;
-            for (feature, teller) in [(Feature::Last, 0), (Feature::Concluding, 1), (Feature::Closing, 2)] {
-                features.set(feature, found.told[teller] == Some(self.last[teller]));
-            }
-            features.count(Feature::Often, found.parts.len());
-            features.count(Feature::Crowd, found.crowd);
-            let number = found.number;
-            Anchor { kind, text: found.text, key, number, about: Vec::new(), has_twin: false, features }
-        };
-        let is_error = |key: &str| self.found.contains_key(&(Kind::Error, key.to_owned()));
-        let names = [Kind::Name, Kind::Number];
-        let doubled: HashSet<(Kind, String)> =
-            self.found.keys().filter(|(kind, key)| names.contains(kind) && is_error(key)).cloned().collect();
-        let found =
-            self.found.into_iter().filter(|one| !doubled.contains(&one.0) && is_kept(one)).map(anchor);
-        let (files, mut all): (Vec<_>, Vec<_>) = found.partition(|anchor| anchor.kind == Kind::Path);
-        all.extend(one_each(files));
-        all.extend(self.rules.anchors());
-        let mut all: Vec<(f64, Anchor)> =
-            all.into_iter().map(|anchor| (anchor.features.score(anchor.kind), anchor)).collect();
-        all.retain(|(score, _)| *score > 0.0);
-        all.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.text.cmp(&other.text)));
-        all.into_iter().map(|(_, anchor)| anchor).collect()
-    }
-}
-
-impl Reader<'_> {
-    /// Merges `Cache::evict` with `evict`, if that is a candidate too.
-    fn join_members(&mut self) {
-        let last =
-            |name: &str| name.rsplit(['.', ':']).next().filter(|last| *last != name).map(str::to_owned);
-        let members = self.found.keys().filter(|(kind, _)| *kind == Kind::Name);
-        let members: Vec<(String, String)> =
-            members.filter_map(|(_, name)| Some((name.clone(), last(name)?))).collect();
-        for (whole, member) in members {
-            let id = (Kind::Name, member);
-            if !self.found.contains_key(&id) {
-                continue;
-            }
-            if let Some(whole) = self.found.remove(&(Kind::Name, whole))
-                && let Some(known) = self.found.get_mut(&id)
-            {
-                let shape = [Feature::Joined, Feature::Mixed];
-                known.features.merge(&whole.features.without(&shape));
-                known.crowd = known.crowd.min(whole.crowd);
-                whole.parts.iter().for_each(|part| known.add(*part));
-                for (mine, its) in known.told.iter_mut().zip(whole.told) {
-                    *mine = (*mine).max(its);
+        let (files, mut all): (Vec<Anchor>, Vec<Anchor>) =
+            self.found.into_values().partition(|anchor| anchor.kind == Kind::Path);
+        all.extend(one_each(files.into_iter().filter(|file| !is_gone(&file.key)).collect()));
+        for (text, word) in &self.words {
+            let matters = match self.names.get(text) {
+                Some(known) if is_gone(&known.path.to_lowercase()) => false,
+                // A common word may occur without meaning the name.
+                Some(known) if !known.is_point => {
+                    let is_told = known.is_new
+                        || word.by & BY_USER > 0
+                        || word.by & BY_ASSISTANT > 0 && word.pieces > 2;
+                    let is_code = text.contains(|c: char| c == '_' || c.is_uppercase())
+                        || known.is_new && word.by & BY_EDIT > 0 && word.by & TICKED > 0;
+                    is_told && word.pieces > 1 && is_code
                 }
+                Some(_) => is_compound(text) || word.pieces > 1,
+                // An identifier in the user's words; one in capitals may be a product's name.
+                None => {
+                    let is_used = word.by & (BY_ASSISTANT | BY_EDIT) > 0;
+                    let is_ascii = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                    let is_code = is_ascii
+                        && text.len() > 5
+                        && (text.contains('_') || !text.starts_with(char::is_uppercase));
+                    let is_told =
+                        word.by & BY_ASSISTANT > 0 && word.by & (BY_EDIT | BY_CALL | BY_OUTPUT | TICKED) > 0;
+                    (is_told || word.by & BY_USER > 0 && (is_used || is_code)) && is_compound(text)
+                }
+            };
+            if matters {
+                all.push(name(text, 2 + word.pieces.min(5), word.last));
             }
         }
-    }
-}
-
-impl Found {
-    fn add(&mut self, part: usize) {
-        if self.parts.len() < MOST_PARTS && !self.parts.contains(&part) {
-            self.parts.push(part);
+        // Counted words contain no dashes.
+        let dashed = self.names.iter().filter(|(text, known)| known.is_point && text.contains('-'));
+        let dashed = dashed.filter(|(_, known)| !is_gone(&known.path.to_lowercase()));
+        all.extend(dashed.map(|(text, _)| name(text, ASSISTANT, 0)));
+        for (term, known) in &self.terms {
+            let key = term.to_lowercase();
+            let is_file = all.iter().any(|anchor| anchor.kind == Kind::Path && anchor.key.contains(&key));
+            let is_ticket = known.weight >= USER && term.contains(|c: char| c.is_ascii_digit());
+            if !is_file && (is_ticket || self.machine.iter().any(|text| text.contains(term))) {
+                all.push(name(term, known.weight + known.pieces.min(5) - 1, known.seen));
+            }
         }
+        all.extend(self.rules.anchors(USER));
+        let is_error = |anchor: &&mut Anchor| anchor.kind == Kind::Error;
+        if all.iter_mut().filter(is_error).count() <= FEW {
+            all.iter_mut().filter(is_error).for_each(|error| error.weight = error.weight.max(ASSISTANT));
+        }
+        all.retain(|anchor| anchor.weight >= ASSISTANT);
+        all.sort_by(|a, b| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text)));
+        all
     }
 }
 
-/// Whether one of the ranges, which are in order, contains a position.
-fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
-    let next = ranges.partition_point(|range| range.start <= at);
-    ranges[..next].iter().rev().take(2).any(|range| range.contains(&at))
-}
-
-/// Whether the number after `before` is a position.
-fn is_position(before: &str) -> bool {
-    let word = before.trim_end().rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    is_among(" line lines step page zeile ligne línea ", &word.to_lowercase())
+impl Anchor {
+    fn said_again(&mut self, weight: u32, at: usize) {
+        self.weight = self.weight.max(weight) + u32::from(self.seen != at && self.weight < 12);
+        self.seen = self.seen.max(at);
+    }
 }
 
 /// Merges a file's several spellings, which have the same ending.
@@ -425,18 +367,13 @@ fn one_each(mut files: Vec<Anchor>) -> Vec<Anchor> {
     for file in files {
         let same = by_name.entry(end_of(&file.key, 1).to_owned()).or_default();
         match same.iter_mut().take(50).find(|longer| ends_at(&longer.key, &file.key)) {
-            Some(longer) => longer.features.merge(&file.features),
+            Some(longer) => longer.said_again(file.weight, file.seen),
             None => same.push(file),
         }
     }
     let twins = |files: Vec<Anchor>| {
         let has_twin = files.len() > 1;
-        files.into_iter().map(move |file| {
-            let name = stem(end_of(&file.text, 1));
-            // The folder counts if the name says little.
-            let parts = if has_twin { 3 } else { 1 + usize::from(name.len() < 8 && !is_compound(name)) };
-            Anchor { has_twin, text: end_of(&file.text, parts).to_owned(), ..file }
-        })
+        files.into_iter().map(move |file| Anchor { has_twin, ..file })
     };
     by_name.into_values().flat_map(twins).collect()
 }

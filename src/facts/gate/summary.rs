@@ -9,14 +9,11 @@ use regex::Regex;
 
 use super::numbers::{Number, numbers};
 use super::patterns::*;
-use super::rules::{clauses, echo, telling};
+use super::rules::{is_echoed, telling};
 use super::{Anchor, Kind};
 
 /// Several files in one, as `src/{a,b}.rs`.
 const BRACES: &str = r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)";
-
-/// The share of a rule's words that a clause must have, by weight.
-pub(super) const ECHO: f64 = 0.3;
 
 static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
 
@@ -26,8 +23,8 @@ pub(super) struct Summary {
     /// Without what distinguishes `max_age` from `maxAge` and `max-age`.
     plain: String,
     numbers: Vec<Number>,
-    /// The meaningful words of each clause.
-    clauses: Vec<HashSet<String>>,
+    /// The meaningful words of each sentence.
+    sentences: Vec<HashSet<String>>,
 }
 
 impl Summary {
@@ -43,23 +40,18 @@ impl Summary {
         for (number, word) in (1..).zip(words) {
             lower = lower.replace(&format!(" {word} "), &format!(" {number} "));
         }
-        for (words, number) in [
-            ("half an ", "0.5 "),
-            ("half a ", "0.5 "),
-            ("quarter of an hour", "15 min"),
-            (" minute and a half", " 1.5 min"),
-        ] {
+        for (words, number) in [("half an ", "0.5 "), ("half a ", "0.5 "), ("a quarter of an ", "0.25 ")] {
             lower = lower.replace(words, number);
         }
         let numbers = numbers(&text).into_iter().chain(numbers(&lower)).collect();
         let sentences = lower.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
-        let clauses = sentences.flat_map(clauses).map(|clause| telling(clause).collect()).collect();
-        Self { plain: squeezed(&lower), lower, numbers, clauses }
+        let sentences = sentences.map(|sentence| telling(sentence).collect()).collect();
+        Self { plain: squeezed(&lower), lower, numbers, sentences }
     }
 
     pub(super) fn holds(&self, anchor: &Anchor) -> bool {
         match (anchor.kind, &anchor.number) {
-            (Kind::Rule, _) => self.clauses.iter().any(|words| echo(&anchor.about, words) >= ECHO),
+            (Kind::Rule, _) => self.sentences.iter().any(|words| is_echoed(&anchor.about, words)),
             (Kind::Path, _) => self.holds_path(anchor),
             // Any number may look like a small code.
             (Kind::Error, None) if anchor.key.len() < 3 => {
@@ -67,7 +59,7 @@ impl Summary {
                     .iter()
                     .any(|word| has(&self.lower, &format!("{word} {}", anchor.key), ""))
             }
-            (Kind::Name, _) => has(&self.plain, &squeezed(&anchor.key.replace("::", "/")), ""),
+            (Kind::Name, _) => has(&self.plain, &squeezed(&anchor.key), ""),
             (_, None) => has(&self.lower, &anchor.key, "") || has(&self.plain, &squeezed(&anchor.key), ""),
             (_, Some(number)) => match number.only_spelling() {
                 Some(key) => has(&self.lower, key, ".") || has(&self.lower, &format!("v{key}"), "."),

@@ -2,6 +2,7 @@
 //! until an answer is full.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use regex::{Regex, RegexBuilder};
@@ -29,6 +30,20 @@ const POINTED_OUT: usize = 32;
 enum Start {
     Messages(Option<MessageId>),
     Summaries(Option<SummaryId>),
+}
+
+/// Where a search ran out of time: at a message, with the row to continue after.
+#[derive(Clone, Copy)]
+struct Stop {
+    at: MessageId,
+    row: i64,
+}
+
+/// What a thread says of a message.
+enum Looked {
+    Match(MessageId, Snippet),
+    /// There was no time to look.
+    Late(MessageId),
 }
 
 /// An answer being filled.
@@ -59,11 +74,11 @@ impl Page {
 }
 
 impl Page {
-    /// Records that the search stopped after this message, unless the answer was full before.
-    fn stop(&mut self, search: &Search<'_>, message: Option<MessageId>) -> Result<()> {
-        if let Some(message) = message.filter(|_| self.findings.next.is_none()) {
-            self.findings.next = Some(Next { cursor: format!("m{}", message.0), more: None });
-            self.findings.stopped_at = Some(search.view.messages().message(message)?.timestamp);
+    /// Records that the search stopped, unless the answer was full before.
+    fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
+        if let Some(Stop { at, row }) = stop.filter(|_| self.findings.next.is_none()) {
+            self.findings.next = Some(Next { cursor: format!("m{row}"), more: None });
+            self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
         }
         Ok(())
     }
@@ -120,22 +135,40 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     let required = Required::of(&search.question.query);
     let sieve = required.as_ref().and_then(Required::sieve);
     let (cancel, width, filter) = (search.cancel, search.width(), search.filter());
+    let end = Instant::now().checked_add(search.question.patience);
+    let is_late = || end.is_some_and(|end| Instant::now() >= end);
+    let (first, stopped) = (OnceLock::new(), Cell::new(None));
     let look = |packed: Packed| {
         if cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
         let id = packed.id;
+        // One message of an expensive expression may take seconds, and many are read ahead. The first is
+        // searched however late it is: each answer must get on.
+        if is_late() && first.get() != Some(&id) {
+            return Ok(Some(Looked::Late(id)));
+        }
         let json = packed.unpack()?;
         if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
             return Ok(None);
         }
-        Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
+        Ok(snippet(regex, &searchable(&json), width).map(|snippet| Looked::Match(id, snippet)))
     };
-    let end = Instant::now().checked_add(search.question.patience);
-    let stopped = Cell::new(None);
-    let is_late = |packed: &Packed| {
-        let is_late = end.is_some_and(|end| Instant::now() >= end);
-        is_late && stopped.replace(Some(packed.id)).is_none()
+    let goes_on = |id: MessageId| {
+        first.get_or_init(|| id);
+        let is_late = is_late();
+        if is_late && stopped.get().is_none() {
+            stopped.set(Some(Stop { at: id, row: id.0 }));
+        }
+        !is_late
+    };
+    let take_in = |page: &mut Page, looked| match looked {
+        Looked::Match(id, snippet) => found(search, page, id, snippet),
+        Looked::Late(id) => {
+            let before = if turn == Turn::OldestFirst { -1 } else { 1 };
+            stopped.set(Some(Stop { at: id, row: id.0 + before }));
+            Ok(false)
+        }
     };
     let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
     let mut last = beyond;
@@ -147,11 +180,11 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
                 search.view.messages().messages_in_turn(turn, last, &filter, |packed| {
                     (read, last) = (read + 1, Some(packed.id));
-                    let goes_on = !is_late(&packed) && read < READ_FIRST;
+                    let goes_on = goes_on(packed.id) && read < READ_FIRST;
                     Ok((!may_be(packed.id) || take(packed)?) && goes_on)
                 })
             };
-            scan::in_order(some, look, |one| found(search, page, one))?;
+            scan::in_order(some, look, |one| take_in(page, one))?;
             if stopped.get().is_some() {
                 return page.stop(search, stopped.get());
             }
@@ -169,7 +202,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     }
     let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
         let visit = |packed: Packed| {
-            let goes_on = !is_late(&packed);
+            let goes_on = goes_on(packed.id);
             Ok((!may_be(packed.id) || take(packed)?) && goes_on)
         };
         match &among {
@@ -184,12 +217,12 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
             None => search.view.messages().messages_in_turn(turn, last, &filter, visit),
         }
     };
-    scan::in_order(rest, look, |one| found(search, page, one))?;
+    scan::in_order(rest, look, |one| take_in(page, one))?;
     page.stop(search, stopped.get())
 }
 
 /// Adds a match. Returns whether to look for another.
-fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippet)) -> Result<bool> {
+fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) -> Result<bool> {
     search.go_on()?;
     if !search.lets_through(id)? {
         return Ok(true);

@@ -25,7 +25,8 @@ const SLICE = 256 * 1024;
 /** The sources that determine a store's bytes. */
 const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/migrations"];
 
-const kept = path.join(root, "target", "bench");
+/** Where stores and logs are kept from one run to the next. */
+export const kept = path.join(root, "target", "bench");
 
 /** The project of all stores. */
 export function projectFolder() {

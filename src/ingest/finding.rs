@@ -81,6 +81,7 @@ impl Unreadable {
 }
 
 /// A session file and its project.
+#[derive(Clone)]
 pub(super) struct Found {
     pub path: PathBuf,
     /// The project, if it is not this one.

@@ -4,24 +4,24 @@
 //! continues when it is started again. A file that can't be read does not stop the others.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, SessionFile, Slices, says_anything};
+use super::file::{Header, SessionFile};
 pub use super::finding::{Folders, Home, Source, Unreadable};
 use super::finding::{Found, find, session_files};
-use super::fold::{Handover, PreparedHandover, beside};
+use super::fold::{PreparedHandover, beside};
 use super::foreign::Agent;
+use super::reading::{Queue, Read, Reading};
 use super::restore::restore_supplement;
-use super::salvage::{OldSessions, is_database};
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
-use crate::model::{Content, Entry, agent_of_session};
+use crate::model::agent_of_session;
 use crate::store::{Place, Store, View, project_of};
 use crate::text;
 
@@ -65,11 +65,7 @@ pub struct Report {
     pub stopped: Option<usize>,
 }
 
-/// Two sessions without an id would be merged, so neither is stored.
-const NO_ID: &str =
-    "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
-
-/// The outcome of one file.
+/// The outcome of one session.
 #[derive(Default)]
 struct Taken {
     new: usize,
@@ -78,22 +74,22 @@ struct Taken {
     lost: usize,
     unknown: usize,
     differing: usize,
-    /// Sessions with a message.
+    /// 1, unless it has no message or is a side chain.
     sessions: usize,
-    /// Sessions without a message.
+    /// 1 if it has no message and is not a side chain.
     silent: usize,
 }
 
-impl Taken {
-    fn add(&mut self, other: &Self) {
-        self.new += other.new;
-        self.known += other.known;
-        self.broken += other.broken;
-        self.lost += other.lost;
-        self.unknown += other.unknown;
-        self.differing += other.differing;
-        self.sessions += other.sessions;
-        self.silent += other.silent;
+impl Report {
+    fn add(&mut self, taken: &Taken) {
+        self.new += taken.new;
+        self.known += taken.known;
+        self.broken += taken.broken;
+        self.lost += taken.lost;
+        self.unknown += taken.unknown;
+        self.differing += taken.differing;
+        self.sessions += taken.sessions;
+        self.silent += taken.silent;
     }
 }
 
@@ -214,9 +210,8 @@ impl Home {
     }
 }
 
-/// The bytes of messages that one transaction writes: with fewer, more of the time goes to commits; with more, an open
-/// session waits longer.
-const WRITTEN: usize = 1024 * 1024;
+/// The pause between two times that the log is moved into the database: it grows by some 16 MB meanwhile.
+const LOG_EMPTIED: Duration = Duration::from_millis(400);
 
 /// A running import.
 struct Run<'a> {
@@ -247,6 +242,7 @@ impl Run<'_> {
                     for file in files {
                         self.failed(&file.path, &error);
                     }
+                    self.progress.done.fetch_add(files.len(), Ordering::Relaxed);
                 }
             }
         }
@@ -256,7 +252,13 @@ impl Run<'_> {
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
         store.expect_much(true)?;
-        let outcome = self.files(files, store).await;
+        let written = CancellationToken::new();
+        let writing = async {
+            let outcome = self.files(files, store).await;
+            written.cancel();
+            outcome
+        };
+        let (outcome, ()) = tokio::join!(writing, empty_log(store, &written));
         store.expect_much(false)?;
         outcome?;
         self.report.projects += usize::from(self.report.sessions > before);
@@ -264,144 +266,58 @@ impl Run<'_> {
     }
 
     async fn files(&mut self, files: &[Found], store: &Store) -> Result<()> {
-        for file in files {
-            match self.file(file, store).await {
-                Ok(taken) => {
-                    self.report.sessions += taken.sessions;
-                    self.report.silent += taken.silent;
-                    self.report.new += taken.new;
-                    self.report.known += taken.known;
-                    self.report.broken += taken.broken;
-                    self.report.lost += taken.lost;
-                    self.report.unknown += taken.unknown;
-                    self.report.differing += taken.differing;
-                    self.progress.done.fetch_add(1, Ordering::Relaxed);
+        let before = self.progress.done.load(Ordering::Relaxed);
+        let mut queue = Queue::new(files, store, self.cancel);
+        let mut next = queue.begin(None).await?;
+        while let Some((number, reading)) = next {
+            self.progress.done.store(before + number, Ordering::Relaxed);
+            let (written, is_written) = oneshot::channel();
+            let same = reading.as_ref().ok().map(|reading| (reading.id().to_owned(), is_written));
+            let writing = async {
+                let outcome = match reading {
+                    Ok(reading) => self.session(reading, store).await,
+                    Err(error) => Err(error),
+                };
+                drop(written);
+                outcome
+            };
+            let (outcome, following) = tokio::join!(writing, queue.begin(same));
+            next = following?;
+            match outcome {
+                Ok(taken) => self.report.add(&taken),
+                Err(error) if error.code() == Code::Invalid => {
+                    self.failed(&files[number].path, &error);
+                    // The rest of the file is left out.
+                    if next.as_ref().is_some_and(|(other, _)| *other == number) {
+                        queue.skip();
+                        next = queue.begin(None).await?;
+                    }
                 }
-                Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
                 Err(error) => return Err(error),
             }
         }
+        self.progress.done.store(before + files.len(), Ordering::Relaxed);
         Ok(())
     }
 
-    async fn file(&mut self, file: &Found, store: &Store) -> Result<Taken> {
-        let path = &file.path;
-        let opened = path.to_owned();
-        if let Some(agent) = file.agent {
-            return self.log(agent, file, store).await;
-        }
-        if is_database(path) {
-            return self.database(opened, store).await;
-        }
-        let file = aside(move || SessionFile::open(&opened)).await??.until(self.cancel);
-        let header = file.header().clone();
-        if header.id.is_empty() {
-            return Err(Error::invalid(NO_ID));
-        }
-        self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
-    }
-
-    /// Imports the sessions of another agent's log.
-    async fn log(&mut self, agent: &'static Agent, file: &Found, store: &Store) -> Result<Taken> {
-        let (path, cancel) = (file.path.clone(), self.cancel.clone());
-        let mut all = Taken::default();
-        for session in aside(move || agent.open(&path, &cancel)).await?? {
-            let header = session.header().clone();
-            if file.sessions.as_ref().is_some_and(|meant| !meant.contains(&header.id)) {
-                all.broken += session.broken();
-                continue;
-            }
-            let is_side_chain = session.is_side_chain();
-            let mut taken = self.session(header, None, session, store).await?;
-            if is_side_chain {
-                (taken.sessions, taken.silent) = (0, 0);
-            }
-            all.add(&taken);
-        }
-        if is_database(&file.path) {
-            all.lost = std::mem::take(&mut all.broken);
-        }
-        Ok(all)
-    }
-
-    /// Imports all sessions of an old database.
-    async fn database(&mut self, path: PathBuf, store: &Store) -> Result<Taken> {
-        if matches!(store.place(), Place::File(own) if *own == path) {
-            return Err(Error::invalid("it is the database that is in use"));
-        }
-        let cancel = self.cancel.clone();
-        let mut sessions = aside(move || OldSessions::open(&path, &cancel)).await??;
-        let mut all = Taken::default();
-        loop {
-            let (rest, next) = aside(move || {
-                let next = sessions.next();
-                (sessions, next)
-            })
-            .await?;
-            sessions = rest;
-            let Some((header, file, slices)) = next else { return Ok(all) };
-            let mut taken = self.session(header, file, slices, store).await?;
-            taken.lost = std::mem::take(&mut taken.broken);
-            all.add(&taken);
-        }
-    }
-
-    async fn session(
-        &self,
-        header: Header,
-        path: Option<String>,
-        mut file: impl Slices,
-        store: &Store,
-    ) -> Result<Taken> {
-        let session = Arc::new((header, path));
-        let id = session.0.id.clone();
-        let (mut conversation, known) = store
-            .read(move |view| match view.messages().conversation(&id)? {
-                Some(known) => Ok((Some(known.id), view.messages().entry_ids(known.id)?)),
-                None => Ok((None, Vec::new())),
-            })
-            .await?;
-        let known: HashSet<String> = known.into_iter().collect();
-        let mut is_stored = conversation.is_some();
+    /// Writes a session as it is read.
+    async fn session(&self, mut reading: Reading, store: &Store) -> Result<Taken> {
+        let mut conversation = reading.conversation;
         let mut new = 0;
-        // The next slice is read and prepared while one is written. Reading ends when the receiver is gone.
-        let (read, mut slices) = mpsc::channel(1);
-        let reading = tokio::task::spawn_blocking(move || {
-            let (mut waiting, mut said) = (Handover::default(), Vec::new());
-            while let Some(slice) = file.slice(&known)? {
-                let (old, new): (Vec<_>, Vec<_>) =
-                    slice.entries.into_iter().partition(|entry| known.contains(&entry.id));
-                said.extend(old.into_iter().filter_map(said_by));
-                waiting.entries.extend(new);
-                waiting.orphans.extend(slice.orphans);
-                // A session is stored with its first message.
-                is_stored |= says_anything(&waiting);
-                if is_stored
-                    && waiting.size() >= WRITTEN
-                    && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
-                {
-                    break;
-                }
-            }
-            if is_stored && !waiting.entries.is_empty() {
-                // Nobody receives after an error.
-                let _ = read.blocking_send(waiting.prepare());
-            }
-            Ok((file.broken(), file.unknown(), file.known(), file.supplements(), said))
-        });
-        while let Some(slice) = slices.recv().await {
+        while let Some(slice) = reading.slices.recv().await {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            let session = Arc::clone(&session);
+            let session = Arc::clone(&reading.session);
             let (row, added) = store.write(move |batch| add(batch, &session, slice)).await?;
             conversation = Some(row);
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let (broken, unknown, known, supplements, said) = reading.await.map_err(stopped)??;
+        let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = reading.end().await?;
         let Some(conversation) = conversation else {
-            return Ok(Taken { new, broken, unknown, silent: 1, ..Taken::default() });
+            let silent = usize::from(!is_side_chain);
+            return Ok(Taken { new, broken, lost, unknown, silent, ..Taken::default() });
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -411,20 +327,19 @@ impl Run<'_> {
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
         let differing = store.read(move |view| differing(view, conversation, &said)).await?;
-        Ok(Taken { new, known, broken, unknown, differing, sessions: 1, ..Taken::default() })
+        let sessions = usize::from(!is_side_chain);
+        Ok(Taken { new, known, broken, lost, unknown, differing, sessions, silent: 0 })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
         self.report.failed.push(Unreadable::new(path, error));
-        self.progress.done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The id of an entry with a message, and the hash of that message.
-fn said_by(entry: Entry) -> Option<(String, Hash)> {
-    match entry.content {
-        Content::Message(json) => Some((entry.id, Hash::plain(json.as_bytes()))),
-        _ => None,
+/// Moves the log into the database at times, so that the writer need not, until all is written.
+async fn empty_log(store: &Store, written: &CancellationToken) {
+    while written.run_until_cancelled(tokio::time::sleep(LOG_EMPTIED)).await.is_some() {
+        store.checkpoint_aside().await;
     }
 }
 
@@ -467,6 +382,6 @@ pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     tokio::task::spawn_blocking(work).await.map_err(stopped)
 }
 
-fn stopped(error: tokio::task::JoinError) -> Error {
+pub(super) fn stopped(error: tokio::task::JoinError) -> Error {
     Error::storing("a bug in the engine stopped an import", error)
 }

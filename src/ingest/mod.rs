@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 pub mod import;
 mod order;
 mod persistor;
+mod reading;
 mod restore;
 mod salvage;
 mod stringify;

@@ -215,6 +215,24 @@ async fn a_growing_log_is_continued_and_an_incomplete_line_waits() {
 }
 
 #[tokio::test]
+async fn a_session_in_two_logs_is_stored_once_and_counted_right() {
+    let file = files(&fixtures("codex").join("0.44")).remove(0);
+    let whole = fs::read_to_string(&file).unwrap();
+    let machine = Machine::new();
+    fs::create_dir(machine.at("logs")).unwrap();
+    fs::write(machine.at("logs/rollout-1.jsonl"), &whole[..whole.find("apply_patch").unwrap()]).unwrap();
+    fs::write(machine.at("logs/rollout-2.jsonl"), &whole).unwrap();
+    let line = format!("--from codex \"{}\"", machine.at("logs").display());
+    assert_eq!(
+        machine.run(&line).await,
+        "2 sessions: 4 messages new, 1 known already, 1 broken line left out"
+    );
+    let at_once = Machine::new();
+    at_once.run(&format!("--from codex \"{}\"", file.display())).await;
+    assert_eq!(machine.digest().await, at_once.digest().await);
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_a_log_is_reported_in_one_sentence() {
     let machine = Machine::new();
     let path = machine.at("notes.jsonl");

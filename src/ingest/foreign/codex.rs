@@ -85,8 +85,12 @@ fn folder(fields: &Fields<'_>) -> Option<String> {
 }
 
 fn read(context: &mut Context, record: &Record<'_>) -> Reading {
-    let payload = record.value("payload");
     let kind = record.kind();
+    let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
+    if is_event && record.has_object("payload") {
+        return Reading { time: record.time("timestamp"), ..Reading::default() };
+    }
+    let payload = record.value("payload");
     let is_bare = !payload.is_object();
     let (item, is_item) = match (is_bare, kind.as_str()) {
         (false, "response_item") => (payload, true),
@@ -96,7 +100,8 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     if let (true, Some(version)) = (kind == "session_meta", item["cli_version"].as_str()) {
         context.version = version.to_owned();
     }
-    let silent = matches!(kind.as_str(), "session_meta" | "event_msg" | "turn_context")
+    let silent = is_event
+        || kind == "session_meta"
         || (kind.is_empty() && (record.text("id").is_some() || record.text("record_type").is_some()));
     let shown = match (is_item, kind.as_str()) {
         (true, _) => response(context, &item),

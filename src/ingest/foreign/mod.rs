@@ -26,7 +26,7 @@ use crate::ids::AGENTS;
 use crate::ids::Hash;
 use crate::model::{Fields, read_json};
 use crate::text::parse_iso;
-use session::ForeignSession;
+pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
 const HEAD: usize = 200;
@@ -232,6 +232,10 @@ impl Record<'_> {
 
     fn value(&self, name: &str) -> Value {
         self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
+    }
+
+    fn has_object(&self, name: &str) -> bool {
+        self.fields.as_ref().and_then(|fields| fields.json(name)).is_some_and(|json| json.starts_with('{'))
     }
 
     fn is(&self, name: &str) -> bool {

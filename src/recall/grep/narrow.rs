@@ -27,8 +27,8 @@ const FEW: usize = 300;
 const MOST_WORDS: usize = 5_000;
 /// Pages of index words read per search: some 800 MB.
 const PAGES: usize = 200_000;
-/// The fewest letters of a piece to look up words that begin with it, or that contain it anywhere.
-const LONG_ENOUGH: (usize, usize) = (3, 4);
+/// The fewest letters of a piece to look up words that contain it.
+const LONG_ENOUGH: usize = 3;
 
 /// Fails if the search was cancelled.
 type GoOn<'a> = &'a dyn Fn() -> Result<()>;
@@ -180,7 +180,7 @@ impl<'a> Narrowing<'a> {
     /// The index words that `piece` may be or be part of; `None` if there are too many or the index can't
     /// tell.
     fn words_with(&mut self, piece: &Piece) -> Result<Option<HashSet<String>>> {
-        if piece.text.len() < if piece.begins { LONG_ENOUGH.0 } else { LONG_ENOUGH.1 } {
+        if piece.text.len() < LONG_ENOUGH {
             return Ok(None);
         }
         let Some(kept) = Kept::of(&piece.text, piece.begins) else { return Ok(None) };

@@ -266,10 +266,10 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// How long the log grows until it moves into the database: with pages of 4 KB to 2 MB, so that it stays small, and to 16 MB
-/// while much is written, because many pages change again and again.
+/// How long the log grows until the writer moves it into the database: with pages of 4 KB to 2 MB, so that it stays small, and
+/// to 64 MB while much is written, because another thread moves most of it ([`Store::checkpoint_aside`](super::worker::Store)).
 pub(in crate::store) fn checkpoint_every(connection: &Connection, is_bulk: bool) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "wal_autocheckpoint", if is_bulk { 4096 } else { 512 })
+    connection.pragma_update(None, "wal_autocheckpoint", if is_bulk { 16 * 1024 } else { 512 })
 }
 
 /// How many segments of one size the index collects before it merges them: SQLite's default, or twice as many while

@@ -257,22 +257,41 @@ impl Store {
         }
         let (path, store) = (path.clone(), self.clone());
         let task = tokio::task::spawn_blocking(move || {
-            let idle = lock(&store.0.readers).pop();
-            let mut connection = match idle {
-                Some(connection) => connection,
-                None => {
-                    (store.0.opens)(&path).map_err(|error| store.explain(connection::unread(&path, error)))?
-                }
-            };
-            let outcome = in_view(&mut connection, work).map_err(|error| store.explain(error));
-            let closed = store.is_closed();
-            let mut idle = lock(&store.0.readers);
-            if !closed && idle.len() < READERS {
-                idle.push(connection);
-            }
-            outcome
+            store.on_reader(&path, |connection| in_view(connection, work))
         });
         task.await.map_err(|error| Error::storing("reading the history store failed", error))?
+    }
+
+    /// Runs `work` on one of the read connections.
+    fn on_reader<T>(&self, path: &Path, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let idle = lock(&self.0.readers).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => (self.0.opens)(path).map_err(|error| self.explain(connection::unread(path, error)))?,
+        };
+        let outcome = work(&mut connection).map_err(|error| self.explain(error));
+        let closed = self.is_closed();
+        let mut idle = lock(&self.0.readers);
+        if !closed && idle.len() < READERS {
+            idle.push(connection);
+        }
+        outcome
+    }
+
+    /// Moves what was written so far from the log into the database, on another thread than the writer's, which goes
+    /// on writing.
+    pub async fn checkpoint_aside(&self) {
+        let Place::File(path) = &self.0.place else { return };
+        let (path, store) = (path.clone(), self.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            store.on_reader(&path, |connection| {
+                // If another process does so at the same time, this does nothing.
+                let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+                Ok(())
+            })
+        });
+        // What fails is done by the next checkpoint.
+        let _ = task.await;
     }
 
     /// Waits until everything queued so far is on disk.

@@ -229,7 +229,7 @@ fn weigh(
     Ok(Weighed {
         message,
         passage,
-        score: score * wanted.weight(&stored.json, &text, shown),
+        score: score * wanted.weight(&stored, &text, shown),
         has,
         length: text.len(),
         is_user: stored.role == "user",

@@ -1,5 +1,5 @@
-//! What kind of message a query asks for: a run by its outcome, a decision, or where something was made.
-//! Others that repeat the same words come after it.
+//! What kind of message a query asks for: a run by its outcome, a decision, where something was made, or what
+//! one of the two who talk said. Others that repeat the same words come after it.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,17 @@ use regex::Regex;
 
 use crate::facts::decisions;
 use crate::model::{Message, Part, Role};
+use crate::store::StoredMessage;
 
 /// The weight of a message of the wanted kind.
 const WANTED: f64 = 1.25;
+/// The weight of a message of the one whose words are wanted.
+const SAID: f64 = 2.0;
+
+/// Words by which the user asks for what they said themselves.
+const MINE: [&str; 3] = ["i", "my", "mine"];
+/// Words that, after `you`, ask for what the model said, as `did` does before it.
+const SAYING: [&str; 6] = ["advised", "gave", "recommended", "said", "suggested", "told"];
 
 /// Words of a query that ask for a kind.
 const ASKING: [(Kind, &[&str]); 4] = [
@@ -47,9 +55,13 @@ enum Kind {
     Made,
 }
 
-/// The kinds of messages that a query asks for.
+/// The messages that a query asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted(Vec<Kind>);
+pub(super) struct Wanted {
+    kinds: Vec<Kind>,
+    /// Who said it, by role.
+    role: Option<&'static str>,
+}
 
 impl Wanted {
     /// What all `words` of a query, in lowercase, ask for.
@@ -58,16 +70,28 @@ impl Wanted {
         // Without a question, `added` may be any word of a text.
         let asks =
             |(kind, asking): &&(Kind, &[&str])| has(asking) && (*kind != Kind::Made || has(&QUESTIONS));
-        Self(ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect())
+        let asks_you = |pair: &[String]| match [pair[0].as_str(), pair[1].as_str()] {
+            ["did", "you"] => true,
+            ["you", saying] => SAYING.contains(&saying),
+            _ => false,
+        };
+        // What did you tell me about my port? The model's words, though the user says `my`.
+        let role = match words.windows(2).any(asks_you) {
+            true => Some("assistant"),
+            false => has(&MINE).then_some("user"),
+        };
+        Self { kinds: ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect(), role }
     }
 
-    /// The weight of the message with this JSON and searchable `text`, found by this passage of it.
-    pub fn weight(&self, json: &str, text: &str, passage: &str) -> f64 {
-        if self.0.is_empty() {
-            return 1.0;
+    /// The weight of a message with this searchable `text`, found by this passage of it.
+    pub fn weight(&self, stored: &StoredMessage, text: &str, passage: &str) -> f64 {
+        let said = if self.role == Some(stored.role.as_str()) { SAID } else { 1.0 };
+        if self.kinds.is_empty() {
+            return said;
         }
-        let message = Message::parse(json);
-        if self.0.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
+        let message = Message::parse(&stored.json);
+        let is_wanted = self.kinds.iter().any(|kind| kind.is_of(&message, text, passage));
+        said * if is_wanted { WANTED } else { 1.0 }
     }
 }
 

@@ -188,7 +188,9 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     let dates = Date::all_in(&search.question.query);
     let ranked = weighed.into_iter().map(|one| {
         let is_dated = dates.iter().any(|date| date.has(one.time));
-        let score = one.score * if is_dated { DATED } else { 1.0 };
+        // Only now, or the answer beside a question would get a share of it.
+        let said = if one.is_talk { wanted.said_by(one.is_user) } else { 1.0 };
+        let score = one.score * said * if is_dated { DATED } else { 1.0 };
         Candidate { target: Target::Message(one.message, one.passage), score }
     });
     let mut candidates: Vec<Candidate> = ranked.collect();
@@ -224,7 +226,7 @@ fn weigh(
     Ok(Weighed {
         message,
         passage,
-        score: score * wanted.weight(&stored, &text, shown),
+        score: score * wanted.weight(&stored.json, &text, shown),
         has,
         length: text.len(),
         is_user: stored.role == "user",

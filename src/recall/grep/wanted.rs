@@ -7,7 +7,6 @@ use regex::Regex;
 
 use crate::facts::decisions;
 use crate::model::{Message, Part, Role};
-use crate::store::StoredMessage;
 
 /// The weight of a message of the wanted kind.
 const WANTED: f64 = 1.25;
@@ -59,8 +58,8 @@ enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     kinds: Vec<Kind>,
-    /// Who said it, by role.
-    role: Option<&'static str>,
+    /// Whether the user said it, or the model did.
+    of_user: Option<bool>,
 }
 
 impl Wanted {
@@ -76,22 +75,22 @@ impl Wanted {
             _ => false,
         };
         // What did you tell me about my port? The model's words, though the user says `my`.
-        let role = match words.windows(2).any(asks_you) {
-            true => Some("assistant"),
-            false => has(&MINE).then_some("user"),
-        };
-        Self { kinds: ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect(), role }
+        let of_user = if words.windows(2).any(asks_you) { Some(false) } else { has(&MINE).then_some(true) };
+        Self { kinds: ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect(), of_user }
     }
 
-    /// The weight of a message with this searchable `text`, found by this passage of it.
-    pub fn weight(&self, stored: &StoredMessage, text: &str, passage: &str) -> f64 {
-        let said = if self.role == Some(stored.role.as_str()) { SAID } else { 1.0 };
+    /// The weight of what the user says, or the model.
+    pub fn said_by(&self, is_user: bool) -> f64 {
+        if self.of_user == Some(is_user) { SAID } else { 1.0 }
+    }
+
+    /// The weight of the message with this JSON and searchable `text`, found by this passage of it.
+    pub fn weight(&self, json: &str, text: &str, passage: &str) -> f64 {
         if self.kinds.is_empty() {
-            return said;
+            return 1.0;
         }
-        let message = Message::parse(&stored.json);
-        let is_wanted = self.kinds.iter().any(|kind| kind.is_of(&message, text, passage));
-        said * if is_wanted { WANTED } else { 1.0 }
+        let message = Message::parse(json);
+        if self.kinds.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
     }
 }
 

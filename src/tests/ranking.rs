@@ -99,3 +99,28 @@ async fn where_something_was_made_comes_before_where_it_is_mentioned() {
     let answer = found(session, json!("where was heron_eggs added")).await;
     assert!(results(&answer, "assistant")[0].contains("write nest.toml"), "{answer}");
 }
+
+#[tokio::test]
+async fn the_words_of_the_one_who_is_asked_for_come_before_those_of_the_other() {
+    for (query, role) in [
+        ("how large is my heron budget", "user"),
+        ("when did I set the heron budget", "user"),
+        ("what heron budget did you want for my pond", "assistant"),
+        ("the heron budget you suggested", "assistant"),
+    ] {
+        // The message between the two others is the best one unless the query asks for their role.
+        let session = match role {
+            "user" => Session::new()
+                .user("The heron budget is 5 eggs.")
+                .assistant("The heron budget is 7 eggs.")
+                .user("The heron budget is 9 eggs."),
+            _ => Session::new()
+                .assistant("The heron budget is 5 eggs.")
+                .user("The heron budget is 7 eggs.")
+                .assistant("The heron budget is 9 eggs."),
+        };
+        let first = |answer: &str| answer.lines().find(|line| line.starts_with("m-")).map(str::to_owned);
+        let answer = found(session.assistant("Well."), json!(query)).await;
+        assert!(first(&answer).is_some_and(|line| line.contains(&format!("· {role}"))), "{query}: {answer}");
+    }
+}

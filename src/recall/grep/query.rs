@@ -37,8 +37,6 @@ pub(super) struct Query {
     pub terms: Vec<Term>,
     /// The whole query in lowercase.
     pub whole: String,
-    /// Only its letters and digits in lowercase: `user name` equals `userName` and `user_name`.
-    pub squeezed: String,
     /// All its words in lowercase, in order.
     pub phrase: Vec<String>,
     /// Its words in lowercase, in order, split at humps, without function words.
@@ -111,16 +109,10 @@ impl Query {
             terms,
             phrase: words_of(text),
             whole: text.trim().trim_matches('"').to_lowercase(),
-            squeezed: squeezed(text),
             words: parts_of_query.iter().flat_map(|term| pieces_of(term)).collect(),
             marks: marks(text, &parts_of_query),
         }
     }
-}
-
-/// The letters and digits of `text` in lowercase.
-pub(super) fn squeezed(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The words of `text` in lowercase, with identifiers split.

@@ -27,8 +27,6 @@ const WEIGHED: usize = 60;
 const WEIGHED_CLOSELY: usize = 150;
 /// Passages reranked per message.
 const WEIGHED_PASSAGES: usize = 3;
-/// The bonus of the newest message over the oldest: of equal messages, the newer one is wanted.
-const NEWEST: f64 = 0.03;
 /// The weight of a message from a date that the query names.
 const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
@@ -188,12 +186,11 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     weigh_roles(&mut weighed);
     read_together(search, &lens, &mut weighed)?;
     let dates = Date::all_in(&search.question.query);
-    let newest = weighed.iter().map(|one| one.message.0).max().unwrap_or_default();
     let ranked = weighed.into_iter().map(|one| {
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let age = one.message.0 as f64 / newest.max(1) as f64;
         let is_dated = dates.iter().any(|date| date.has(one.time));
-        let score = one.score * (1.0 + NEWEST * age) * if is_dated { DATED } else { 1.0 };
+        // Only now, or the answer beside a question would get a share of it.
+        let said = if one.is_talk { wanted.said_by(one.is_user) } else { 1.0 };
+        let score = one.score * said * if is_dated { DATED } else { 1.0 };
         Candidate { target: Target::Message(one.message, one.passage), score }
     });
     let mut candidates: Vec<Candidate> = ranked.collect();

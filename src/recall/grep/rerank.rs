@@ -1,7 +1,7 @@
 //! Scores what the index can't see in a passage: how close the query's words are, and who wrote them.
 
 use super::candidates::Candidates;
-use super::query::{Query, squeezed};
+use super::query::Query;
 use super::words::{are_kin, words};
 use crate::ids::MessageId;
 use crate::model::humps;
@@ -24,11 +24,8 @@ const LONGEST_IDENTIFIER: usize = 12;
 const MEANS_THE_SAME: f64 = 0.5;
 /// The weight of a word that the index did not count.
 const USUALLY_TOLD: f64 = 3.0;
-/// The bonus for the whole query, exactly or without separators.
+/// The bonus for all words of the query in a row, and again for the query exactly.
 const AS_IT_STANDS: f64 = 1.5;
-const WRITTEN_TOGETHER: f64 = 1.35;
-/// The fewest letters of a query that is searched without separators.
-const LONG_ENOUGH: usize = 6;
 
 /// The weight of a user's messages in a session with tools.
 const USER: f64 = 1.5;
@@ -156,8 +153,6 @@ impl<'a> Lens<'a> {
         }
         if lower.contains(&query.whole) {
             gain *= AS_IT_STANDS;
-        } else if query.squeezed.len() >= LONG_ENOUGH && squeezed(passage).contains(&query.squeezed) {
-            gain *= WRITTEN_TOGETHER;
         }
         gain
     }

@@ -1,5 +1,5 @@
-//! What kind of message a query asks for: a run by its outcome, a decision, or where something was made.
-//! Others that repeat the same words come after it.
+//! What kind of message a query asks for: a run by its outcome, a decision, where something was made, or what
+//! one of the two who talk said. Others that repeat the same words come after it.
 
 use std::sync::LazyLock;
 
@@ -10,6 +10,13 @@ use crate::model::{Message, Part, Role};
 
 /// The weight of a message of the wanted kind.
 const WANTED: f64 = 1.25;
+/// The weight of a message of the one whose words are wanted.
+const SAID: f64 = 2.0;
+
+/// Words by which the user asks for what they said themselves.
+const MINE: [&str; 3] = ["i", "my", "mine"];
+/// Words that, after `you`, ask for what the model said, as `did` does before it.
+const SAYING: [&str; 6] = ["advised", "gave", "recommended", "said", "suggested", "told"];
 
 /// Words of a query that ask for a kind.
 const ASKING: [(Kind, &[&str]); 4] = [
@@ -47,9 +54,13 @@ enum Kind {
     Made,
 }
 
-/// The kinds of messages that a query asks for.
+/// The messages that a query asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted(Vec<Kind>);
+pub(super) struct Wanted {
+    kinds: Vec<Kind>,
+    /// Whether the user said it, or the model did.
+    of_user: Option<bool>,
+}
 
 impl Wanted {
     /// What all `words` of a query, in lowercase, ask for.
@@ -58,16 +69,28 @@ impl Wanted {
         // Without a question, `added` may be any word of a text.
         let asks =
             |(kind, asking): &&(Kind, &[&str])| has(asking) && (*kind != Kind::Made || has(&QUESTIONS));
-        Self(ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect())
+        let asks_you = |pair: &[String]| match [pair[0].as_str(), pair[1].as_str()] {
+            ["did", "you"] => true,
+            ["you", saying] => SAYING.contains(&saying),
+            _ => false,
+        };
+        // What did you tell me about my port? The model's words, though the user says `my`.
+        let of_user = if words.windows(2).any(asks_you) { Some(false) } else { has(&MINE).then_some(true) };
+        Self { kinds: ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect(), of_user }
+    }
+
+    /// The weight of what the user says, or the model.
+    pub fn said_by(&self, is_user: bool) -> f64 {
+        if self.of_user == Some(is_user) { SAID } else { 1.0 }
     }
 
     /// The weight of the message with this JSON and searchable `text`, found by this passage of it.
     pub fn weight(&self, json: &str, text: &str, passage: &str) -> f64 {
-        if self.0.is_empty() {
+        if self.kinds.is_empty() {
             return 1.0;
         }
         let message = Message::parse(json);
-        if self.0.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
+        if self.kinds.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
     }
 }
 

@@ -32,7 +32,7 @@ fn moment(items: &[Item]) -> Moment<'_> {
         folds: Folds::Now,
         allowance: ENOUGH,
         reserved: 0.0,
-        is_in_step: false,
+        step: Step::Apart,
     }
 }
 
@@ -226,14 +226,19 @@ fn what_is_reserved_for_a_fold_is_not_spent_on_stubs() {
 #[test]
 fn in_step_with_pi_alone_only_summaries_are_made() {
     fn in_step(moment: Moment<'_>) -> Decision {
-        decide(Moment { is_in_step: true, ..moment })
+        decide(Moment { step: Step::Soon, ..moment })
+    }
+    fn now(moment: Moment<'_>) -> Decision {
+        decide(Moment { step: Step::Now, ..moment })
     }
     let due = [request(), result(8_000, 3), text(7_900, 1), text(300, 0)];
     assert_eq!(decide(results(&due)).action, Action::Stub(1));
     assert!(leaves(in_step(results(&due)), Reason::NotAffordable));
+    assert!(leaves(now(results(&due)), Reason::NotAffordable));
     let mut items = past(5, text(4_000, 1));
     assert_eq!(decide(moment(&items)).action, Action::Fold(8));
     assert!(leaves(in_step(moment(&items)), Reason::NotAffordable));
+    assert_eq!(now(moment(&items)).action, Action::Fold(8));
     items[0].unread = 2_000;
     assert_eq!(in_step(moment(&items)).action, Action::Summarize(8));
 }
@@ -243,7 +248,7 @@ fn a_fold_takes_only_what_is_summarized_if_little_else_stays() {
     let unread_from = |first: usize| {
         let mut items = vec![text(2_000, 9); 10];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items)
+        cut(&items, false)
     };
     // 4,000 tokens stay, or up to 8,000 if everything before them is summarized.
     assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
@@ -252,22 +257,26 @@ fn a_fold_takes_only_what_is_summarized_if_little_else_stays() {
     let of_twenty = |first: usize| {
         let mut items = vec![text(2_000, 9); 20];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items)
+        cut(&items, false)
     };
     assert_eq!([14, 13].map(of_twenty), [Some(14), Some(18)]);
+    // Where Pi compacts now, a fold leaves no more than that would.
+    let mut items = vec![text(2_000, 9); 20];
+    items[14..].iter_mut().for_each(|item| item.unread = item.shown);
+    assert_eq!(cut(&items, true), Some(18));
     // A result does not stay without its call.
     let mut items = vec![text(2_000, 9); 10];
     items[8].can_begin = false;
-    assert_eq!(cut(&items), Some(7));
+    assert_eq!(cut(&items, false), Some(7));
     items[6].unread = 1;
     items[6].can_begin = false;
-    assert_eq!(cut(&items), Some(5));
-    assert_eq!(cut(&[text(3_999, 9)]), None);
+    assert_eq!(cut(&items, false), Some(5));
+    assert_eq!(cut(&[text(3_999, 9)], false), None);
     let first = [Item { unread: 1, ..text(2_000, 9) }, text(2_000, 9), text(2_000, 9)];
-    assert_eq!(cut(&first), Some(1));
+    assert_eq!(cut(&first, false), Some(1));
     // There is only a tail, and nothing to fold.
     let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
-    assert_eq!(cut(&small), Some(0));
+    assert_eq!(cut(&small, false), Some(0));
 }
 
 #[test]

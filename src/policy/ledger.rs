@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::prices::Prices;
-use super::{BEHIND, LEAST_FOLD, RISK, tokens};
+use super::{BEHIND, LEAST_FOLD, RISK, Step, tokens};
 
 /// Tokens of a summary that Pi writes, as measured with real models.
 const SUMMARY: usize = 2_500;
@@ -64,9 +64,9 @@ pub struct Outlook {
     /// The part of the allowance that is for catching up with Pi alone: what its last compaction cost; 0 if
     /// prompts are hardly larger now.
     pub reserved: f64,
-    /// Whether the context is as large as Pi alone's, and Pi alone is about to compact. Without a change,
-    /// both compact at the same request. Savings so far do not make up for missing that.
-    pub is_in_step: bool,
+    /// Whether the context is as large as Pi alone's, and savings so far do not make up for compacting at
+    /// another request than Pi alone.
+    pub step: Step,
 }
 
 /// The costs of a session, in millionths of the prices' unit.
@@ -245,7 +245,7 @@ impl Ledger {
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
         let mut next = self.clone();
-        let mut is_in_step = false;
+        let mut step = Step::Apart;
         if let Some((alone, threshold)) = alone.and_then(|alone| Some((alone, alone.threshold?))) {
             let before = self.newest.iter().rev().take(REACH).map(|(grown, _)| *grown);
             let largest = before.max().unwrap_or_default().max(grown);
@@ -259,9 +259,13 @@ impl Ledger {
             } else {
                 // Missing it costs the whole prompt, written once more.
                 let is_affordable = self.allowance() >= prices.write * tokens(self.prompt + grown);
-                is_in_step = !is_affordable
-                    && is_beyond(self.alone_tokens + REACH * largest)
-                    && self.prompt.abs_diff(self.alone_tokens) < LEAST_FOLD;
+                if !is_affordable && self.prompt.abs_diff(self.alone_tokens) < LEAST_FOLD {
+                    step = match () {
+                        () if is_beyond(self.alone_tokens) => Step::Now,
+                        () if is_beyond(self.alone_tokens + REACH * largest) => Step::Soon,
+                        () => Step::Apart,
+                    };
+                }
             }
         }
         let (allowance, reserved) = match next.allowance() {
@@ -269,7 +273,7 @@ impl Ledger {
             allowance if next.behind() >= BEHIND => (allowance.max(next.lag), next.compaction),
             allowance => (allowance, 0.0),
         };
-        Outlook { allowance, reserved, is_in_step }
+        Outlook { allowance, reserved, step }
     }
 
     /// Tokens by which the last prompt exceeded what Pi alone would have sent.
@@ -435,7 +439,9 @@ mod tests {
         let outlook = |new, is_cold| ledger.outlook(new, is_cold, PRICES, Some(ALONE));
         let before = ledger.allowance();
         let not_yet = outlook(10_000, false);
-        assert!(nearly(not_yet.reserved, 0.0) && nearly(not_yet.allowance, before) && !not_yet.is_in_step);
+        assert!(
+            nearly(not_yet.reserved, 0.0) && nearly(not_yet.allowance, before) && not_yet.step == Step::Apart
+        );
         let [warm, cold] = [false, true].map(|is_cold| outlook(10_001, is_cold));
         let rewritten = 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
         assert!(nearly(warm.allowance - cold.allowance, (1.0 + RISK) * rewritten), "{warm:?} {cold:?}");
@@ -449,18 +455,18 @@ mod tests {
 
     #[test]
     fn a_context_as_large_as_pi_alones_is_in_step_before_a_compaction() {
-        let is_in_step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).is_in_step;
-        // Three more such requests exceed 100,000 tokens.
-        assert_eq!([2_500, 2_501].map(|new| is_in_step(&opened(0), new)), [false, true]);
-        assert!(is_in_step(&opened(0), 10_001), "both compact now");
-        assert_eq!([3_999, 4_000].map(|hidden| is_in_step(&opened(hidden), 3_000)), [true, false]);
+        let step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).step;
+        // Three more such requests exceed 100,000 tokens, or this one does.
+        let steps = [2_500, 2_501, 10_000, 10_001].map(|new| step(&opened(0), new));
+        assert_eq!(steps, [Step::Apart, Step::Soon, Step::Soon, Step::Now]);
+        assert_eq!([3_999, 4_000].map(|hidden| step(&opened(hidden), 3_000)), [Step::Soon, Step::Apart]);
         let mut ledger = opened(0);
         let large = Request { prompt: 93_000, read: Some(90_000), grown: 3_000, ..Request::default() };
         ledger.add(large, PRICES, ALONE);
-        assert!(is_in_step(&ledger, 10), "an earlier request was as large");
+        assert_eq!(step(&ledger, 10), Step::Soon, "an earlier request was as large");
         // Savings make up for a prompt written once more.
         ledger.paid -= 3.75 * 93_010.0 - ledger.allowance();
-        assert!(is_in_step(&ledger, 11) && !is_in_step(&ledger, 9));
+        assert_eq!([11, 9].map(|new| step(&ledger, new)), [Step::Soon, Step::Apart]);
     }
 
     #[test]

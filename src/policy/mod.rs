@@ -102,8 +102,20 @@ pub struct Moment<'a> {
     /// The part of the allowance that is for a fold, because Pi alone has compacted and its context is smaller
     /// now; else 0.
     pub reserved: f64,
-    /// Whether we will soon compact at the same request as Pi alone if nothing changes.
-    pub is_in_step: bool,
+    /// Whether we compact at the same request as Pi alone if nothing changes.
+    pub step: Step,
+}
+
+/// Whether Pi alone and we compact at the same request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// Not soon.
+    #[default]
+    Apart,
+    /// Soon, if nothing changes.
+    Soon,
+    /// Before the next request. A fold from existing summaries does the same.
+    Now,
 }
 
 /// Whether history may be folded.
@@ -193,9 +205,9 @@ pub fn decide(moment: Moment<'_>) -> Decision {
         }
         _ => stub,
     };
-    match decision.action {
+    match (decision.action, moment.step) {
         // Summaries are still made: the coming compaction can use them.
-        Action::Stub(_) | Action::Fold(_) if moment.is_in_step => {
+        (Action::Stub(_), Step::Soon | Step::Now) | (Action::Fold(_), Step::Soon) => {
             Decision { action: Action::Leave, reason: Reason::NotAffordable, ..decision }
         }
         _ => decision,
@@ -223,7 +235,7 @@ fn stub(moment: Moment<'_>) -> Decision {
 fn fold(moment: Moment<'_>) -> Option<Decision> {
     let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, .. } = moment;
     let is_behind = moment.reserved > 0.0;
-    let cut = if is_behind { tail(items) } else { cut(items) }?;
+    let cut = cut(items, is_behind || moment.step == Step::Now)?;
     let (old, tail) = items.split_at(cut);
     let sent =
         |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
@@ -261,14 +273,14 @@ fn next_block(block: usize, old: &[Item]) -> usize {
 
 /// Where the tail of a fold begins. The fold takes only what is summarized, if that leaves little more than
 /// [`TAIL`] or is by far the most: when each request adds more than a tail, some messages are always
-/// unsummarized.
-fn cut(items: &[Item]) -> Option<usize> {
+/// unsummarized. Where Pi compacts too, it takes as much as Pi would.
+fn cut(items: &[Item], pi_compacts: bool) -> Option<usize> {
     let newest = tail(items)?;
     let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
     let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);
-    let is_enough = 0 < ready && ready < newest && (oldest <= ready || is_most(ready));
+    let is_enough = 0 < ready && ready < newest && (oldest <= ready || !pi_compacts && is_most(ready));
     Some(if is_enough { ready } else { newest })
 }
 

@@ -152,7 +152,7 @@ impl Session {
             folds: if is_cold { Folds::Later } else { Folds::Now },
             allowance: outlook.allowance,
             reserved: outlook.reserved,
-            is_in_step: outlook.is_in_step,
+            step: outlook.step,
         })
     }
 

@@ -74,7 +74,7 @@ impl Lean {
             folds,
             allowance: outlook.allowance,
             reserved: outlook.reserved,
-            is_in_step: outlook.is_in_step,
+            step: outlook.step,
         })
     }
 

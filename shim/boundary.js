@@ -100,7 +100,8 @@ export class Boundary {
   async atAgentEnd(event) {
     const { compaction, ctx, manager } = this.#session;
     if (this.takesEntries !== false || !COMPLETE.includes(event.messages?.at(-1)?.stopReason)) return;
-    await this.#decide(ctx.getContextUsage?.(), { canFold: true });
+    // A fold is the answer to a compaction; stubs are there before the next prompt.
+    this.#session.stubs.append(await this.#decide(ctx.getContextUsage?.(), { canFold: true }));
     // Pi marks the agent as idle only after this event.
     await new Promise((resolve) => setImmediate(resolve));
     const isFree = ctx.isIdle() && !ctx.hasPendingMessages() && !this.#isPrompted && !this.#session.isClosing;
@@ -154,7 +155,8 @@ export class Boundary {
     const { entries, report, waits } = unwrap(await this.#deciding);
     if (waits && mayWait) {
       const written = this.prepare(usage).catch(() => {});
-      await unlessAborted(Promise.race([written, timeout(SUMMARIES_MS)]), session.ctx.signal);
+      const stop = session.footer.followCompaction(() => "LCM: writing summaries");
+      await unlessAborted(Promise.race([written, timeout(SUMMARIES_MS)]), session.ctx.signal).finally(stop);
       // The request that was just answered counts once.
       return this.#decide(usage, { ...moment, usage: undefined }, false);
     }

@@ -55,7 +55,7 @@ export class Compaction {
       promptTokens: promptSizes(session).promptTokens,
       shownFrom: session.context.begin().from,
     };
-    const stop = session.footer.followCompaction(engine);
+    const stop = session.footer.followCompaction(() => engine.compactionProgress());
     const outcome = await this.#run(engine, signal, (operation, models) => engine.compact(operation, JSON.stringify(request), models)).finally(stop);
     if (outcome.kind === "cancelled") return { cancel: true };
     if (outcome.kind !== "compacted") return undefined;

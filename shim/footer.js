@@ -49,11 +49,16 @@ export class Footer {
     }
   }
 
-  /** Shows a compaction's progress. @param {Engine} engine @returns {() => void} to be called when it has ended */
-  followCompaction(engine) {
+  /**
+   * Shows the progress of a compaction, or that the agent waits for its summaries.
+   *
+   * @param {() => string | null} look
+   * @returns {() => void} to be called when it has ended
+   */
+  followCompaction(look) {
     if (!this.#session.settings.status) return () => {};
     this.#isCompacting = true;
-    const stop = this.#follow("lcm", () => engine.compactionProgress());
+    const stop = this.#follow("lcm", look);
     return () => {
       stop();
       this.#isCompacting = false;

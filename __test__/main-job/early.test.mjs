@@ -241,7 +241,7 @@ test("a compaction by Pi keeps as much as a fold, and with context: full as much
   }
 });
 
-test("a fold waits for its summaries where Pi alone would compact, unless the user aborts", async (t) => {
+test("a fold waits for its summaries where Pi alone would compact, unless the user aborts", { skip: !hosts.some(isBetweenTurns) }, async (t) => {
   const cost = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
   const compaction = { reserveTokens: 10_000, keepRecentTokens: 1_500 };
   const host = hosts[hosts.length - 1];
@@ -258,9 +258,9 @@ test("a fold waits for its summaries where Pi alone would compact, unless the us
   assert.equal(stubs.length, 5);
 
   // Pi alone has 50,000 tokens, we have 30,000. After the next result, it would compact.
-  /** @param {import("../support/project.mjs").Script["summary"] | undefined} summary */
-  const resumed = async (summary) => {
-    const project = await aProject(t, { host, contextWindow: 64_000, cost, models: [SMALL], settings: { compaction, lcm: LEAN } });
+  /** @param {import("../support/project.mjs").Script["summary"] | undefined} summary @param {import("../../scripts/hosts.mjs").Host} [on] */
+  const resumed = async (summary, on = host) => {
+    const project = await aProject(t, { host: on, contextWindow: 64_000, cost, models: [SMALL], settings: { compaction, lcm: LEAN } });
     const copy = path.join(project.sessionDir, path.basename(file));
     copyFileSync(file, copy);
     project.script.turns = [large, { text: "Read again." }];
@@ -286,10 +286,23 @@ test("a fold waits for its summaries where Pi alone would compact, unless the us
   await t.test("an abort ends the wait", async () => {
     const { project, pi } = await resumed(() => ({ hang: true }));
     const run = pi.prompt("Read it again.");
-    await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are being written"));
+    await pi.waitFor(() => pi.status("lcm") === "LCM: writing summaries");
+    assert.ok(project.summaryCalls.length > 0);
     await pi.request("abort");
     await run;
+    await pi.waitFor(() => /^LCM: \d+ msgs/.test(pi.status("lcm") ?? ""));
     assert.equal(project.turns.length, 1);
     assert.equal(compactions(await project.session(pi)).length, 0);
+  });
+
+  await t.test("without an answer, all stubs that are due are made, by an older Pi also after its run", async () => {
+    const { project, pi } = await resumed(() => ({ status: 400 }), hosts[0]);
+    project.script.turns = [large, large, large, large, large, { text: "Read again." }];
+    for (const prompt of ["Read it again.", ..."abcdefg"]) {
+      await pi.prompt(prompt);
+      await asked(pi, "/lcm context");
+    }
+    const sizes = project.turns.slice(5).map(({ raw }) => raw.length);
+    assert.ok(sizes[0] > 180_000 && /** @type {number} */ (sizes.at(-1)) < 130_000, `${sizes} bytes`);
   });
 });

@@ -251,7 +251,7 @@ impl fmt::Display for DecisionLine<'_> {
             Action::Leave => write!(f, "no change")?,
         }
         match decision.reason {
-            Reason::NothingToGain => write!(f, ": nothing can be removed yet"),
+            Reason::NothingToGain => write!(f, ": nothing can be removed cheaply enough yet"),
             Reason::NotYet => {
                 write!(f, ": keeping {frees} tokens has cost {carried}, removing them would cost {costs}")
             }

@@ -270,12 +270,14 @@ impl Pass {
 
     /// Summaries as the summarizer's input, with their quotes.
     fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
+        // Each by itself: a key without an end would hide the next ones.
+        let masked = |text: &str| if self.redact { redacted(text) } else { text.to_owned() };
         let mut out = String::new();
         for (at, source) in summaries.iter().enumerate() {
             // The state of the work is useful only in the last one.
             let is_last = at + 1 == summaries.len();
             let text = if is_last { source.text.clone() } else { state::split(&source.text).0 };
-            let text = legible(&text);
+            let text = masked(&legible(&text));
             let span = text::time_span(source.from_time, source.to_time);
             let _ = writeln!(
                 out,
@@ -286,12 +288,13 @@ impl Pass {
             );
             for (at, quote) in source.quotes.iter().enumerate() {
                 let heading = if at == 0 { "Quotes:\n" } else { "" };
-                let _ = writeln!(out, "{heading}{}: \"{}\"", quote.kind.as_str(), text::in_line(&quote.text));
+                let words = masked(&text::in_line(&quote.text));
+                let _ = writeln!(out, "{heading}{}: \"{words}\"", quote.kind.as_str());
             }
             out.push('\n');
         }
         out.truncate(out.trim_end().len());
-        if self.redact { redacted(&out) } else { out }
+        out
     }
 
     /// The message as the summarizer may see it.

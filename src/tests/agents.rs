@@ -244,7 +244,7 @@ async fn a_file_that_is_not_a_log_is_reported_in_one_sentence() {
         ("opencode", "OpenCode"),
     ] {
         let report = machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
-        let expected = format!("1 file could not be read (notes.jsonl: it is not a {title} log)");
+        let expected = format!("1 file could not be read (notes.jsonl: it is not a log of {title})");
         assert!(report.ends_with(&expected), "{report}");
     }
     let refused = |line: &'static str| {

@@ -287,6 +287,31 @@ async fn secrets_are_masked_in_prompts_only() {
 }
 
 #[tokio::test]
+async fn a_key_without_an_end_hides_no_other_summary() {
+    let session = Session::new().chat(60, 60).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let model = ScriptedModel::new(|Request { prompt, .. }| {
+        let text = format!("Sum {}\n{}", prompt.len(), ["---- BEGIN ", "PRIVATE KEY ----"].concat());
+        Ok(Reply { text, model: None, usage: None })
+    });
+    let mut summaries = 0;
+    for redact in [false, true] {
+        let compact =
+            Compact::new(&store, conversation, session.leaf(), session.leaf()).with(|settings, request| {
+                settings.redact = redact;
+                (settings.leaf_chunk_tokens, settings.condensation_threshold) = (1_000, 100);
+                request.custom_instructions = redact.then(|| "what of it".to_owned());
+            });
+        summaries = compacted(compact.run(&model).await).details.frontier.len();
+    }
+    let prompts = model.prompts();
+    let asked = prompts.last().unwrap();
+    assert!(summaries > 1 && asked.contains("[masked: private key]"), "{asked}");
+    assert_eq!(asked.matches(" D0 ").count(), summaries, "{asked}");
+}
+
+#[tokio::test]
 async fn a_model_with_smaller_tokens_gets_a_smaller_block_next_time() {
     let session = Session::new().chat(60, 60).user("tail");
     let store = TestStore::new();

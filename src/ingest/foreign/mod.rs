@@ -139,7 +139,7 @@ impl Agent {
     }
 
     fn strange(&self) -> Error {
-        Error::invalid(format!("it is not a {} log", self.title))
+        Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
 

@@ -29,6 +29,9 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
         Some(ErrorCode::SystemIoFailure) => {
             format!("the disk can't store {path} (check that it is connected, intact and not full)")
         }
+        None if matches!(cause, rusqlite::Error::QueryReturnedNoRows) => {
+            format!("{path} lacks a row that others refer to (see /lcm doctor)")
+        }
         _ => return error,
     };
     Error::storing(sentence, SqliteCause { code: cause.sqlite_error_code(), words: cause.to_string() })
@@ -96,4 +99,19 @@ fn cause(error: &Error) -> Option<&rusqlite::Error> {
         next = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_row_has_a_remedy() {
+        let missing = Error::storing("failed to read", rusqlite::Error::QueryReturnedNoRows);
+        let explained = explained(missing, Path::new("project.db")).to_string();
+        assert!(
+            explained.contains("project.db lacks a row that others refer to (see /lcm doctor)"),
+            "{explained}"
+        );
+    }
 }

@@ -35,12 +35,13 @@ const piIn = (modules, ...script) => path.join(modules, PACKAGE, "dist", ...scri
  * @property {string} version Pi's
  * @property {string} node
  * @property {string} pi its script
+ * @property {string} [idle] the event with which it reports that it is idle, if not `agent_settled`
  */
 
 /** @type {Host[]} */
 export const allHosts = [
-  { name: "Pi 0.74.2, Node 20", version: "0.74.2", node: nodeIn(modulesOf("0.74.2")), pi: piIn(modulesOf("0.74.2"), "cli.js") },
-  { name: "Pi 0.74.2, Node 22", version: "0.74.2", node: node22, pi: piIn(modulesOf("0.74.2"), "cli.js") },
+  { name: "Pi 0.74.2, Node 20", version: "0.74.2", node: nodeIn(modulesOf("0.74.2")), pi: piIn(modulesOf("0.74.2"), "cli.js"), idle: "agent_end" },
+  { name: "Pi 0.74.2, Node 22", version: "0.74.2", node: node22, pi: piIn(modulesOf("0.74.2"), "cli.js"), idle: "agent_end" },
   { name: "Pi 0.87.1, Node 22", version: "0.87.1", node: node22, pi: piIn(inModules(), "bundle", "cli.js") },
   { name: "Pi 1.5.2, Node 22", version: "1.5.2", node: node22, pi: piIn(modulesOf("1.5.2"), "bundle", "cli.js") },
 ];

@@ -74,8 +74,7 @@ export class Place {
    * @param {Start} [start]
    */
   async rpc(talk, start = {}) {
-    const idle = this.host.version === "0.74.2" ? "agent_end" : undefined;
-    const pi = startPi({ ...this.#surroundings(start), idle });
+    const pi = startPi({ ...this.#surroundings(start), idle: this.host.idle });
     try {
       return await talk(pi);
     } finally {

@@ -294,10 +294,10 @@ mod tests {
         }
         // Only root can give files away.
         if lchown(&second, Some(4321), None).is_ok() {
-            let told =
+            let message =
                 format!("{} is a link of another user (uid 4321): choose another name", second.display());
             let refused =
-                || [&second, &first].iter().all(|path| follow_own(path).unwrap_err().to_string() == told);
+                || [&second, &first].iter().all(|path| follow_own(path).unwrap_err().to_string() == message);
             assert!(refused());
             // In a container, root works in another user's folders. The link may still lead out of them.
             lchown(dir.path(), Some(4321), None).unwrap();
@@ -308,11 +308,11 @@ mod tests {
         }
         fs::remove_file(&second).unwrap();
         symlink("first", &second).unwrap();
-        let told = follow_own(&first).unwrap_err().to_string();
-        assert!(told.ends_with("first leads through too many links"), "{told}");
+        let message = follow_own(&first).unwrap_err().to_string();
+        assert!(message.ends_with("first leads through too many links"), "{message}");
         for round in [&first.join("file"), &dir.path().join("first/../file")] {
-            let told = follow_own(round).unwrap_err().to_string();
-            assert!(told.ends_with(" leads through too many links"), "{told}");
+            let message = follow_own(round).unwrap_err().to_string();
+            assert!(message.ends_with(" leads through too many links"), "{message}");
         }
     }
 
@@ -338,11 +338,11 @@ mod tests {
         // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {
             let check = || {
-                for told in all() {
-                    let told = told.unwrap_err();
+                for message in all() {
+                    let message = message.unwrap_err();
                     assert!(
-                        told.ends_with("link is a link of another user (uid 4321): choose another name"),
-                        "{told}"
+                        message.ends_with("link is a link of another user (uid 4321): choose another name"),
+                        "{message}"
                     );
                 }
             };

@@ -32,7 +32,7 @@ fn moment(items: &[Item]) -> Moment<'_> {
         folds: Folds::Now,
         allowance: ENOUGH,
         reserved: 0.0,
-        step: Step::Apart,
+        step: Step::Later,
     }
 }
 

@@ -245,7 +245,7 @@ impl Ledger {
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
         let mut next = self.clone();
-        let mut step = Step::Apart;
+        let mut step = Step::Later;
         if let Some((alone, threshold)) = alone.and_then(|alone| Some((alone, alone.threshold?))) {
             let before = self.newest.iter().rev().take(REACH).map(|(grown, _)| *grown);
             let largest = before.max().unwrap_or_default().max(grown);
@@ -263,7 +263,7 @@ impl Ledger {
                     step = match () {
                         () if is_beyond(self.alone_tokens) => Step::Now,
                         () if is_beyond(self.alone_tokens + REACH * largest) => Step::Soon,
-                        () => Step::Apart,
+                        () => Step::Later,
                     };
                 }
             }
@@ -440,7 +440,7 @@ mod tests {
         let before = ledger.allowance();
         let not_yet = outlook(10_000, false);
         assert!(
-            nearly(not_yet.reserved, 0.0) && nearly(not_yet.allowance, before) && not_yet.step == Step::Apart
+            nearly(not_yet.reserved, 0.0) && nearly(not_yet.allowance, before) && not_yet.step == Step::Later
         );
         let [warm, cold] = [false, true].map(|is_cold| outlook(10_001, is_cold));
         let rewritten = 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
@@ -458,15 +458,15 @@ mod tests {
         let step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).step;
         // Three more such requests exceed 100,000 tokens, or this one does.
         let steps = [2_500, 2_501, 10_000, 10_001].map(|new| step(&opened(0), new));
-        assert_eq!(steps, [Step::Apart, Step::Soon, Step::Soon, Step::Now]);
-        assert_eq!([3_999, 4_000].map(|hidden| step(&opened(hidden), 3_000)), [Step::Soon, Step::Apart]);
+        assert_eq!(steps, [Step::Later, Step::Soon, Step::Soon, Step::Now]);
+        assert_eq!([3_999, 4_000].map(|hidden| step(&opened(hidden), 3_000)), [Step::Soon, Step::Later]);
         let mut ledger = opened(0);
         let large = Request { prompt: 93_000, read: Some(90_000), grown: 3_000, ..Request::default() };
         ledger.add(large, PRICES, ALONE);
         assert_eq!(step(&ledger, 10), Step::Soon, "an earlier request was as large");
         // Savings make up for a prompt written once more.
         ledger.paid -= 3.75 * 93_010.0 - ledger.allowance();
-        assert_eq!([11, 9].map(|new| step(&ledger, new)), [Step::Soon, Step::Apart]);
+        assert_eq!([11, 9].map(|new| step(&ledger, new)), [Step::Soon, Step::Later]);
     }
 
     #[test]

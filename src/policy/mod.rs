@@ -111,7 +111,7 @@ pub struct Moment<'a> {
 pub enum Step {
     /// Not soon.
     #[default]
-    Apart,
+    Later,
     /// Soon, if nothing changes.
     Soon,
     /// Before the next request. A fold from existing summaries does the same.

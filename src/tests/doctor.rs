@@ -705,7 +705,7 @@ async fn counts_and_the_index_of_unusual_messages_are_made_anew_if_their_pages_a
         assert!(report.contains("SQLite can't read what follows from the messages: "), "{report}");
         assert!(report.contains("/lcm doctor --fix repairs what it can"), "{report}");
         let report = patient.heals().await;
-        assert!(report.contains("1× counts and index of unusual messages made anew"), "{report}");
+        assert!(report.contains("1× counts and index of unusual messages rebuilt"), "{report}");
         // Storing goes on.
         let json = Session::new().chat(3, 10).json();
         let work = patient.store.write(move |batch| {

@@ -76,8 +76,8 @@ async fn the_cache_follows_a_session_between_branches() {
     for session in steps {
         store.ingest("one", &session).await;
         let (remembered, _) = compact(&store, conversation, &session).await;
-        let anew = TestStore::of(store.store.clone());
-        let (read, calls) = compact(&anew, conversation, &session).await;
+        let again = TestStore::of(store.store.clone());
+        let (read, calls) = compact(&again, conversation, &session).await;
         assert_eq!(calls, 0);
         assert_eq!((read.summary, read.details), (remembered.summary.clone(), remembered.details.clone()));
         let leaf = session.leaf().to_owned();

@@ -208,7 +208,7 @@ mod tests {
         };
         assert_eq!(shown(8_000, false), 8_000);
         assert!((9_000..16_000).contains(&shown(60_000, false)));
-        assert!(shown(8_000, true) < 5_400, "nobody waits for an answer");
+        assert!(shown(8_000, true) < 5_400, "an answered request takes no more than its share");
     }
 
     #[test]

@@ -170,8 +170,8 @@ impl Chain {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
-        let anew = !candidate.met.swap(true, Ordering::Relaxed);
-        let pass = self.providers.health.enter(&found.key, anew).await;
+        let is_first = !candidate.met.swap(true, Ordering::Relaxed);
+        let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
         for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {

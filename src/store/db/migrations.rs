@@ -37,7 +37,7 @@ pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
 /// What is kept only to answer faster, and follows from the other tables.
 pub(in crate::store) const DERIVED: [&str; 2] = ["counts", "messages_unusual"];
 
-/// Makes what is [`DERIVED`] anew, empty, without reading what is there. Its pages are free once the file is rewritten.
+/// Recreates what is [`DERIVED`], empty, without reading what is there. Its pages are free once the file is rewritten.
 pub(in crate::store) fn remake_derived(connection: &Connection) -> rusqlite::Result<()> {
     let own = Connection::open_in_memory()?;
     STEPS.iter().try_for_each(|step| own.execute_batch(step))?;

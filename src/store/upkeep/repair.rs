@@ -221,7 +221,7 @@ impl UpkeepWriter<'_> {
             .map_err(mending)
     }
 
-    /// Makes what is kept only to answer faster anew, and has the file rewritten.
+    /// Rebuilds what is kept only to answer faster, and has the file rewritten.
     ///
     /// # Errors
     /// Also when the file has other damage.

@@ -55,9 +55,12 @@ impl Engine {
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
         let settings = self.settings();
-        let asked = lock(&self.lean).summarize.clone();
+        let (asked, is_early) = {
+            let lean = lock(&self.lean);
+            (lean.summarize.clone(), lean.is_early)
+        };
         ahead.fold_before = asked.filter(|(leaf, _)| *leaf == ahead.leaf_id).map(|(_, before)| before);
-        if ahead.fold_before.is_none() && !background::is_soon(&settings, &ahead) {
+        if ahead.fold_before.is_none() && (is_early || !background::is_soon(&settings, &ahead)) {
             return Ok(());
         }
         let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };

@@ -47,6 +47,11 @@ fn parts(decision: Decision) -> (Action, Reason, usize, [f64; 3]) {
     (action, reason, frees, [costs, carried, saves])
 }
 
+/// Where the shortest tail begins.
+fn cut(items: &[Item], pi_compacts: bool) -> Option<usize> {
+    super::cut(items, TAIL, pi_compacts)
+}
+
 fn leaves(decision: Decision, why: Reason) -> bool {
     decision.action == Action::Leave && decision.reason == why
 }
@@ -209,6 +214,27 @@ fn after_pi_alones_compaction_a_fold_is_made_at_once() {
     items[7].unread = 10;
     let waits = behind(&items, 1e6, Folds::Now);
     assert_eq!((waits.action, waits.reason), (Action::Summarize(8), Reason::Behind));
+}
+
+#[test]
+fn a_fold_that_catches_up_with_pi_alone_leaves_the_shortest_tail_that_is_affordable() {
+    let items = [Item { unread: 2_000, ..text(2_000, 3) }; 20];
+    let summarizer = Prices { input: 10.0, output: 0.0, ..SUMMARIZER };
+    let fold = |allowance, reserved| decide(Moment { allowance, reserved, summarizer, ..moment(&items) });
+    // 36,000, 30,000 or 20,000 tokens to summarize, and for the longer tails 14,400 or 50,400 to write them again.
+    for (allowance, cut) in [(360_000.0, 18), (359_999.0, 15), (314_399.0, 10)] {
+        let decision = fold(allowance, 1.0);
+        assert_eq!((decision.action, decision.reason), (Action::Summarize(cut), Reason::Behind));
+    }
+    assert_eq!(fold(250_399.0, 1.0).action, Action::Leave);
+    assert_eq!(fold(359_999.0, 0.0).action, Action::Leave, "only then");
+}
+
+#[test]
+fn a_compaction_is_prepared_if_it_is_near_or_its_summaries_are_affordable() {
+    let items = [Item { unread: 1_000, ..text(4_000, 1) }, text(4_000, 1)];
+    let may = |allowance, is_near| may_prepare(Moment { allowance, ..moment(&items) }, is_near);
+    assert!(may(1_250.0, false) && !may(1_249.0, false) && may(1_249.0, true));
 }
 
 #[test]

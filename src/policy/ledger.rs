@@ -67,6 +67,8 @@ pub struct Outlook {
     /// Whether the context is as large as Pi alone's, and savings so far do not make up for compacting at
     /// another request than Pi alone.
     pub step: Step,
+    /// Whether Pi will compact within a few requests, as far as is known.
+    pub is_near: bool,
 }
 
 /// The costs of a session, in millionths of the prices' unit.
@@ -226,11 +228,12 @@ impl Ledger {
     /// Adds a payment outside the requests.
     pub fn add_paid(&mut self, cost: f64) {
         self.paid += cost;
+        self.lag -= cost;
     }
 
     /// Adds the cost of summaries outside the requests: tokens of prompts and answers, each at its price.
     pub fn add_cost(&mut self, price: f64, prompts: usize, answer_price: f64, answers: usize) {
-        self.paid += price * tokens(prompts) + answer_price * tokens(answers);
+        self.add_paid(price * tokens(prompts) + answer_price * tokens(answers));
     }
 
     /// What the requests would have cost with Pi alone.
@@ -245,11 +248,12 @@ impl Ledger {
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
         let mut next = self.clone();
-        let mut step = Step::Later;
+        let (mut step, mut is_near) = (Step::Later, true);
         if let Some((alone, threshold)) = alone.and_then(|alone| Some((alone, alone.threshold?))) {
             let before = self.newest.iter().rev().take(REACH).map(|(grown, _)| *grown);
             let largest = before.max().unwrap_or_default().max(grown);
             let is_beyond = |context: usize| context + grown > threshold;
+            is_near = self.newest.is_empty() || is_beyond(self.prompt + REACH * largest);
             if is_beyond(self.alone_tokens) && !is_beyond(self.prompt) {
                 // Pi alone compacts before this request, and we do not.
                 next.grow(grown, self.answer, alone);
@@ -273,7 +277,7 @@ impl Ledger {
             allowance if next.behind() >= BEHIND => (allowance.max(next.lag), next.compaction),
             allowance => (allowance, 0.0),
         };
-        Outlook { allowance, reserved, step }
+        Outlook { allowance, reserved, step, is_near }
     }
 
     /// Tokens by which the last prompt exceeded what Pi alone would have sent.
@@ -470,6 +474,16 @@ mod tests {
     }
 
     #[test]
+    fn pis_compaction_is_near_if_a_few_large_requests_reach_it() {
+        let is_near = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).is_near;
+        let mut ledger = opened(0);
+        assert!(is_near(&ledger, 10), "it is unknown how the context grows");
+        let small = Request { prompt: 90_200, read: Some(90_000), grown: 200, ..Request::default() };
+        ledger.add(small, PRICES, ALONE);
+        assert_eq!([2_450, 2_451].map(|new| is_near(&ledger, new)), [false, true]);
+    }
+
+    #[test]
     fn catching_up_may_cost_as_much_as_pi_alones_compaction_and_the_delay() {
         let mut ledger = opened(40_000);
         let mut prompt = 50_000;
@@ -481,6 +495,10 @@ mod tests {
             let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
             assert!(nearly(outlook.allowance, outlook.reserved + delay), "{outlook:?}");
         }
+        // What has been spent on summaries is not available again.
+        let before = ledger.outlook(0, false, PRICES, Some(ALONE)).allowance;
+        ledger.add_paid(1_000.0);
+        assert!(nearly(before - ledger.outlook(0, false, PRICES, Some(ALONE)).allowance, 1_000.0));
         ledger.prompt = ledger.alone_tokens + BEHIND - 1;
         let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
         assert!(nearly(outlook.reserved, 0.0) && outlook.allowance < 0.0, "{outlook:?}");

@@ -44,6 +44,9 @@ pub const RISK: f64 = 0.018;
 const LEAST: usize = 1_000;
 /// The minimum tail of a fold: tokens of the newest messages, which stay as they are.
 pub const TAIL: usize = 4_000;
+/// The minimum tails of a fold that catches up with Pi alone: the first that is affordable counts. Pi's own
+/// default is 20,000.
+const TAILS: [usize; 3] = [TAIL, 10_000, 20_000];
 /// The tail may have this many tokens more if everything before it is summarized.
 const SLACK: usize = 4_000;
 /// A fold takes only what is summarized if that is at least this many times the rest before the tail.
@@ -231,11 +234,18 @@ fn stub(moment: Moment<'_>) -> Decision {
     Decision { action, reason, ..found }
 }
 
-/// A fold that is due or soon will be, or the summaries it needs first.
+/// A fold that is due or soon will be, or the summaries it needs first. Behind Pi alone, a fold that leaves a
+/// longer tail is better than none.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
+    let tails = if moment.reserved > 0.0 { &TAILS[..] } else { &TAILS[..1] };
+    let pi_compacts = moment.reserved > 0.0 || moment.step == Step::Now;
+    tails.iter().find_map(|least| fold_before(moment, cut(moment.items, *least, pi_compacts)?))
+}
+
+/// A fold of what is before `cut`.
+fn fold_before(moment: Moment<'_>, cut: usize) -> Option<Decision> {
     let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, .. } = moment;
     let is_behind = moment.reserved > 0.0;
-    let cut = cut(items, is_behind || moment.step == Step::Now)?;
     let (old, tail) = items.split_at(cut);
     let sent =
         |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
@@ -245,7 +255,7 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let unread: usize = old.iter().map(|item| item.unread).sum();
     // What is summarized now is folded later, when the cache is warm again.
     let read = if is_cold && unread == 0 { prices.write } else { prices.read };
-    let summaries = (summarizer.input + summarizer.output / SHORTER) * tokens(unread);
+    let summaries = summaries(summarizer, old);
     let change =
         prices.write * tokens(next_block) + (prices.write - read) * tokens(sent(tail)) - read * tokens(gone);
     let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
@@ -266,17 +276,31 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     }
 }
 
+/// Whether to write summaries now for a compaction by Pi: if it is near, or if their cost is affordable even
+/// though the session may end before it.
+#[must_use]
+pub fn may_prepare(moment: Moment<'_>, is_near: bool) -> bool {
+    let old = &moment.items[..tail(moment.items).unwrap_or_default()];
+    is_near || summaries(moment.summarizer, old) <= moment.allowance
+}
+
+/// What the missing summaries of these messages cost.
+fn summaries(summarizer: Prices, old: &[Item]) -> f64 {
+    let unread = old.iter().map(|item| item.unread).sum();
+    (summarizer.input + summarizer.output / SHORTER) * tokens(unread)
+}
+
 /// Tokens of the block after `old` has been folded into it.
 fn next_block(block: usize, old: &[Item]) -> usize {
     block.max(FRAME) + shown(old) / BLOCK_SHARE
 }
 
 /// Where the tail of a fold begins. The fold takes only what is summarized, if that leaves little more than
-/// [`TAIL`] or is by far the most: when each request adds more than a tail, some messages are always
+/// `least` tokens or is by far the most: when each request adds more than a tail, some messages are always
 /// unsummarized. Where Pi compacts too, it takes as much as Pi would.
-fn cut(items: &[Item], pi_compacts: bool) -> Option<usize> {
-    let newest = tail(items)?;
-    let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
+fn cut(items: &[Item], least: usize, pi_compacts: bool) -> Option<usize> {
+    let newest = begins(items, least)?;
+    let oldest = begins(items, least + SLACK).unwrap_or_default();
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
     let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-use super::ledger::{Alone, Ledger, Request};
+use super::ledger::{Alone, Ledger, Outlook, Request};
 use super::prices::{Cost, Prices};
 use super::{
-    Action, Decision, Folds, Item, Moment, Reason, SUMMARIZED_RESULT, decide, new_tokens, shown, stub_places,
-    tail, tokens,
+    Action, Decision, Folds, Item, Moment, Reason, SUMMARIZED_RESULT, decide, may_prepare, new_tokens, shown,
+    stub_places, tail, tokens,
 };
 use crate::tests::extent::cases;
 
@@ -17,6 +17,8 @@ const BLOCK: usize = 4_000;
 /// Tokens of Pi's own summary.
 const SUMMARY: usize = 2_500;
 const REQUEST: usize = 60;
+/// The share of Pi's threshold from which summaries for it are written ahead, in percent.
+const SOON: usize = 60;
 
 /// A request's answer and the results of its calls, in tokens.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +119,8 @@ struct Session {
     block: usize,
     ledger: Ledger,
     paid: f64,
+    /// What summaries for Pi's next compaction have cost.
+    ahead: f64,
     /// The length of the prompt's start that the provider has cached.
     cached: usize,
     /// Whether the prompt has changed since the last request.
@@ -140,9 +144,16 @@ impl Session {
 
     /// What the policy decides. Where the cache is cold, a prompt is about to be sent, so nothing can be folded.
     fn decide(&self, is_cold: bool) -> Decision {
+        decide(self.moment(is_cold, self.outlook(is_cold)))
+    }
+
+    fn outlook(&self, is_cold: bool) -> Outlook {
+        self.ledger.outlook(new_tokens(&self.items), is_cold, self.world.prices, Some(self.alone()))
+    }
+
+    fn moment(&self, is_cold: bool, outlook: Outlook) -> Moment<'_> {
         let World { prices, summarizer, .. } = self.world;
-        let outlook = self.ledger.outlook(new_tokens(&self.items), is_cold, prices, Some(self.alone()));
-        decide(Moment {
+        Moment {
             items: &self.items,
             block: self.block,
             largest_block: BLOCK,
@@ -153,7 +164,19 @@ impl Session {
             allowance: outlook.allowance,
             reserved: outlook.reserved,
             step: outlook.step,
-        })
+        }
+    }
+
+    /// Writes summaries ahead of Pi's compaction, as the engine does if a cheap model can.
+    fn prepare(&mut self) {
+        let is_soon = self.prompt() * 100 >= (self.world.window - 16_384) * SOON;
+        let outlook = self.outlook(false);
+        let may = is_soon && may_prepare(self.moment(false, outlook), outlook.is_near);
+        if let Some(at) = tail(&self.items).filter(|_| may && self.world.summarizer == CHEAP) {
+            let before = self.paid;
+            self.summarize(at);
+            self.ahead += self.paid - before;
+        }
     }
 
     fn act(&mut self, decision: Decision) {
@@ -203,6 +226,7 @@ impl Session {
 
     fn drop_before(&mut self, at: usize) {
         self.items.drain(..at);
+        self.ahead = 0.0;
         self.items.iter_mut().for_each(|item| item.sent = 0);
         (self.cached, self.is_changed) = (PROMPT, true);
     }
@@ -247,7 +271,8 @@ fn text(tokens: usize) -> Item {
     Item { shown: tokens, unread: tokens, can_begin: true, ..Item::default() }
 }
 
-/// The cost of a session, with the policy or with Pi alone.
+/// The cost of a session, with the policy or with Pi alone. Summaries for a
+/// compaction by Pi that does not come are left out.
 fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
     let mut session = Session {
         world,
@@ -255,6 +280,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
         block: 0,
         ledger: Ledger::default(),
         paid: 0.0,
+        ahead: 0.0,
         cached: 0,
         is_changed: false,
     };
@@ -276,8 +302,11 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             session.act(session.decide(true));
         }
         session.send(step, &new);
+        if is_lean {
+            session.prepare();
+        }
     }
-    session.paid
+    session.paid - session.ahead
 }
 
 fn ratio(shape: Shape<'_>, world: World) -> f64 {

@@ -27,6 +27,8 @@ pub(in super::super) struct Lean {
     pub decisions: VecDeque<Decided>,
     /// A branch, and the entry before which everything is to be summarized.
     pub summarize: Option<(String, String)>,
+    /// Whether it is too early to write summaries for a compaction by Pi.
+    pub is_early: bool,
     /// Whether the provider reports how much of a prompt came from its cache.
     pub reports_cache: bool,
     /// Whether the provider's cache has expired, so that the next request is uncached.
@@ -64,7 +66,7 @@ impl Lean {
         let new = policy::new_tokens(&shown.items);
         let alone = self.terms.map(|(_, alone)| alone);
         let outlook = self.ledger.outlook(new, live.is_cold, prices, alone);
-        policy::decide(Moment {
+        let moment = Moment {
             items: &shown.items,
             block: live.block_tokens,
             largest_block: shown.largest_block,
@@ -75,7 +77,9 @@ impl Lean {
             allowance: outlook.allowance,
             reserved: outlook.reserved,
             step: outlook.step,
-        })
+        };
+        self.is_early = !policy::may_prepare(moment, outlook.is_near);
+        policy::decide(moment)
     }
 
     /// Records what was decided and done. `before` is the entry before which everything is to be summarized.

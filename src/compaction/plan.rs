@@ -8,8 +8,8 @@ use crate::dag::{BranchMessage, Piece, Span, Visible};
 const WINDOW_SHARE: usize = 4;
 
 /// The most tokens shown to the summarizer of one tool result, whose middle is cut out, and about as many
-/// bytes.
-const SHOWN: (usize, usize) = (900, 3_000);
+/// bytes. Pi shows its summarizer as much, so that a summary of ours costs about the same.
+const SHOWN: (usize, usize) = (500, 2_000);
 /// The same for a result so large that its ends say little about it.
 const GLIMPSE: (usize, usize) = (240, 800);
 

@@ -44,9 +44,10 @@ pub const RISK: f64 = 0.018;
 const LEAST: usize = 1_000;
 /// The minimum tail of a fold: tokens of the newest messages, which stay as they are.
 pub const TAIL: usize = 4_000;
-/// The minimum tails of a fold that catches up with Pi alone: the first that is affordable counts. Pi's own
-/// default is 20,000.
-const TAILS: [usize; 3] = [TAIL, 10_000, 20_000];
+/// The minimum tails of a fold that catches up with Pi alone: the first that is affordable counts.
+const TAILS: [usize; 3] = [TAIL, 10_000, PIS_TAIL];
+/// What Pi keeps by default.
+const PIS_TAIL: usize = 20_000;
 /// The tail may have this many tokens more if everything before it is summarized.
 const SLACK: usize = 4_000;
 /// A fold takes only what is summarized if that is at least this many times the rest before the tail.
@@ -297,10 +298,11 @@ fn next_block(block: usize, old: &[Item]) -> usize {
 
 /// Where the tail of a fold begins. The fold takes only what is summarized, if that leaves little more than
 /// `least` tokens or is by far the most: when each request adds more than a tail, some messages are always
-/// unsummarized. Where Pi compacts too, it takes as much as Pi would.
+/// unsummarized. Where Pi compacts too, it takes as much as Pi would, even results larger than a tail.
 fn cut(items: &[Item], least: usize, pi_compacts: bool) -> Option<usize> {
-    let newest = begins(items, least)?;
-    let oldest = begins(items, least + SLACK).unwrap_or_default();
+    let pis = if pi_compacts { pis_cut(items).unwrap_or_default() } else { 0 };
+    let newest = begins(items, least)?.max(pis);
+    let oldest = begins(items, least + SLACK).unwrap_or_default().max(pis);
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
     let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);
@@ -316,12 +318,23 @@ pub fn tail(items: &[Item]) -> Option<usize> {
 
 /// The last place where the context may begin with at least `least` tokens.
 fn begins(items: &[Item], least: usize) -> Option<usize> {
+    let at = newest(items, least)?;
+    items[..=at].iter().rposition(|item| item.can_begin)
+}
+
+/// Where Pi cuts with its default settings: at the next place where the context may begin, if there is one.
+fn pis_cut(items: &[Item]) -> Option<usize> {
+    let at = newest(items, PIS_TAIL)?;
+    (at..items.len()).find(|at| items[*at].can_begin).or_else(|| begins(items, PIS_TAIL))
+}
+
+/// The last item from which on there are at least `least` tokens.
+fn newest(items: &[Item], least: usize) -> Option<usize> {
     let mut kept = 0;
-    let fits = items.iter().rposition(|item| {
+    items.iter().rposition(|item| {
         kept += item.shown;
         kept >= least
-    });
-    fits.and_then(|at| items[..=at].iter().rposition(|item| item.can_begin))
+    })
 }
 
 /// Which items may become stubs: those that the model has seen often enough and no longer works with.

@@ -24,7 +24,9 @@ const SOON: usize = 60;
 #[derive(Clone, Copy, Debug)]
 struct Step {
     answer: usize,
+    /// The results together, and how many there are.
     result: usize,
+    calls: usize,
     /// Whether a user's message precedes it.
     is_prompt: bool,
     /// Whether the provider's cache has expired before it.
@@ -39,6 +41,8 @@ struct Shape<'a> {
     /// Equally frequent sizes, in tokens.
     answers: &'a [usize],
     results: &'a [usize],
+    /// Calls per request.
+    calls: usize,
     /// Requests with a cold cache, in percent.
     late: u32,
 }
@@ -50,6 +54,7 @@ impl<'a> Shape<'a> {
             answer: one(self.answers, at * 3 + 1),
             // In the last request of a turn, the model answers the user.
             result: if (at + 1) % self.turn == 0 { 0 } else { one(self.results, at) },
+            calls: self.calls,
             is_prompt: at % self.turn == 0,
             is_late: at > 0 && (at * 37) % 100 < self.late as usize,
         })
@@ -62,6 +67,7 @@ const BULKY: Shape<'_> = Shape {
     turn: 2,
     answers: &[30, 160],
     results: &[2_000, 3_500, 5_000, 6_500, 8_000],
+    calls: 1,
     late: 0,
 };
 /// The model reads one large file after another.
@@ -74,6 +80,7 @@ const REAL: Shape<'_> = Shape {
     steps: 600,
     turn: 5,
     answers: &[5, 21, 25, 28, 29, 31, 33, 36, 40, 46, 54, 65, 79, 96, 116, 141, 171, 224, 314, 774],
+    calls: 1,
     results: &[2, 3, 7, 17, 22, 26, 28, 28, 30, 34, 40, 68, 101, 135, 203, 257, 318, 446, 756, 3_137],
     late: 0,
 };
@@ -95,14 +102,17 @@ fn digest(item: &Item) -> usize {
     item.shown.min(if item.is_result { SUMMARIZED_RESULT } else { item.shown })
 }
 
-/// Where Pi cuts: it keeps 20,000 tokens, starting at the next message that the context may begin with.
+/// Where Pi cuts: it keeps 20,000 tokens, starting at the next message that the context may begin with, or
+/// else at the last one.
 fn pi_cut(items: &[Item]) -> usize {
     let mut kept = 0;
     let fits = items.iter().rposition(|item| {
         kept += item.shown;
         kept >= 20_000
     });
-    (fits.unwrap_or_default()..items.len()).find(|at| items[*at].can_begin).unwrap_or_default()
+    let Some(fits) = fits else { return 0 };
+    let next = (fits..items.len()).find(|at| items[*at].can_begin);
+    next.or_else(|| items.iter().rposition(|item| item.can_begin)).unwrap_or_default()
 }
 
 /// Tokens of this extension's block after `old` has been folded into it. A block that is too large is
@@ -211,7 +221,8 @@ impl Session {
 
     /// Pi compacts, with this extension's summaries or its own.
     fn compact(&mut self, is_lean: bool) {
-        let cut = if is_lean { tail(&self.items).unwrap_or_default() } else { pi_cut(&self.items) };
+        let own = if is_lean { tail(&self.items).unwrap_or_default() } else { 0 };
+        let cut = own.max(pi_cut(&self.items));
         if is_lean {
             self.summarize(cut);
             self.block = folded(self.block, &self.items[..cut]);
@@ -255,14 +266,16 @@ impl Session {
         (self.cached, self.is_changed) = (prompt, false);
         self.items.iter_mut().for_each(|item| item.sent += 1);
         self.items.push(text(step.answer));
-        if step.result > 0 {
-            self.items.push(Item {
-                shown: step.result,
+        let each = step.result / step.calls;
+        if each > 0 {
+            let result = Item {
+                shown: each,
                 is_result: true,
-                stub: (step.result >= super::BULKY).then_some(STUB),
-                unread: step.result.min(900),
+                stub: (each >= super::BULKY).then_some(STUB),
+                unread: each.min(SUMMARIZED_RESULT),
                 ..Item::default()
-            });
+            };
+            self.items.extend(std::iter::repeat_n(result, step.calls));
         }
     }
 }
@@ -365,16 +378,17 @@ fn no_session_costs_notably_more_than_with_pi_alone() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(cases(3_000), rng);
     let steps = (prop_oneof![1_usize..60, 1_usize..400], 1_usize..50, 0_u32..40);
+    let calls = prop_oneof![Just(1), 2_usize..12];
     let write = prop_oneof![Just(0.0), 1.0_f64..2.0];
     let window = prop_oneof![64_000_usize..250_000, 64_000_usize..1_000_000];
     let world = (0.0_f64..1.0, write, window, any::<bool>());
-    let sessions = (steps, sizes(2_000), sizes(12_000), world);
-    let run = runner.run(&sessions, |((steps, turn, late), answers, results, world)| {
+    let sessions = (steps, calls, sizes(2_000), sizes(30_000), world);
+    let run = runner.run(&sessions, |((steps, turn, late), calls, answers, results, world)| {
         let (read, write, window, is_cheap) = world;
         let cost = Cost { input: 3.0, output: 15.0, cache_read: 3.0 * read, cache_write: 3.0 * write };
         let prices = Prices::of(cost);
         let summarizer = if is_cheap { CHEAP } else { prices.in_session() };
-        let shape = Shape { steps, turn, answers: &answers, results: &results, late };
+        let shape = Shape { steps, turn, answers: &answers, results: &results, calls, late };
         let ratio = ratio(shape, World { prices, summarizer, window });
         prop_assert!(ratio <= 1.02, "{ratio}");
         Ok(())

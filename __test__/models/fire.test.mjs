@@ -99,9 +99,9 @@ function documented([straight, through]) {
   const rows = [...straight].map(([fire, { reason, block }]) => {
     const other = through.get(fire);
     for (const covered of [block, other?.block]) assert.match(covered ?? "", fire.harmless ? /^32 of 32 messages, by the model$/ : /^32 of 32 messages, by extracts$/, fire.name);
-    return [fire.name, shown(reason), reason === other?.reason ? "the same" : shown(other?.reason)];
+    return [fire.name, reason === other?.reason ? shown(reason) : `${shown(reason)}; through Pi: ${shown(other?.reason)}`];
   });
-  const heads = [["failure", "asked directly", "asked through Pi"], ["---", "---", "---"]];
+  const heads = [["failure", "message"], ["---", "---"]];
   const table = [...heads, ...rows].map((cells) => `| ${cells.join(" | ")} |`);
   const said = readFileSync(page, "utf8");
   const [, before, known, after] = /^([^]*<!-- fire -->\n)([^]*?)(\n<!-- \/fire -->[^]*)$/.exec(said) ?? [];

@@ -57,7 +57,7 @@ const VERSIONED: &str = " node python java jdk php ruby rails django laravel ang
 /// Words after which a number is a setting's value.
 const SETTERS: &str = " on to at is = was below above under over most least than limit max min maximum minimum exactly size count threshold \
     every about by depth level timeout retries workers replicas batch width height steps epochs seed loss accuracy recall precision score \
-    auc f1 ratio factor rate als auf über unter höchstens mindestens más menos máximo mínimo sur sous plus moins ";
+    auc f1 ratio factor rate ";
 const NO_THINGS: &str = " was has this its does always less plus minus thus bus class process status \
     fails crashes works needs takes uses runs returns makes gives comes goes stays keeps \
     access address pass across ";

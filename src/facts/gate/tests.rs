@@ -170,12 +170,13 @@ fn half_of_the_lost_details_of_short_summaries_are_found() {
     );
 }
 
-/// By the same author. A failure shows no details: do not read this set when changing the rules. Measured
-/// after each change of the rules (42.2, 21.6 and 17.6 %; 43.1, 20.1 and 17.3 %).
+/// By the same author. A failure shows no details: do not read this set when changing the rules. The rules
+/// before the last change had 42.2, 21.6 and 17.6 %; the new ones 41.3, 20.1 and 17.5 % in their first run,
+/// and 43.1, 19.8 and 17.3 % now that long rules come last.
 #[test]
 fn lost_details_of_the_unseen_set_are_found_as_often_as_measured() {
     let [found, alarms, added] = measured(include_str!("held_out_c.json")).percents();
-    assert!(found >= 43.0 && alarms <= 20.5 && added <= 17.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 43.0 && alarms <= 20.0 && added <= 17.5, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 /// Not read by those who wrote the rules, but measured while they changed them: 63.3, 24.8 and 14.3 % before,

@@ -33,9 +33,8 @@ pub async fn changed(
     if changes.is_empty() {
         return Ok(None);
     }
-    let line = |(path, change, handle): &(String, Change, String)| match change {
-        Change::Changed => format!("- {} (last seen in {handle})", one_line(path, PATH)),
-        Change::Deleted => format!("- {}, deleted (last seen in {handle})", one_line(path, PATH)),
+    let line = |(path, change, handle): &(String, Change, String)| {
+        format!("- {}{} (last seen in {handle})", one_line(path, PATH), change.how())
     };
     let lines: Vec<String> = changes.iter().take(NAMED).map(line).collect();
     let more = match changes.len().saturating_sub(NAMED) {

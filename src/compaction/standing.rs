@@ -237,9 +237,9 @@ impl Source<'_> {
         let (mut modified, mut read) = (Vec::new(), Vec::new());
         for (path, file) in newest(self.facts, self.folder) {
             let change = match changes.iter().find(|(changed, ..)| *changed == path) {
-                Some((_, Change::Changed, _)) => ", changed on disk since you saw it",
-                Some((_, Change::Deleted, _)) => ", deleted on disk since you saw it",
-                None => "",
+                Some((_, Change::Deleted, _)) => ", deleted on disk since you saw it".into(),
+                Some((_, change, _)) => format!(", changed on disk since you saw it{}", change.how()),
+                None => String::new(),
             };
             let shown = text::one_line(&path, PATH);
             match (file.edited, file.read) {

@@ -23,6 +23,23 @@ pub enum Change {
     Changed,
     /// It was deleted.
     Deleted,
+    /// It was text, and is no longer.
+    Binary,
+    /// It was smaller than what is compared.
+    Large,
+}
+
+impl Change {
+    /// What follows the file's name, if its contents did not merely change.
+    #[must_use]
+    pub const fn how(self) -> &'static str {
+        match self {
+            Self::Changed => "",
+            Self::Deleted => ", deleted",
+            Self::Binary => ", now binary",
+            Self::Large => ", now larger than 1 MB",
+        }
+    }
 }
 
 /// What the agent knows of a file's contents.
@@ -34,7 +51,7 @@ enum Known {
 
 /// Returns how the file at `path` changed since `messages` showed it, where `whole` says whether the first of
 /// them shows all of it. `None` if it is unchanged or can't be compared: outside `project`, not a regular
-/// file, binary, or larger than 1 MB.
+/// file, binary before, or larger than 1 MB and perhaps so before.
 #[must_use]
 pub fn change<'m>(
     project: &Path,
@@ -43,8 +60,11 @@ pub fn change<'m>(
     whole: bool,
 ) -> Option<Change> {
     let known = known(project, path, messages, whole)?;
-    let content = match content(project, path) {
-        Content::Text(content) => content,
+    let (content, change) = match content(project, path) {
+        Content::Text(content) => (content, Change::Changed),
+        Content::Binary(_) if known.is_binary() => return None,
+        Content::Binary(content) => (content, Change::Binary),
+        Content::Large => return known.is_small().then_some(Change::Large),
         Content::Gone => return Some(Change::Deleted),
         Content::Unknown => return None,
     };
@@ -53,7 +73,7 @@ pub fn change<'m>(
         // A piece at the end of the file may have an extra line break.
         Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n'))),
     };
-    (!is_same).then_some(Change::Changed)
+    (!is_same).then_some(change)
 }
 
 fn known<'m>(
@@ -97,6 +117,20 @@ fn known<'m>(
 }
 
 impl Known {
+    /// Whether any of it is no text, as far as the tools show that.
+    fn is_binary(&self) -> bool {
+        let pieces = match self {
+            Self::Whole(text) => std::slice::from_ref(text),
+            Self::Pieces(pieces) => pieces,
+        };
+        pieces.iter().any(|piece| piece.contains(['\0', char::REPLACEMENT_CHARACTER]))
+    }
+
+    /// Whether the file was surely small enough to be compared, also with Windows line breaks.
+    fn is_small(&self) -> bool {
+        matches!(self, Self::Whole(text) if 2 * text.len() as u64 <= LARGEST)
+    }
+
     /// What is known after a write or edit; `None` if an edit does not apply.
     fn after(self, tool: &str, arguments: &Value) -> Option<Self> {
         let text = |value: &Value, key: &str| value[key].as_str().map(normal_part);
@@ -148,6 +182,9 @@ pub fn within(project: &Path, path: &str) -> String {
 
 enum Content {
     Text(String),
+    /// With marks in place of what is no text, as the tools show it.
+    Binary(String),
+    Large,
     Gone,
     Unknown,
 }
@@ -176,9 +213,12 @@ fn content(project: &Path, path: &str) -> Content {
         return Content::Unknown;
     }
     // A device or a pipe must not be opened.
-    match files::read_text(&real, LARGEST) {
-        Ok(text) if !text.contains('\0') => Content::Text(normal(&text)),
-        _ => Content::Unknown,
+    match files::read(&real, LARGEST).map(String::from_utf8) {
+        Ok(Ok(text)) if !text.contains('\0') => Content::Text(normal(&text)),
+        Ok(Ok(text)) => Content::Binary(normal(&text)),
+        Ok(Err(error)) => Content::Binary(normal(&String::from_utf8_lossy(error.as_bytes()))),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Content::Large,
+        Err(_) => Content::Unknown,
     }
 }
 
@@ -253,22 +293,41 @@ mod tests {
         assert_eq!(change(&[read(part), edit("one\nt", "second\nfi")], false), None);
     }
 
+    #[test]
+    fn a_file_that_became_binary_or_large_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let change = |content: &[u8], seen: &str, whole| {
+            fs::write(dir.path().join("a"), content).unwrap();
+            change(dir.path(), "a", &[read(seen)], whole)
+        };
+        for binary in [b"a\0b".as_slice(), b"caf\xe9 au lait"] {
+            assert_eq!(change(binary, "seen", true), Some(Change::Binary));
+            assert_eq!(change(binary, "a", false), None, "what was shown is there");
+            let shown = String::from_utf8_lossy(binary);
+            assert_eq!(change(binary, &shown, true), None, "it was binary before");
+            assert_eq!(change(binary, &format!("{shown}!"), true), None, "it was binary before");
+        }
+        let large = vec![b'x'; 1_000_001];
+        assert_eq!(change(&large, "seen", true), Some(Change::Large));
+        assert_eq!(change(&large, "seen", false), None, "it may have been as large before");
+        assert_eq!(change(&large, &"x".repeat(600_000), true), None, "with Windows line breaks, it may too");
+        assert_eq!(change(&large[1..], "seen", true), Some(Change::Changed));
+    }
+
     #[cfg(unix)]
     #[test]
-    fn outside_binary_huge_and_special_files_are_skipped_and_inner_links_followed() {
+    fn outside_and_special_files_are_skipped_and_inner_links_followed() {
         let outside = tempfile::tempdir().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(outside.path().join("secret"), "other").unwrap();
-        fs::write(at("binary"), b"a\0b").unwrap();
-        fs::write(at("huge"), vec![b'x'; 1_000_001]).unwrap();
         fs::write(at("real"), "text").unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), at("out")).unwrap();
         std::os::unix::fs::symlink(at("real"), at("in")).unwrap();
         std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         let change = |path: &str| change(dir.path(), path, &[read("seen")], true);
         let absolute = outside.path().join("secret").display().to_string();
-        for path in [absolute.as_str(), "~/gone", "../gone", "out", "binary", "huge", "socket", "."] {
+        for path in [absolute.as_str(), "~/gone", "../gone", "out", "socket", "."] {
             assert_eq!(change(path), None, "{path}");
         }
         assert_eq!(change("in"), Some(Change::Changed));

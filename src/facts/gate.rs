@@ -82,6 +82,9 @@ fn called(arguments: &Value) -> Vec<Said<'_>> {
     }
 }
 
+/// The least room for anchors in tokens.
+const LEAST: usize = 24;
+
 /// The kind of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -154,7 +157,9 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
 #[must_use]
 pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
     let mut line = String::from("Also:");
-    for anchor in missing {
+    // A long rule would take the place of several anchors.
+    let (short, long): (Vec<&Anchor>, _) = missing.iter().partition(|anchor| anchor.text.len() <= LEAST * 2);
+    for anchor in short.into_iter().chain(long) {
         // A number may already be in its rule's text.
         let is_new = !has(&line, &anchor.text, "-./");
         if is_new && line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
@@ -169,7 +174,7 @@ pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
 /// short.
 #[must_use]
 pub fn room(summary: &str) -> usize {
-    (summary.len() / 4 * 8 / 100).max(24)
+    (summary.len() / 4 * 8 / 100).max(LEAST)
 }
 
 #[cfg(test)]

@@ -14,29 +14,28 @@ const NUMBER: &str = concat!(
     r"|[0-9](?:\.[0-9]+)?e-[0-9]+)(?-u:\b)",
     r"|(?<port>(?-u:\b)(?i:ports?)[ :=]{1,2}|localhost:|(?-u:\B):)?",
     r"(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*",
-    r"(?<pre>-(?:rc|beta|alpha|pre|dev)[\w.]*)?)",
+    r"(?<pre>-(?:rc|beta|alpha|pre|dev)[\w.]*)?)\+?",
     r"(?<times>[ \u{a0}]?(?:k|K|M|thousand|million|billion)(?-u:\b))?",
     r"(?:(?<minutes>m)(?-u:\b)|[ \u{a0}\u{202f}-]?(?<unit>%|€|£|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent",
     r"|ms|ns|us|µs|s|sec\w*|sek\w*|seg\w*|saniye",
     r"|min|minut\w*|dakika|h|hours?|heures?|horas?|stunden?|days?|jours?|d[ií]as?|tagen?|giorni|weeks?|semaines?|semanas?|wochen?",
-    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b|bytes",
+    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b(?:/s)?|bytes",
     r"|px|rem|dpi|mm|cm|kg|ppm|bit|cores?|v?cpus?|gpus?|eur|euros?",
-    r"|usd|dollars?|gbp|x|fold|[kmg]bit/s|[kmg]bps|[kmgt]b/s|px",
-    r"|fps|[kmg]?hz|rpm|rps|qps|(?:req|requests|ops|items|rows|events)/s)(?-u:\b)",
+    r"|usd|dollars?|gbp|[kmg]bit/s|[kmg]bps|px",
+    r"|fps|[kmg]?hz|rpm|rps|qps|[a-z]{3,}/s)(?-u:\b)",
     r"|(?:[KMGT]i|[GTg]|[mk]?[VW]|[mkµ]Wh|[mµ]A|mAh|dBm?)(?-u:\b)",
     r"|毫秒|ミリ秒|밀리초|мс|秒|초",
     r"|сек\p{L}*|分钟|分鐘|分|분|мин\p{L}*|小时|小時|時間|시간",
-    r"|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|строк\p{L}*|행|건",
+    r"|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|ドル|円|美元|달러|руб\p{L}*|строк\p{L}*|행|건",
     r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)",
     r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b))",
-    r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s)(?-u:\b))?",
+    r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s|[A-Z]{2,}s)(?-u:\b))?",
 );
 /// Units with several names, each with the beginnings of these.
-const UNITS: [(&str, &[&str]); 13] = [
+const UNITS: [(&str, &[&str]); 12] = [
     ("€", &["eur"]),
-    ("$", &["usd", "dollar"]),
+    ("$", &["usd", "dollar", "ドル", "美元", "달러"]),
     ("core", &["core", "cpu", "vcpu"]),
-    ("x", &["fold"]),
     ("requests", &["req"]),
     ("ms", &["ms", "毫秒", "ミリ秒", "밀리초", "мс"]),
     ("min", &["min", "分", "분", "мин", "dakika"]),
@@ -98,7 +97,9 @@ impl Number {
             "color" => of_user,
             "%" => self.amount > 0.0 && self.amount < 100.0,
             // For users and the like: more than a few.
-            "rows" | "records" | "users" | "requests" | "tokens" | "messages" => self.amount >= 100.0,
+            "rows" | "records" | "users" | "requests" | "tokens" | "messages" => {
+                of_user || self.amount >= 100.0
+            }
             "things" => {
                 self.amount > 1.0
                     && (of_user
@@ -108,7 +109,7 @@ impl Number {
                                 .any(|word| self.spelling.ends_with(word)))
             }
             unit if is_among(COUNTED, unit) => of_user && self.amount > 1.0,
-            _ => true,
+            _ => self.is_name() || self.amount > 0.0,
         }
     }
 
@@ -170,7 +171,7 @@ impl Number {
         // The first may be half a word.
         let cut = usize::from(words.len() == window.len() && window.len() > 26);
         let words: Vec<&str> = words.split_whitespace().skip(cut).collect();
-        let mut out = words[words.len().saturating_sub(3)..].to_vec();
+        let mut out = words[words.len().saturating_sub(2)..].to_vec();
         let is_negative = out.last() == Some(&"-");
         out.truncate(out.len() - usize::from(is_negative));
         let is_marked = self.unit == "version" && matches!(out.last(), Some(&"v" | &"V"));
@@ -230,13 +231,14 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         let is_part = text[..start].ends_with(|c: char| is_letter(c) || matches!(c, '_' | '-' | '.'));
         return (!is_part).then(|| Number { unit: "version".into(), ..plain });
     }
+    let is_cut = text[end..].starts_with(is_letter);
     // Text after a version is not its unit.
     let end = found.name("n").map_or(end, |n| n.end());
     let spelling = group("n").to_lowercase();
     let version = Number { unit: "version".into(), spelling, end, ..plain.clone() };
     // A part of a name, a date or an address.
     let before = text[..start].trim_end_matches('v');
-    if before.ends_with(|c: char| is_letter(c) || matches!(c, '_' | '#' | '.')) {
+    if is_cut || before.ends_with(|c: char| is_letter(c) || matches!(c, '_' | '#' | '.' | ';')) {
         return None;
     }
     let digits = group("n").trim_end_matches(group("pre")).replace(['\'', '_', '\u{a0}', '\u{202f}'], "");

@@ -27,15 +27,15 @@ pub(super) const ERROR: &str = concat!(
     r"|(?:B|UP|SIM|PT|R|S|G|SA|D|N|IDE|[A-Z]{3}-[0-9]{2})[0-9]{3,4}",
     r"|(?<caps>[A-Z][A-Z0-9_]*_(?:ERROR|FAIL|INVALID|DENIED|EXCEEDED|OUT_OF|VIOLATION|REFUSED|LOST|NOT_|UNKNOWN|UNSUPPORTED|MISSING|BUSY|LOCKED",
     r"|CONFLICT|EXPIRED|UNAVAILABLE|EXHAUSTED|BAD_|CORRUPT|MISMATCH)[A-Z0-9_]*|(?:NOT|INVALID|UNKNOWN|E|MISSING|BAD)_[A-Z][A-Z0-9_]{4,})",
-    r"|(?:SQLSTATE[^A-Za-z0-9\n]{0,3}|ERROR: +)(?<sql>[0-9][0-9A-Z]{4})|ERROR (?<mysql>[0-9]{4})",
-    r"|(?:HTTP(?:/[0-9.]+)?|[Ss]tatus(?: ?[Cc]ode)?|[Ee]rror)[ :/=]{1,2}(?<http>[45][0-9]{2})",
+    r"|(?:SQLSTATE[^A-Za-z0-9\n]{0,3}|ERROR: +)(?<sql>[0-9][0-9A-Z]{4})|E(?:RROR|rror) (?<mysql>[0-9]{4})",
+    r"|(?:HTTP(?:/[0-9.]+)?|[Ss]tatus(?: ?[Cc]ode)?|[Ee]rror(?: [Cc]ode)?)[ :/=]{1,2}(?<http>[45][0-9]{2})",
     r"|(?:answers|answered|returns|returned|sends|gibt|liefert|devuelve|renvoie|responde)(?: with| mit| con)?(?: a)? ?",
     r"(?<status>40[1-9]|41[0-9]|42[2-9]|50[1-9])|(?:[Gg]ets?|[Gg]ot|[Gg]ave|[Gg]ives|[Tt]hrows|[Aa]n?|→|->) (?<bare>40[01349]|41[0235]|42[2-9]|50[0-4])s?",
     r"|(?<reason>[45][0-9]{2}) (?:Bad|Unauthorized|Forbidden|Not Found|Conflict|Gone|Too Many|Unprocessable|Internal|Service|Gateway)",
     r"|(?i-u:exit(?:ed|s)?(?: with)?(?: exit)? (?:code|status)|exit(?:ed|s) with|status)[ :=]+(?<exit>[0-9]{1,3})",
-    r"|(?<numbered>(?i:errno|error(?: code)?|signal)[ :=#]+[0-9]{1,5}|[Cc]ode[ :=]+[0-9]{3,5})",
+    r"|(?<numbered>(?i:errno|error(?: code)?|signal)[ :=#]+[0-9]{1,5}|[Cc]ode[ :=]+[0-9]{3,8})",
     r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault",
-    r"|Violation|NotFound|Refused|Denied|Exceeded|Deadlocked|Expired|Mismatch)|[a-z]\w*\.(?<small>[a-z]+error)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
+    r"|Violation|Failure|Invalid|NotFound|Refused|Denied|Exceeded|Deadlocked|Expired|Mismatch)|[a-z]\w*\.(?<small>[a-z]+error)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
 );
 /// Definitions of names; each group is one form.
 pub(super) const DEFINITION: &str = concat!(
@@ -46,7 +46,7 @@ pub(super) const DEFINITION: &str = concat!(
     r"|^[ \t]*(?:[a-z]+[ \t]+)*(?:object|actor|extension|union|rpc",
     r"|message|service|model|contract|event|error|input|mixin|typedef|alert:)[ \t]+([A-Z]\w+)|^[ \t]*sub[ \t]+(\w+)[ \t]*\{",
     // Constants and variables, unless they are local; names in capitals.
-    r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val)[ \t]+(?:mut[ \t]+)?([A-Za-z_]\w*)",
+    r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val|our|signal|constexpr)[ \t]+(?:mut[ \t]+|[a-z]\w*[ \t]+)?[$@%]?([A-Za-z_]\w*)",
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|const|static|val|export|ENV|ARG)[ \t]+)*([A-Z][A-Z0-9_]{3,})[ \t]*[:=]",
     // Methods and fields, recognized by their modifiers or by what follows; functions in C.
     r"|^[ \t]*(?:(?:public|private|protected|internal|static|async|final|virtual|abstract|readonly|volatile|get)[ \t]+)+",
@@ -61,7 +61,7 @@ pub(super) const DEFINITION: &str = concat!(
     r"|^[ \t]+(?:static )?[A-Za-z][\w<>\[\],?]* ([a-z]\w+)\([^;\n]*\)[^;\n=]*\{$|^local function (?:\w+[.:])?(\w+)|^(\w+) *(?:<-|=) *function",
     r"|^(?:exports|module\.exports)\.(\w+) =",
     r#"|^(?:variable|output|module) "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
-    r"|^([a-z]+_\w+)(?:: [^=\n]+)? = ",
+    r"|^([a-z]+_\w+)(?:: [^=\n]+)? = |^[ \t]+pub const ([a-z]\w+)",
 );
 /// Assignments of settings.
 pub(super) const SETTING: &str = r#"(?m)^[ \t]*"?([A-Za-z_][\w-]*)"?[ \t]*[:=]"#;
@@ -78,8 +78,8 @@ pub(super) static DEFINITIONS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex:
 pub(super) static SETTINGS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SETTING).ok());
 pub(super) static COMMANDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(COMMAND).ok());
 
-/// A technical term: names joined by dashes, or a URL path.
-const TERM: &str = r"^(?:[A-Za-z]\w*(?:-\w+)+|/[a-z][\w{}:-]*(?:/[\w{}:-]+)*|--[a-z][\w-]+)$";
+/// A technical term: names joined by dashes, an option, or the number of an issue.
+const TERM: &str = r"^(?:[A-Za-z]\w*(?:-\w+)+|--[a-z][\w-]+|#[0-9]{2,5})$";
 static TERMS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TERM).ok());
 
 /// File extensions, for names without a folder; file names without extension; products that look like files.
@@ -101,6 +101,9 @@ pub(super) const NOISE: &str =
 pub(super) const PLAIN: &str = " new main run init get set add default from into fmt drop clone next test tests setup teardown constructor \
     render tostring index self this update data value result handle name args config if for while switch catch return else match \
     function describe beforeeach aftereach register ";
+/// Parts of words such as `built-in`, which are no technical terms.
+pub(super) const PARTICLES: &str =
+    " a in on of to up by off out at as and or non not self only based like free ";
 /// Beginnings of sentences that only announce the next step.
 pub(super) const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
 /// Words in a line about an error, and words in source code that handles one.
@@ -113,7 +116,7 @@ pub(super) fn terms(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split(|c: char| c.is_whitespace() || ",;()\"“”'’`".contains(c));
     pieces
         .map(|word| word.trim_matches(['.', ':', '!', '?', '*']))
-        .filter(|word| word.len() > 4 && word.len() < 80)
+        .filter(|word| word.len() > 3 && word.len() < 80)
         .filter(|word| TERMS.as_ref().is_some_and(|terms| terms.is_match(word)))
 }
 
@@ -133,7 +136,8 @@ pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
         } else {
             let is_product =
                 ending == "js" && (stem.starts_with(char::is_uppercase) || is_among(PRODUCTS, stem));
-            stem.len() > 1
+            stem.contains(char::is_alphabetic)
+                && stem.len() > 1
                 && is_among(ENDINGS, ending)
                 && !is_product
                 && !stem.contains('@')

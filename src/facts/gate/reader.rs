@@ -9,12 +9,13 @@ use super::patterns::*;
 use super::rules::Rules;
 use super::{Anchor, Kind};
 
-/// The most anchors, words to count, technical terms and removed files; and the bytes of a text that count as
-/// prose: the rest was probably pasted and is read like tool output.
+/// The most anchors, words to count, technical terms, removed files and names that are only talked about; and
+/// the bytes of a text that count as prose: the rest was probably pasted and is read like tool output.
 const MOST: usize = 4_000;
 const MOST_WORDS: usize = 50_000;
 const MOST_TERMS: usize = 100;
 const MOST_REMOVALS: usize = 200;
+const MOST_TOLD: usize = 6;
 const PROSE: usize = 20_000;
 /// Bytes of what a user types; of output that is read from both ends; of an edit that a person may have made.
 const SHORT: usize = 2_000;
@@ -96,7 +97,9 @@ impl<'a> Reader<'a> {
             for sentence in part.lines().flat_map(|line| line.split(". ")) {
                 let start = sentence[..sentence.floor_char_boundary(24)].to_lowercase();
                 // What the model is about to look at may turn out to be irrelevant.
-                if by == BY_USER || !PLANS.iter().any(|plan| start.contains(plan)) {
+                let is_plan = by != BY_USER && PLANS.iter().any(|plan| start.contains(plan));
+                let is_of_trace = start.trim_start().starts_with("at ");
+                if !is_plan && !is_of_trace {
                     for path in paths(sentence) {
                         // A name without a folder that the model mentions without marking it as code is
                         // probably not a file of the project.
@@ -106,7 +109,14 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            for term in terms(part) {
+            // Words such as `built-in` and `On-demand`.
+            let is_word = |term: &str| {
+                let is_title =
+                    term.starts_with(char::is_uppercase) && !term.contains(|c: char| c.is_ascii_digit());
+                is_title || term.split('-').any(|word| is_among(PARTICLES, word))
+            };
+            let is_code = |term: &&str| !is_word(term) || part.contains(&format!("`{term}"));
+            for term in terms(part).filter(is_code) {
                 if self.terms.len() < MOST_TERMS || self.terms.contains_key(term) {
                     let known = self.terms.entry(term).or_insert(Term { weight, seen: self.at, pieces: 1 });
                     known.pieces += u32::from(known.seen != self.at);
@@ -146,7 +156,10 @@ impl<'a> Reader<'a> {
             }
         }
         let is_own = |name: &str, line: &str| {
-            !is_plain(name) && end_of(stem, 1) != name && !line.contains("override ")
+            let is_sql_call = ending == "sql"
+                && !["create", "add", "rename"].iter().any(|word| line.to_lowercase().starts_with(word));
+            let is_override = line.contains("override ") || new.contains(&format!("super().{name}"));
+            !is_plain(name) && end_of(stem, 1) != name && !is_override && !is_sql_call
         };
         let after: HashSet<(&str, &str)> = defined(new).filter(|(name, line)| is_own(name, line)).collect();
         let is_about = !is_of_tests(path);
@@ -159,15 +172,16 @@ impl<'a> Reader<'a> {
             let is_added = added.len() <= FEW && added.contains(definition.0) && is_compound(definition.0);
             let has_room = self.names.len() < MOST && (is_new || !are_settings);
             if has_room || self.names.contains_key(definition.0) {
-                let known = self.names.entry(definition.0).or_insert(Name { path, is_new, is_point: false });
-                known.is_new |= is_new;
+                let known =
+                    self.names.entry(definition.0).or_insert(Name { path, is_new: false, is_point: false });
+                known.is_new |= is_new && is_about;
                 known.is_point |= is_about
                     && is_new
                     && (few || is_added)
                     && if are_settings {
                         is_added && !old.is_empty()
                     } else {
-                        !is_value(definition.0, definition.1)
+                        !is_value(definition.0, definition.1) || !added.contains(definition.0)
                     };
             }
         }
@@ -217,9 +231,15 @@ impl<'a> Reader<'a> {
                 self.words.entry(word).or_default().by |= BY_OUTPUT;
             }
         }
-        for found in captures(&ERRORS, text).filter(|found| is_of_error_line(text, found)) {
-            let is_far = found.get(0).is_some_and(|at| at.start() > 3_000 && text.len() - at.end() > 3_000);
-            self.error(&found, if is_far { FAR } else { NEAR });
+        let mut errors = captures(&ERRORS, text).filter(|found| is_of_error_line(text, found)).peekable();
+        while let Some(found) = errors.next() {
+            let span = |found: &Captures<'_>| found.get(0).map_or(0..0, |whole| whole.range());
+            let (at, next) = (span(&found), errors.peek().map(span));
+            // Of a line's codes the last is the cause.
+            if next.is_none_or(|next| text[at.end.min(next.start)..next.start].contains('\n')) {
+                let is_far = at.start > 3_000 && text.len() - at.end > 3_000;
+                self.error(&found, if is_far { FAR } else { NEAR });
+            }
         }
     }
 
@@ -239,6 +259,7 @@ impl<'a> Reader<'a> {
         let (label, code) = labels.into_iter().find_map(group).unwrap_or(("", &found[0]));
         let label =
             if label.starts_with("exit") && found[0].contains("status") { "exit status " } else { label };
+        let label = if label == "ERROR " { &found[0][..label.len()] } else { label };
         let number: u32 = code.parse().unwrap_or_default();
         // In tool output, only unusual failures count.
         let is_daily = match label {
@@ -301,6 +322,7 @@ impl<'a> Reader<'a> {
         let (files, mut all): (Vec<Anchor>, Vec<Anchor>) =
             self.found.into_values().partition(|anchor| anchor.kind == Kind::Path);
         all.extend(one_each(files.into_iter().filter(|file| !is_gone(&file.key)).collect()));
+        let mut told = Vec::new();
         for (text, word) in &self.words {
             let matters = match self.names.get(text) {
                 Some(known) if is_gone(&known.path.to_lowercase()) => false,
@@ -309,7 +331,7 @@ impl<'a> Reader<'a> {
                     let is_told = known.is_new
                         || word.by & BY_USER > 0
                         || word.by & BY_ASSISTANT > 0 && word.pieces > 2;
-                    let is_code = text.contains(|c: char| c == '_' || c.is_uppercase())
+                    let is_code = text.trim_matches('_').contains(|c: char| c == '_' || c.is_uppercase())
                         || known.is_new && word.by & BY_EDIT > 0 && word.by & TICKED > 0;
                     is_told && word.pieces > 1 && is_code
                 }
@@ -323,13 +345,23 @@ impl<'a> Reader<'a> {
                         && (text.contains('_') || !text.starts_with(char::is_uppercase));
                     let is_told =
                         word.by & BY_ASSISTANT > 0 && word.by & (BY_EDIT | BY_CALL | BY_OUTPUT | TICKED) > 0;
-                    (is_told || word.by & BY_USER > 0 && (is_used || is_code)) && is_compound(text)
+                    // Such as `TypeScript`.
+                    let is_product =
+                        text.starts_with(char::is_uppercase) && !text.contains('_') && word.by & TICKED == 0;
+                    (is_told || word.by & BY_USER > 0 && (is_used || is_code && word.by & BY_OUTPUT == 0))
+                        && is_compound(text)
+                        && !is_product
                 }
             };
             if matters {
-                all.push(name(text, 2 + word.pieces.min(5), word.last));
+                let to = if self.names.contains_key(text) { &mut all } else { &mut told };
+                to.push(name(text, 2 + word.pieces.min(5), word.last));
             }
         }
+        let first = |a: &Anchor, b: &Anchor| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text));
+        // Of the names that are only talked about, those of most parts.
+        told.sort_by(first);
+        all.extend(told.into_iter().take(MOST_TOLD));
         // Counted words contain no dashes.
         let dashed = self.names.iter().filter(|(text, known)| known.is_point && text.contains('-'));
         let dashed = dashed.filter(|(_, known)| !is_gone(&known.path.to_lowercase()));
@@ -348,7 +380,7 @@ impl<'a> Reader<'a> {
             all.iter_mut().filter(is_error).for_each(|error| error.weight = error.weight.max(ASSISTANT));
         }
         all.retain(|anchor| anchor.weight >= ASSISTANT);
-        all.sort_by(|a, b| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text)));
+        all.sort_by(first);
         all
     }
 }
@@ -373,7 +405,12 @@ fn one_each(mut files: Vec<Anchor>) -> Vec<Anchor> {
     }
     let twins = |files: Vec<Anchor>| {
         let has_twin = files.len() > 1;
-        files.into_iter().map(move |file| Anchor { has_twin, ..file })
+        // The name of several files means the only one that was changed.
+        let is_only = files.iter().filter(|file| file.weight >= EDITED).count() == 1;
+        files.into_iter().map(move |file| {
+            let has_twin = has_twin && !(is_only && file.weight >= EDITED);
+            Anchor { has_twin, ..file }
+        })
     };
     by_name.into_values().flat_map(twins).collect()
 }

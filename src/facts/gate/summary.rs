@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::numbers::{Number, numbers};
 use super::patterns::*;
@@ -15,6 +15,17 @@ use super::{Anchor, Kind};
 /// Several files in one, as `src/{a,b}.rs`.
 const BRACES: &str = r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)";
 
+/// Words for numbers, each at the place of its value.
+const ONES: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
+    seventeen eighteen nineteen";
+const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
+static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let (ones, tens) = (ONES.replace(' ', "|"), TENS.replace(' ', "|"));
+    let number =
+        format!(r"(?:(?<tens>{tens})(?:[ -](?<digit>{ones}))?|(?<ones>{ones}))(?<hundred> hundred)?");
+    let part = r"(?<part>half|(?:a )?quarter of) an?|an? (?<unit>\w+) and a half";
+    Regex::new(&format!(r"\b(?:{number}(?<more> and a half)?|{part})\b")).ok()
+});
 static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
 
 /// A summary, prepared for comparison.
@@ -35,15 +46,8 @@ impl Summary {
                 let _ = write!(text, "\n{}{}{}", &found[1], name.trim(), &found[3]);
             }
         }
-        let mut lower = text.to_lowercase().replace("::", "/");
-        let words = "one two three four five six seven eight nine ten eleven twelve".split(' ');
-        for (number, word) in (1..).zip(words) {
-            lower = lower.replace(&format!(" {word} "), &format!(" {number} "));
-        }
-        for (words, number) in [("half an ", "0.5 "), ("half a ", "0.5 "), ("a quarter of an ", "0.25 ")] {
-            lower = lower.replace(words, number);
-        }
-        let numbers = numbers(&text).into_iter().chain(numbers(&lower)).collect();
+        let lower = text.to_lowercase().replace("::", "/");
+        let numbers = numbers(&text).into_iter().chain(numbers(&in_digits(&lower))).collect();
         let sentences = lower.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
         let sentences = sentences.map(|sentence| telling(sentence).collect()).collect();
         Self { plain: squeezed(&lower), lower, numbers, sentences }
@@ -80,6 +84,24 @@ impl Summary {
             || (module.contains('/')
                 && [module, &module.replace('/', ".")].iter().any(|name| has(&self.lower, name, "-.")))
     }
+}
+
+/// Writes numbers as digits: `forty-five minutes`, `half an hour`, `a minute and a half`.
+fn in_digits(lower: &str) -> String {
+    let digits = |found: &Captures<'_>| {
+        let at = |group| found.name(group).map_or("", |word| word.as_str());
+        let place = |words: &str, word| words.split(' ').position(|other| other == word);
+        let one = place(ONES, at("ones")).or(place(ONES, at("digit"))).unwrap_or_default();
+        let number = place(TENS, at("tens")).map_or(0, |tens| 10 * tens + 20) + one;
+        let number = if at("hundred").is_empty() { number } else { 100 * number };
+        match (at("part"), at("unit"), at("more")) {
+            ("", "", "") => number.to_string(),
+            ("", "", _) => format!("{number}.5"),
+            ("", unit, _) => format!("1.5 {unit}"),
+            (part, ..) => if part.starts_with('h') { "0.5" } else { "0.25" }.to_owned(),
+        }
+    };
+    WORDS.as_ref().map_or_else(|| lower.to_owned(), |words| words.replace_all(lower, digits).into_owned())
 }
 
 pub(super) fn squeezed(text: &str) -> String {

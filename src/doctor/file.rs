@@ -16,8 +16,7 @@ pub(super) fn check(
     if !facts.ours {
         check.find(Remedy::Anew, "the file lacks this program's application id", || "application_id".into());
     }
-    // An older format is read as it is, and brought up to date when Pi opens the file.
-    if !(1..=facts.current).contains(&facts.version) {
+    if facts.version != facts.current {
         check.find(Remedy::Anew, "the format differs from this version's", || {
             format!("{} and {}", facts.version, facts.current)
         });

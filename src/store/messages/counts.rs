@@ -1,4 +1,4 @@
-//! The counts of sessions, kept with each added row: see `db/migrations/002_counts.sql`.
+//! The counts of sessions, kept with each added row: see `db/migrations/001_init.sql`.
 //!
 //! No trigger adds the messages: SQLite opens a savepoint for an insert that fires one, and the full-text index
 //! writes all it has gathered at each savepoint.
@@ -84,12 +84,10 @@ impl Messages<'_> {
     }
 
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
-        // A database of the first format that was opened for reading has no such table.
-        let Ok(mut query) = self.connection.prepare_cached("SELECT * FROM counts WHERE conversation_id = ?1")
-        else {
-            return Ok(None);
-        };
-        query.query_row([conversation.0], counts).optional().map_err(reading)
+        self.connection
+            .prepare_cached("SELECT * FROM counts WHERE conversation_id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], counts).optional())
+            .map_err(reading)
     }
 
     fn counted(&self, conversation: ConversationId) -> Result<Counts> {

@@ -9,7 +9,7 @@ use crate::ids::{Hash, SummaryId};
 use crate::model::{Quote, State, SummaryRecord, parts};
 use crate::store::columns::writing;
 use crate::store::messages::codec;
-use crate::store::summaries::beside::Beside;
+use crate::store::summaries::extras::Extras;
 use crate::store::{IndexWriter, SummaryWriter};
 
 /// A summary to store, with its edges.
@@ -104,15 +104,15 @@ impl SummaryWriter<'_> {
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let beside = Beside { quotes, facts: facts.cloned(), usage };
+        let extras = Extras { quotes, facts: facts.cloned(), usage };
         let id = self
             .connection
             .prepare_cached(
                 "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,
-                                        packed, codec, bytes, beside)
+                                        packed, codec, bytes, extras)
                  VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
-                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :beside)",
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :extras)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
@@ -122,7 +122,7 @@ impl SummaryWriter<'_> {
                     ":packed": packed,
                     ":codec": is_packed.then_some(codec),
                     ":bytes": is_packed.then_some(summary.text.len()),
-                    ":beside": beside.to_sql(),
+                    ":extras": extras.to_sql(),
                     ":tokens": summary.tokens,
                     ":state": summary.state.as_str(),
                     ":model": summary.model,

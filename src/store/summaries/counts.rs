@@ -5,7 +5,7 @@ use rusqlite::named_params;
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::store::columns::reading;
-use crate::store::summaries::beside::Beside;
+use crate::store::summaries::extras::Extras;
 use crate::store::{Messages, Summaries};
 
 /// The counts of one session.
@@ -94,8 +94,8 @@ impl Summaries<'_> {
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
         let mut query = (self.connection)
             .prepare_cached(
-                "SELECT beside FROM summaries s
-                  WHERE beside IS NOT NULL
+                "SELECT extras FROM summaries s
+                  WHERE extras IS NOT NULL
                     AND (:conversation IS NULL OR EXISTS
                          (SELECT 1 FROM entries e
                            WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
@@ -103,7 +103,7 @@ impl Summaries<'_> {
             .map_err(reading)?;
         let rows = query
             .query_map(named_params! {":conversation": conversation.map(|id| id.0)}, |row| {
-                Ok(Beside::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
+                Ok(Extras::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
             })
             .map_err(reading)?;
         rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)

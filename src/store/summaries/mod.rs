@@ -1,7 +1,7 @@
 //! Summaries: their texts, edges and facts, claims on spans, and token calibration per model.
 
 pub(super) mod adding;
-pub(super) mod beside;
+pub(super) mod extras;
 pub(super) mod calibration;
 pub(super) mod carried;
 pub(super) mod claims;

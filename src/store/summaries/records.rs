@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension, Row, Rows, named_params};
 
-use super::beside::Beside;
+use super::extras::Extras;
 use crate::dag::{Node, Sources};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -69,7 +69,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         Ok(text) => text,
         Err(error) => return Ok(Err(error)),
     };
-    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside")?);
+    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
     Ok(Ok(StoredSummary {
         id: SummaryId(row.get("id")?),
         hash: hash_at(row, "hash")?,

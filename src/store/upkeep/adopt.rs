@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{Files, State};
 use crate::store::columns::{hash_at, reading};
-use crate::store::summaries::beside::{Beside, from_sql};
+use crate::store::summaries::extras::{Extras, from_sql};
 use crate::store::summaries::records::text_of;
 use crate::store::{Messages, NewSummary, PreparedText, Summaries, SummaryWriter, UpkeepWriter};
 
@@ -131,7 +131,7 @@ impl OldStore {
 fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
     let Ok(text) = text_of(row)? else { return Ok(None) };
     let is_degraded = row.get::<_, String>("state")? == "degraded";
-    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside").unwrap_or_default());
+    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras").unwrap_or_default());
     Ok(Some(NewSummary {
         prepared: PreparedText::of(&text),
         hash: hash_at(row, "hash")?,

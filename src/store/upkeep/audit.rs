@@ -272,7 +272,6 @@ impl Upkeep<'_> {
         ];
         let is_damaged = |sql| {
             let read = self.connection.query_row(sql, [], |_| Ok(()));
-            // An older format lacks them.
             read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
         };
         migrations::DERIVED

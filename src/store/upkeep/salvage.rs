@@ -62,8 +62,7 @@ struct OldEntry {
     kind: i64,
     message: Option<i64>,
     target: Option<String>,
-    /// The tokens that a stub shows, and how many hiding edits are below it. Formats without stubs have
-    /// neither.
+    /// The tokens that a stub shows, and how many hiding edits are below it.
     stub: (usize, usize),
 }
 

@@ -18,7 +18,7 @@ use crate::store::{Summaries, SummaryWriter};
 /// A summary's extra data, compressed in its row.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(in crate::store) struct Beside {
+pub(in crate::store) struct Extras {
     /// Verbatim quotes from its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quotes: Option<Vec<Quote>>,
@@ -30,7 +30,7 @@ pub(in crate::store) struct Beside {
     pub usage: Option<Box<RawValue>>,
 }
 
-impl Beside {
+impl Extras {
     /// An unreadable column counts as empty; the doctor notices by the summary's hash.
     pub(in crate::store) fn from_sql(column: Option<Vec<u8>>) -> Self {
         let json = column.and_then(|sealed| codec::unseal(&sealed).ok());
@@ -92,9 +92,9 @@ impl Summaries<'_> {
     /// When the database can't be read.
     pub fn facts_of(&self, summary: SummaryId) -> Result<Option<Facts>> {
         self.connection
-            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
+            .prepare_cached("SELECT extras FROM summaries WHERE id = ?1")
             .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
-            .map(|beside| Beside::from_sql(beside).facts)
+            .map(|extras| Extras::from_sql(extras).facts)
             .map_err(reading)
     }
 }
@@ -106,15 +106,15 @@ impl SummaryWriter<'_> {
     /// # Errors
     /// When the database can't be written; so for all methods here.
     pub fn note_facts(&self, summary: SummaryId, hash: Hash, facts: &Facts) -> Result<()> {
-        let beside: Option<Option<Vec<u8>>> = (self.connection)
-            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1 AND hash = ?2")
+        let extras: Option<Option<Vec<u8>>> = (self.connection)
+            .prepare_cached("SELECT extras FROM summaries WHERE id = ?1 AND hash = ?2")
             .and_then(|mut query| query.query_row(params![summary.0, hash.0], |row| row.get(0)).optional())
             .map_err(reading)?;
-        let Some(beside) = beside else { return Ok(()) };
-        let beside = Beside { facts: Some(facts.clone()), ..Beside::from_sql(beside) };
+        let Some(extras) = extras else { return Ok(()) };
+        let extras = Extras { facts: Some(facts.clone()), ..Extras::from_sql(extras) };
         (self.connection)
-            .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute(params![summary.0, beside.to_sql()]))
+            .prepare_cached("UPDATE summaries SET extras = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![summary.0, extras.to_sql()]))
             .map(drop)
             .map_err(writing)
     }

@@ -30,8 +30,7 @@ const dictionary = readFileSync(path.join(root, "src", "store", "messages", "mes
 /** How to decode a message's JSON, by the column `codec`. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = {
   0: (stored) => stored,
-  1: (stored) => zstdDecompressSync(stored),
-  2: (stored) => zstdDecompressSync(stored, { dictionary }),
+  1: (stored) => zstdDecompressSync(stored, { dictionary }),
 };
 
 /**

@@ -21,9 +21,6 @@ pub struct Cover {
 
 impl Cover {
     /// Reads the branch that ends at `leaf`; empty without one.
-    ///
-    /// # Errors
-    /// When the store can't be read; so for all functions here.
     pub fn read(view: &View<'_>, conversation: ConversationId, leaf: Option<&str>) -> Result<Self> {
         let visible = leaf.map(|leaf| view.messages().shown(conversation, leaf)).transpose()?;
         Self::with_nodes(view, visible.unwrap_or_default())

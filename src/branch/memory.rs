@@ -68,9 +68,6 @@ impl Memory {
     }
 
     /// Reads the branch that ends at `leaf`.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
         let rewritten = view.messages().rewritten()?;
         // Take it out, so that continuing it needs no copy.
@@ -176,9 +173,6 @@ impl Summaries {
     }
 
     /// Adds and returns the summaries made since.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
         let newest = view.summaries().newest_summary()?;
         if newest == self.newest {
@@ -213,9 +207,6 @@ impl StoredMessages {
     }
 
     /// Adds the messages stored since.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
         let (until, new) = view.messages().said_since(conversation, self.until)?;
         Ok(Self { until, messages: self.messages + new })

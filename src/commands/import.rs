@@ -165,9 +165,6 @@ impl Importer {
 }
 
 /// A message about sessions of this project that are not stored; `None` if there are none.
-///
-/// # Errors
-/// When the store fails.
 pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };

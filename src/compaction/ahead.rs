@@ -45,9 +45,6 @@ pub struct Prepared {
 
 /// Makes what can be made ahead, a few summaries at a time, until `pause` is raised.
 ///
-/// # Errors
-/// When the store fails.
-///
 /// # Cancel safety
 /// As for a compaction: finished summaries stay, and nothing else.
 pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<Prepared> {

@@ -35,9 +35,6 @@ pub(super) struct Ratios(BTreeMap<String, f64>);
 
 impl Ratios {
     /// Reads the stored ratios.
-    ///
-    /// # Errors
-    /// When they can't be read.
     pub(super) async fn read(store: &Store) -> Result<Self> {
         store.read(|view| view.summaries().token_ratios().map(Self)).await
     }
@@ -139,9 +136,6 @@ fn prompt_tokens(usage: &Value) -> Option<usize> {
 
 /// Compares the growth of the session model's prompt between two of its answers with our estimate. `visible`
 /// are messages of one unbroken context.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<Seen>> {
     let recent = &visible[visible.len().saturating_sub(LOOKED_AT)..];
     let mut last: Option<(String, usize)> = None;

@@ -71,9 +71,6 @@ impl Claims {
     }
 
     /// Claims each of `spans`; `None` for those that another process holds.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn take(&self, spans: Vec<Hash>) -> Result<Vec<Option<Lease>>> {
         let had = match &self.0 {
             Some(owner) if !spans.is_empty() => {

@@ -58,9 +58,6 @@ pub struct Session<'a> {
 
 /// Compacts the branch of `at` from its valid summaries. `None` if a message before the raw part has no
 /// summary, the block would not fit, or a purge is running.
-///
-/// # Errors
-/// When the store can't be read.
 pub async fn early(session: Session<'_>, at: At) -> Result<Option<Early>> {
     let store = session.store;
     let before = store.rewritten().await?;

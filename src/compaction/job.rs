@@ -76,9 +76,6 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Starts a job.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) async fn begin(work: Work<'a>, target: Target) -> Result<Self> {
         let settings = work.settings;
         let ratios = Ratios::read(work.store).await?;
@@ -140,9 +137,6 @@ impl<'a> Job<'a> {
     }
 
     /// The store's counter [`Messages::rewritten`](crate::store::Messages::rewritten).
-    ///
-    /// # Errors
-    /// When it can't be read.
     pub(super) async fn rewritten(&self) -> Result<i64> {
         self.work.store.rewritten().await
     }
@@ -427,9 +421,6 @@ fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
 }
 
 /// Adds the notes to the branch if `notes` is set, with secrets masked if `redact` is set.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn noted(
     view: &View<'_>,
     branch: Branch,

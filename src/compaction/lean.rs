@@ -51,9 +51,6 @@ pub struct Looked {
 }
 
 /// Reads the current context.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn shown(
     view: &View<'_>,
     memory: &Memory,
@@ -63,9 +60,9 @@ pub fn shown(
 ) -> Result<Shown> {
     let Looked { leaf, first, last, window } = looked;
     let path = memory.read(view, conversation, leaf)?.path;
-    let place = |entry: &Option<String>| match entry {
-        Some(entry) => Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row))),
-        None => Ok(None),
+    let place = |entry: &Option<String>| -> Result<Option<usize>> {
+        let Some(entry) = entry else { return Ok(None) };
+        Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
     };
     let first_place = place(first)?;
     let goes_on = place(last)?.is_some();

@@ -111,9 +111,6 @@ impl Pass {
     }
 
     /// Makes a summary of `sources` without a model; `None` if `otherwise` asks for nothing.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     fn without_model(
         &self,
         view: &View<'_>,
@@ -152,9 +149,6 @@ impl Pass {
 
     /// Makes summaries without a model in one read of the store: an extract of each, or one for every
     /// `together` consecutive chunks.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) async fn extracts(
         &self,
         all: Vec<(Material, Fallback)>,

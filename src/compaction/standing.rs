@@ -81,9 +81,6 @@ pub(super) struct Source<'a> {
 
 impl Standing {
     /// Computes the state.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) fn of(source: &Source<'_>) -> Result<Self> {
         let turn = source.turn()?;
         let request = source.request(&turn)?;
@@ -271,9 +268,6 @@ fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
 
 /// Returns the files that changed on disk since the agent saw them, with the message that showed them last.
 /// If there are many, only the newest are compared.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn changes(
     view: &View<'_>,
     visible: &[Visible],

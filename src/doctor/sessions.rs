@@ -23,9 +23,6 @@ pub trait Files: Send + Sync {
     fn open(&self, path: &Path) -> Result<Box<dyn Reading>>;
 
     /// Stores what is missing from a slice, including its summaries.
-    ///
-    /// # Errors
-    /// When the store can't be written.
     fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()>;
 }
 

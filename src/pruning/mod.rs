@@ -93,9 +93,6 @@ impl Draft {
 /// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages
 /// get none: a note, which appears nowhere else until a block shows it; a message that another extension has
 /// edited; and one that a stub would hardly shorten.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(Vec<Draft>, usize)> {
     let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
     // Calls precede their results, rarely by much.

@@ -196,7 +196,7 @@ async fn a_damaged_text_is_restored_from_the_session_file() {
     for damage in [
         "UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind IN (1, 3)",
         // Truncated packed text can't be unpacked.
-        "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 2",
+        "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 1",
         "UPDATE messages SET bytes = bytes + 1",
     ] {
         let patient = Patient::new().await;

@@ -17,7 +17,8 @@ async fn open(dir: &Path) -> (String, Option<String>) {
 
 #[tokio::test]
 async fn next_to_a_file_that_is_not_ours_a_new_one_is_made_with_one_notice() {
-    let development = "PRAGMA application_id = 0x4c434d31; PRAGMA user_version = 2; CREATE TABLE messages (x)";
+    let development =
+        "PRAGMA application_id = 0x4c434d31; PRAGMA user_version = 2; CREATE TABLE messages (x)";
     for (statements, expected) in [
         ("CREATE TABLE theirs (x)", "belongs to another program; the history goes to"),
         (development, "was written by a development version and stays as it is (/lcm import"),

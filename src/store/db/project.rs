@@ -11,7 +11,7 @@ use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
-use crate::store::columns::{reading, writing};
+use crate::store::columns::{Queries as _, reading};
 use crate::store::upkeep::backup::open_unchanged;
 use crate::store::{Database, DatabaseWriter, Store};
 
@@ -141,9 +141,6 @@ pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<
 
 /// Whether another process has this database open. If not, migrates it to the current format and merges its
 /// log.
-///
-/// # Errors
-/// When it can't be opened.
 pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
     let mut connection = Connection::open(path).map_err(failed)?;
@@ -196,13 +193,9 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
 impl Database<'_> {
     /// Whether this folder is recorded as part of this history, and whether the user was told about that
     /// other history.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn knows_folder(&self, folder: &str, other: Option<&str>) -> Result<(bool, bool)> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")
-            .map_err(reading)?;
+        let mut query =
+            (self.connection).prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")?;
         let mut has = |prefix: &str, name: &str| {
             query.query_row([format!("{prefix}{name}")], |row| row.get(0)).map_err(reading)
         };
@@ -212,16 +205,13 @@ impl Database<'_> {
 
 impl DatabaseWriter<'_> {
     /// Records a folder as part of this history, and that the user was told about another one.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
         for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
             if let Some(name) = name {
-                (self.connection)
-                    .prepare_cached("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)")
-                    .and_then(|mut insert| insert.execute(params![prefix, name, now.to_string()]))
-                    .map_err(writing)?;
+                self.connection.change(
+                    "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)",
+                    params![prefix, name, now.to_string()],
+                )?;
             }
         }
         Ok(())
@@ -231,9 +221,6 @@ impl DatabaseWriter<'_> {
 impl Store {
     /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
     /// one.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
         Self::open(dir, &name_of(project), project)
     }
@@ -248,9 +235,6 @@ impl Store {
     }
 
     /// Opens another store next to this one, which turned out to be damaged.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn beside(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
         self.open_beside(dir, &name_of(project), project, why)
     }

@@ -295,9 +295,6 @@ impl Store {
     }
 
     /// Waits until everything queued so far is on disk.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub async fn flush(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
         let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
@@ -307,9 +304,6 @@ impl Store {
 
     /// Says that much will be written, or that it was. The log grows longer meanwhile; a [`Store::checkpoint`] moves it
     /// into the database.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub fn expect_much(&self, is_bulk: bool) -> Result<()> {
         let work = Box::new(move |connection: &mut Connection| {
             let _ = connection::checkpoint_every(connection, is_bulk);
@@ -320,9 +314,6 @@ impl Store {
 
     /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
     /// processes allow.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub async fn checkpoint(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
         let is_damaged = lock(&self.0.trouble).is_known;

@@ -69,9 +69,6 @@ impl Prepared {
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
         self.add_message_at(None, message)
     }
@@ -102,9 +99,9 @@ impl MessageWriter<'_> {
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
-                    ":id": row.map(|row| row.0),
-                    ":lineage": message.lineage.0,
-                    ":parent": message.parent.map(|parent| parent.0),
+                    ":id": row,
+                    ":lineage": message.lineage,
+                    ":parent": message.parent,
                     ":height": message.height,
                     ":kind": kind_to_sql(message.kind),
                     ":role": message.role.as_str(),

@@ -10,7 +10,7 @@ use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// The entries of a session.
 #[derive(Debug)]
@@ -23,22 +23,19 @@ pub struct Tree {
 
 impl Messages<'_> {
     /// The entries of a session up to `last`.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn tree(&self, conversation: ConversationId, last: EntryId) -> Result<Tree> {
         let sql = format!(
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = :conversation AND e.id <= :last"
         );
-        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":conversation": conversation.0, ":last": last.0}, |row| {
-                let parent = row.get::<_, Option<i64>>(1)?.map(EntryId);
+        let rows = self.connection.all::<_, Vec<_>>(
+            &sql,
+            named_params! {":conversation": conversation, ":last": last},
+            |row| {
+                let parent = row.get(1)?;
                 Ok((parent, branch_entry(row)?))
-            })
-            .map_err(reading)?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+            },
+        )?;
         let inner: HashSet<EntryId> = rows.iter().filter_map(|(parent, _)| *parent).collect();
         let ids = rows.iter().map(|(_, entry)| entry.row);
         let mut ends: Vec<EntryId> = ids.filter(|id| !inner.contains(id)).collect();

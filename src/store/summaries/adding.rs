@@ -87,9 +87,6 @@ impl SummaryWriter<'_> {
     }
 
     /// The same with the facts of its messages, if known.
-    ///
-    /// # Errors
-    /// As [`SummaryWriter::add_summary`].
     pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
@@ -116,7 +113,7 @@ impl SummaryWriter<'_> {
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
-                    ":hash": summary.hash.0,
+                    ":hash": summary.hash,
                     ":depth": summary.depth,
                     ":text": if is_packed { "" } else { &summary.text },
                     ":packed": packed,
@@ -154,7 +151,7 @@ impl SummaryWriter<'_> {
             )
             .map_err(writing)?;
         for (ordinal, (message, source)) in edges.into_iter().enumerate() {
-            insert.execute(params![summary.0, ordinal, message, source]).map_err(writing)?;
+            insert.execute(params![summary, ordinal, message, source]).map_err(writing)?;
         }
         Ok(())
     }

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
 use crate::model::{Files, Quote};
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Summaries, SummaryWriter};
 
@@ -51,80 +51,53 @@ fn to_sql(files: &Files) -> String {
     serde_json::json!(files).to_string()
 }
 
-fn writing(error: rusqlite::Error) -> Error {
-    Error::storing("failed to record files in the history store", error)
-}
-
 impl Summaries<'_> {
     /// The files that a session's compactions by others list, by entry, on all branches.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn files_listed(&self, conversation: ConversationId) -> Result<HashMap<EntryId, Files>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT id, files FROM entries WHERE conversation_id = ?1 AND files IS NOT NULL")
-            .map_err(reading)?;
-        let listed = query
-            .query_map([conversation.0], |row| {
-                Ok((EntryId(row.get(0)?), from_sql(row.get(1)?).unwrap_or_default()))
-            })
-            .map_err(reading)?;
-        listed.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT id, files FROM entries WHERE conversation_id = ?1 AND files IS NOT NULL",
+            [conversation],
+            |row| Ok((row.get(0)?, from_sql(row.get(1)?).unwrap_or_default())),
+        )
     }
 }
 
 impl Summaries<'_> {
     /// The files that a compaction by others lists.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
         self.connection
-            .prepare_cached("SELECT files FROM entries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
+            .one("SELECT files FROM entries WHERE id = ?1", [entry], |row| row.get(0))
             .map(from_sql)
-            .map_err(reading)
     }
 
     /// The facts of a leaf summary's messages; `None` until they are extracted.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn facts_of(&self, summary: SummaryId) -> Result<Option<Facts>> {
         self.connection
-            .prepare_cached("SELECT extras FROM summaries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .one("SELECT extras FROM summaries WHERE id = ?1", [summary], |row| row.get(0))
             .map(|extras| Extras::from_sql(extras).facts)
-            .map_err(reading)
     }
 }
 
 impl SummaryWriter<'_> {
     /// Records the facts of a leaf summary's messages. Does nothing if the row's hash differs: the summary
     /// was purged, and another one may have its row.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn note_facts(&self, summary: SummaryId, hash: Hash, facts: &Facts) -> Result<()> {
-        let extras: Option<Option<Vec<u8>>> = (self.connection)
-            .prepare_cached("SELECT extras FROM summaries WHERE id = ?1 AND hash = ?2")
-            .and_then(|mut query| query.query_row(params![summary.0, hash.0], |row| row.get(0)).optional())
-            .map_err(reading)?;
+        let extras: Option<Option<Vec<u8>>> = self.connection.first(
+            "SELECT extras FROM summaries WHERE id = ?1 AND hash = ?2",
+            params![summary, hash],
+            |row| row.get(0),
+        )?;
         let Some(extras) = extras else { return Ok(()) };
         let extras = Extras { facts: Some(facts.clone()), ..Extras::from_sql(extras) };
-        (self.connection)
-            .prepare_cached("UPDATE summaries SET extras = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute(params![summary.0, extras.to_sql()]))
+        self.connection
+            .change("UPDATE summaries SET extras = ?2 WHERE id = ?1", params![summary, extras.to_sql()])
             .map(drop)
-            .map_err(writing)
     }
 
     /// Records the files that an entry lists.
     pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
-        (self.connection)
-            .prepare_cached("UPDATE entries SET files = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute(params![entry.0, to_sql(files)]))
+        self.connection
+            .change("UPDATE entries SET files = ?2 WHERE id = ?1", params![entry, to_sql(files)])
             .map(drop)
-            .map_err(writing)
     }
 }

@@ -29,7 +29,7 @@ CREATE TABLE messages (
   tokens        INTEGER NOT NULL,      -- estimate
   timestamp     INTEGER NOT NULL,      -- ms
   json          BLOB NOT NULL,         -- exactly what JSON.stringify gave, coded as `codec` says
-  codec         INTEGER NOT NULL,      -- 0 plain, 1 zstd
+  codec         INTEGER NOT NULL,      -- 0 plain, 1 zstd with our dictionary
   bytes         INTEGER NOT NULL,      -- length of the JSON before coding
   first_passage INTEGER,               -- rowid of its first passage in messages_fts, the others follow; NULL: not searched
   passages      INTEGER NOT NULL,      -- how many

@@ -61,7 +61,6 @@ pub(super) enum ParsedArgs {
 
 /// The chosen history.
 pub(super) struct History {
-    /// The project's folder.
     pub project: Option<PathBuf>,
     /// A database, instead of a project.
     pub database: Option<PathBuf>,

@@ -27,7 +27,7 @@ use crate::recall::grep::session;
 use crate::store::{ReadOnly, Store, aside, places, project_of, real_path};
 use crate::text::legible;
 use arguments::{Access, History, Invocation, ParsedArgs, read};
-pub use arguments::{FAILED, FOUND, NOTHING};
+pub use arguments::{FAILED, FOUND};
 use serving::Served;
 
 /// A shell command and its context.

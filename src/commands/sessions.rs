@@ -43,7 +43,6 @@ struct Listed {
 #[derive(Serialize)]
 struct Session {
     id: String,
-    /// The session file, if any.
     file: Option<String>,
     messages: usize,
     from: String,

@@ -49,11 +49,8 @@ pub(super) enum Part {
 
 /// The branch and its model.
 pub(super) struct Target {
-    /// The last entry of the branch.
     pub leaf: String,
-    /// The model's context window in tokens.
     pub window: Option<usize>,
-    /// The user's instructions.
     pub instructions: Option<String>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,

@@ -40,13 +40,11 @@ pub struct Shown {
 /// The branch, and which part of it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
-    /// The last entry of the branch.
     pub leaf: String,
     /// The first entry that the last compaction left raw.
     pub first: Option<String>,
     /// An entry from which the branch may continue.
     pub last: Option<String>,
-    /// The model's context window in tokens.
     pub window: Option<usize>,
 }
 

@@ -92,7 +92,6 @@ pub(super) struct Pass {
     pub cut: Cut,
     /// The largest target of a summary, so that several fit the block.
     pub most_tokens: usize,
-    /// Whether secrets are masked.
     pub redact: bool,
 }
 

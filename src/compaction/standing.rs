@@ -75,7 +75,6 @@ pub(super) struct Source<'a> {
     pub newest: Option<&'a str>,
     /// The project's folder, whose files are compared with what the agent saw.
     pub folder: Option<&'a Path>,
-    /// Whether secrets are masked.
     pub redact: bool,
 }
 

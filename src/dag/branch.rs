@@ -22,17 +22,11 @@ pub enum MessageKind {
 /// A message on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchMessage {
-    /// Its row.
     pub id: MessageId,
-    /// Its identity.
     pub hash: Hash,
-    /// Its kind.
     pub kind: MessageKind,
-    /// Its role, in Pi's terms.
     pub role: String,
-    /// Estimated tokens.
     pub tokens: usize,
-    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
@@ -44,16 +38,10 @@ pub enum Step {
     /// Shows a message.
     Message(BranchMessage),
     /// From here on the model sees this instead of what the entry `target` showed, or nothing.
-    Edit {
-        /// Pi's id of the edited entry.
-        target: String,
-        /// The replacement.
-        rendition: Option<BranchMessage>,
-    },
+    Edit { target: String, rendition: Option<BranchMessage> },
     /// From here on the model sees a stub of ours instead of what the entry `target` showed, or nothing. To
     /// us the message is still visible.
     Stub {
-        /// Pi's id of the pruned entry.
         target: String,
         /// Estimated tokens of the replacement; 0 if there is none.
         tokens: usize,
@@ -75,11 +63,8 @@ impl Step {
 /// One entry on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchEntry {
-    /// Its row.
     pub row: EntryId,
-    /// Pi's id.
     pub entry_id: String,
-    /// What it does.
     pub step: Step,
 }
 
@@ -88,7 +73,6 @@ pub struct BranchEntry {
 pub struct Visible {
     /// The entry's index on the branch.
     pub index: usize,
-    /// Pi's id of the entry.
     pub entry_id: String,
     /// The message as it is shown: itself, or its edited rendition. Summaries refer to this one.
     pub seen: BranchMessage,

@@ -17,20 +17,6 @@ pub enum Piece {
 }
 
 /// All summaries that are valid on `visible`, and their frontier.
-///
-/// # Examples
-/// ```
-/// use pi_lossless_context::dag::{Forest, Node, Piece, Sources};
-/// use pi_lossless_context::ids::{MessageId, SummaryId};
-///
-/// let message = |n| MessageId(n);
-/// let leaf = Node {
-///     id: SummaryId(1), depth: 0, degraded: false, prompt_version: 1,
-///     sources: Sources::Messages(vec![message(10), message(11)]),
-/// };
-/// let forest = Forest::new(&[message(10), message(11), message(12)], vec![leaf]);
-/// assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(1), 0..2), Piece::Message(2)]);
-/// ```
 #[derive(Debug)]
 pub struct Forest {
     visible: Vec<MessageId>,

@@ -9,6 +9,8 @@ use super::sessions::{Doubts, Stored};
 use super::{Doctor, Findings};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::ingest::file::SessionFile;
+use crate::ingest::{restore_carried, restore_lost};
 use crate::store::{Batch, Place, Text, backup_name};
 
 /// The outcome of a repair.
@@ -27,13 +29,10 @@ pub enum Outcome {
 /// What was repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// The report before.
     pub before: Report,
-    /// The backup of the database.
     pub backup: PathBuf,
     /// What was done: how often, and what.
     pub done: Vec<(usize, &'static str)>,
-    /// The report after.
     pub after: Report,
 }
 
@@ -170,10 +169,10 @@ impl Doctor {
     async fn compared(&self, conversation: ConversationId, path: &Path, doubts: Doubts) -> Result<Stored> {
         let entries =
             self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let (files, path) = (Arc::clone(&self.files), path.to_owned());
+        let path = path.to_owned();
         blocking(move || {
-            let mut reading = files.open(&path)?;
-            let mut stored = Stored::new(reading.session_id(), entries, doubts);
+            let mut reading = SessionFile::open(&path)?;
+            let mut stored = Stored::new(&reading.header().id, entries, doubts);
             while let Some(slice) = reading.slice()? {
                 stored.compare(&slice, &mut Check::new(""));
             }
@@ -219,8 +218,8 @@ impl Doctor {
 
     /// Stores what is missing from a session file.
     async fn fold_in(&self, conversation: ConversationId, path: &Path) -> Result<()> {
-        let (files, opened) = (Arc::clone(&self.files), path.to_owned());
-        let mut reading = blocking(move || files.open(&opened)).await??;
+        let path = path.to_owned();
+        let mut reading = blocking(move || SessionFile::open(&path)).await??;
         loop {
             let (read, slice) = blocking(move || {
                 let slice = reading.slice();
@@ -228,9 +227,14 @@ impl Doctor {
             })
             .await?;
             reading = read;
-            let Some(slice) = slice? else { return Ok(()) };
-            let files = Arc::clone(&self.files);
-            self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
+            let Some(handover) = slice? else { return Ok(()) };
+            let fold = move |batch: &Batch<'_>| {
+                // Before the fold, which relies on the lost messages.
+                restore_lost(batch, conversation, &handover)?;
+                let handover = handover.prepare().fold(batch, conversation)?;
+                restore_carried(batch, conversation, &handover)
+            };
+            self.store.write(fold).await?;
         }
     }
 }

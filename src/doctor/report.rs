@@ -3,11 +3,9 @@
 /// One of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its subject.
     pub name: &'static str,
     /// What was checked: counts, each with a noun in the singular.
     pub seen: Vec<(usize, &'static str)>,
-    /// The problems.
     pub findings: Vec<Finding>,
     /// Notable facts that are not problems.
     pub notes: Vec<String>,
@@ -20,11 +18,9 @@ pub struct Check {
 pub struct Finding {
     /// The problem, worded to follow the names of those affected.
     pub what: &'static str,
-    /// The number of occurrences.
     pub count: usize,
     /// The first few affected.
     pub named: Vec<String>,
-    /// The remedy.
     pub remedy: Remedy,
 }
 

@@ -1,51 +1,15 @@
 //! Checks session files: every entry of an existing file must be stored in its position, with exactly the
 //! file's text.
-//!
-//! Reading and folding files belongs to another module, so the caller provides both.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
-use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{EntryId, Hash, MessageId};
+use crate::ingest::Handover;
 use crate::model::{Content, Entry, Stub};
-use crate::store::{AuditedEntry, Batch, Text};
-
-/// Opens and stores session files.
-pub trait Files: Send + Sync {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// When it can't be read, or is not a session.
-    fn open(&self, path: &Path) -> Result<Box<dyn Reading>>;
-
-    /// Stores what is missing from a slice, including its summaries.
-    fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()>;
-}
-
-/// An open session file.
-pub trait Reading: Send {
-    /// Pi's id of the session.
-    fn session_id(&self) -> &str;
-
-    /// The next entries; `None` at the end.
-    ///
-    /// # Errors
-    /// When the file can't be read further.
-    fn slice(&mut self) -> Result<Option<Slice>>;
-}
-
-/// Some entries of a session file.
-#[derive(Debug, Default)]
-pub struct Slice {
-    /// The entries, parents before children.
-    pub entries: Vec<Entry>,
-    /// Entries whose parent is not in the file.
-    pub orphans: HashSet<String>,
-}
+use crate::store::{AuditedEntry, Text};
 
 /// What is already known to be wrong in the store.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +62,7 @@ impl Stored {
     }
 
     /// Compares some entries of the file with what is stored.
-    pub fn compare(&mut self, slice: &Slice, check: &mut Check) {
+    pub fn compare(&mut self, slice: &Handover, check: &mut Check) {
         for entry in &slice.entries {
             if !self.met.insert(entry.id.clone()) {
                 continue;

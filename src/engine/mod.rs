@@ -33,7 +33,6 @@ use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
-pub use boundary::{Boundary, Report};
 pub use commands::{command_specs, settings_command};
 
 /// The session to open.

@@ -63,9 +63,7 @@ const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensi
 /// Why there is no usable answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failure {
-    /// The reason in words.
     pub reason: String,
-    /// The kind.
     pub kind: Kind,
     /// What the call used nevertheless.
     pub usage: Option<Value>,

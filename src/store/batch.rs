@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, Transaction};
 
-use super::{DatabaseWriter, IndexWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
+use super::{DatabaseWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
 
 /// One write transaction. It can read whatever a [`View`] can, including its own changes.
 pub struct Batch<'t> {
@@ -34,12 +34,6 @@ impl<'t> Batch<'t> {
     #[must_use]
     pub fn summaries(&self) -> SummaryWriter<'t> {
         SummaryWriter::new(self.connection)
-    }
-
-    /// Adds passages and summaries to the index.
-    #[must_use]
-    pub fn index(&self) -> IndexWriter<'t> {
-        IndexWriter::new(self.connection)
     }
 
     /// Repairs, purges and records backups.

@@ -32,9 +32,7 @@ pub struct Still {
 
 /// What a purge would remove.
 pub struct Candidate {
-    /// The request.
     purge: Purge,
-    /// Everything it removes.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -42,7 +40,6 @@ pub struct Candidate {
 
 /// What was removed.
 pub struct Removed {
-    /// Everything it removed.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,

@@ -25,9 +25,7 @@ const TOLD: &str = "told_of:";
 /// A database in the folder of databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The path of the file.
     pub path: PathBuf,
-    /// The project it belongs to.
     pub project: String,
 }
 

@@ -19,9 +19,7 @@ use crate::store::{Batch, Store};
 
 /// A history opened for reading.
 pub struct ReadOnly {
-    /// Its store.
     pub store: Store,
-    /// The project it belongs to.
     pub project: String,
     /// What the user should know about files that were skipped.
     pub notice: Option<String>,

@@ -27,7 +27,6 @@ pub struct Sizes {
     pub summaries: u64,
     /// Sessions and metadata.
     pub other: u64,
-    /// Free pages.
     pub free: u64,
 }
 

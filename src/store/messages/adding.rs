@@ -14,21 +14,15 @@ use crate::store::{IndexWriter, MessageWriter};
 
 /// A message to store.
 pub struct NewMessage<'a> {
-    /// Its identity.
     pub lineage: Hash,
     /// The message before it, or the original of which it is a rendition.
     pub parent: Option<MessageId>,
     /// The number of messages above it.
     pub height: i64,
-    /// Its kind.
     pub kind: MessageKind,
-    /// Who speaks.
     pub role: &'a Role,
-    /// The tool, if it is a tool result.
     pub tool: Option<&'a str>,
-    /// Estimated tokens.
     pub tokens: usize,
-    /// In ms since the epoch.
     pub timestamp: i64,
     /// The stored JSON, byte for byte.
     pub json: &'a str,

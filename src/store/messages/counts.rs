@@ -41,7 +41,6 @@ pub struct Counts {
     pub visible: usize,
     /// Times of the first and the last of these, in ms.
     pub times: Option<(i64, i64)>,
-    /// The user's first message.
     pub first_request: Option<MessageId>,
     /// The first and the last row of the messages that its entries refer to.
     pub rows: Option<(i64, i64)>,

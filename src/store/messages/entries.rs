@@ -9,13 +9,9 @@ use crate::store::{MessageWriter, Messages};
 
 /// An entry to store.
 pub struct NewEntry<'a> {
-    /// Pi's id.
     pub entry_id: &'a str,
-    /// The entry above it.
     pub parent: Option<EntryId>,
-    /// What it does.
     pub role: EntryRole<'a>,
-    /// The last message at or above it.
     pub head: Option<MessageId>,
 }
 
@@ -26,15 +22,9 @@ pub enum EntryRole<'a> {
     /// Shows a message.
     Message(MessageId),
     /// Replaces (or, with `None`, hides) what another entry shows.
-    Edit {
-        /// Pi's id of that entry.
-        target: &'a str,
-        /// The rendition.
-        rendition: Option<MessageId>,
-    },
+    Edit { target: &'a str, rendition: Option<MessageId> },
     /// Shows a stub of ours in place of what another entry shows.
     Stub {
-        /// Pi's id of that entry.
         target: &'a str,
         /// Estimated tokens of the stub; 0 if nothing is shown.
         tokens: usize,

@@ -10,28 +10,21 @@ use crate::store::columns::Queries as _;
 /// A session, as the head of its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedSession {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// The session file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
-    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
 /// An entry with the ids of its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedEntry {
-    /// Its row.
     pub row: EntryId,
-    /// Pi's id.
     pub id: String,
     /// Pi's id of the entry above it.
     pub parent: Option<String>,
-    /// What it shows.
     pub shows: Shows,
     /// Whether it shows a conversation or private message, not one of Pi's own system messages or none.
     pub is_said: bool,
@@ -43,12 +36,7 @@ pub enum Shows {
     /// A message.
     Message(MessageId),
     /// A replacement of the entry `target`, or nothing in its place, from here on.
-    Edit {
-        /// Pi's id of the edited entry.
-        target: String,
-        /// The replacement.
-        rendition: Option<MessageId>,
-    },
+    Edit { target: String, rendition: Option<MessageId> },
     /// A compaction.
     Compaction,
     /// Nothing; it only links its children.

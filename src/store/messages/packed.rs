@@ -9,7 +9,6 @@ use crate::store::{Filter, Messages};
 
 /// A compressed message.
 pub struct Packed {
-    /// Its row.
     pub id: MessageId,
     stored: Vec<u8>,
     codec: i64,

@@ -18,26 +18,18 @@ pub(in crate::store) const IS_PI_S: &str =
 /// A session, as other sessions see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
-    /// Pi's id.
     pub session_id: String,
-    /// The number of its messages.
     pub messages: usize,
-    /// Time of its first message, in ms.
     pub from_time: i64,
-    /// Time of its last message, in ms.
     pub to_time: i64,
-    /// The user's first message.
     pub first_request: Option<MessageId>,
 }
 
 /// One Pi session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 

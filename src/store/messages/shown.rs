@@ -14,7 +14,6 @@ use crate::store::columns::{kind_from_sql, reading};
 pub struct Shown {
     /// What the model sees: the message, or an edited rendition.
     pub seen: MessageId,
-    /// The original message.
     pub original: MessageId,
     /// Whether the user said it.
     pub is_request: bool,

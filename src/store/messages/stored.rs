@@ -17,21 +17,14 @@ const PASSED: i64 = 16;
 /// A message with its exact JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Its row.
     pub id: MessageId,
-    /// Its identity.
     pub lineage: Hash,
-    /// Its kind.
     pub kind: MessageKind,
     /// The number of messages above it in its lineage.
     pub height: i64,
-    /// Who speaks.
     pub role: String,
-    /// The tool, if it is a tool result.
     pub tool: Option<String>,
-    /// Estimated tokens.
     pub tokens: usize,
-    /// In ms since the epoch.
     pub timestamp: i64,
     /// The output of `JSON.stringify`.
     pub json: String,

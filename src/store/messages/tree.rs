@@ -17,7 +17,6 @@ use crate::store::columns::Queries as _;
 pub struct Tree {
     /// Each with its parent.
     entries: BTreeMap<EntryId, (Option<EntryId>, BranchEntry)>,
-    /// The leaves, in order.
     ends: Vec<EntryId>,
 }
 

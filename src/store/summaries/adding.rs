@@ -15,27 +15,20 @@ use crate::store::{IndexWriter, SummaryWriter};
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
 pub struct NewSummary {
-    /// Its identity.
     pub hash: Hash,
-    /// 0 for a leaf.
     pub depth: u32,
-    /// The text.
     pub text: String,
-    /// Estimated tokens of the text.
     pub tokens: usize,
     /// Whether a model made it.
     pub state: State,
     /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// The version of its prompts.
     pub prompt_version: u32,
     /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// In ms since the epoch.
     pub created_at: i64,
     /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
-    /// Its sources.
     pub sources: crate::dag::Sources,
     /// Made from `text`.
     pub prepared: PreparedText,

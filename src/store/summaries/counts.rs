@@ -15,20 +15,15 @@ pub struct Totals {
     pub messages: usize,
     /// Summaries of its messages.
     pub summaries: usize,
-    /// How many of them are degraded.
     pub degraded: usize,
-    /// The greatest depth.
     pub depth: u32,
 }
 
 /// The summaries of one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthCount {
-    /// The depth.
     pub depth: u32,
-    /// How many there are.
     pub summaries: usize,
-    /// How many of them are degraded.
     pub degraded: usize,
 }
 

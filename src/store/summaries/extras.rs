@@ -1,15 +1,13 @@
 //! Extra data of summaries and entries: quotes, lists of files, usage. They are small and never queried by
 //! field, so they are stored as JSON.
 
-use std::collections::HashMap;
-
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
+use crate::ids::{EntryId, Hash, SummaryId};
 use crate::model::{Files, Quote};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
@@ -49,17 +47,6 @@ pub(in crate::store) fn from_sql(column: Option<String>) -> Option<Files> {
 
 fn to_sql(files: &Files) -> String {
     serde_json::json!(files).to_string()
-}
-
-impl Summaries<'_> {
-    /// The files that a session's compactions by others list, by entry, on all branches.
-    pub fn files_listed(&self, conversation: ConversationId) -> Result<HashMap<EntryId, Files>> {
-        self.connection.all(
-            "SELECT id, files FROM entries WHERE conversation_id = ?1 AND files IS NOT NULL",
-            [conversation],
-            |row| Ok((row.get(0)?, from_sql(row.get(1)?).unwrap_or_default())),
-        )
-    }
 }
 
 impl Summaries<'_> {

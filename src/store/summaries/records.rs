@@ -17,42 +17,30 @@ use crate::store::{Filter, Summaries, Turn};
 /// A summary as stored, without its edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary {
-    /// Its row.
     pub id: SummaryId,
-    /// Its identity.
     pub hash: Hash,
-    /// 0 for a leaf.
     pub depth: u32,
-    /// The text.
     pub text: String,
-    /// Estimated tokens of the text.
     pub tokens: usize,
     /// Whether it was made without a model.
     pub degraded: bool,
     /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// The version of its prompts.
     pub prompt_version: u32,
     /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// When it was made, in ms.
     pub created_at: i64,
     /// Verbatim quotes from its messages, in order.
     pub quotes: Vec<Quote>,
-    /// The number of messages in its span.
     pub messages: usize,
-    /// Time of the first of them, in ms.
     pub from_time: i64,
-    /// Time of the last of them, in ms.
     pub to_time: i64,
 }
 
 /// The neighbors of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
-    /// Its sources.
     pub sources: Sources,
-    /// The summaries condensed from it.
     pub parents: Vec<SummaryId>,
 }
 

@@ -39,7 +39,6 @@ enum Noted {
 /// A session's times in an old database.
 #[derive(Clone, Debug)]
 pub struct OldTimes {
-    /// Pi's id of the session.
     pub session_id: String,
     started_at: i64,
     seen_at: i64,

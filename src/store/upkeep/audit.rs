@@ -22,7 +22,6 @@ const COMPLAINTS: usize = 100;
 pub struct FileFacts {
     /// Whether it has our mark.
     pub ours: bool,
-    /// Its format.
     pub version: i64,
     /// The format this engine writes.
     pub current: i64,
@@ -31,20 +30,15 @@ pub struct FileFacts {
 /// The last rows at one moment; later ones are left to the next check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// The last message.
     pub message: MessageId,
-    /// The last entry.
     pub entry: EntryId,
-    /// The last summary.
     pub summary: SummaryId,
-    /// The number of messages.
     pub messages: usize,
 }
 
 /// A row that refers to a missing one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dangling {
-    /// Its table.
     pub table: String,
     /// The row; `None` in a table without row ids.
     pub row: Option<i64>,
@@ -55,7 +49,6 @@ pub struct Dangling {
 /// A message's raw row, with the recorded facts of its parent.
 #[derive(Debug)]
 pub struct AuditedMessage {
-    /// Its row.
     pub id: MessageId,
     /// Its identity, if that is a valid hash.
     pub lineage: Option<Hash>,
@@ -65,11 +58,9 @@ pub struct AuditedMessage {
     pub above: Option<(Hash, i64)>,
     /// The number of messages above it in its lineage.
     pub height: i64,
-    /// Its kind.
     pub kind: MessageKind,
     /// Its recorded facts; `None` if a column has the wrong type.
     pub facts: Option<Facts>,
-    /// In ms since the epoch.
     pub timestamp: i64,
     /// The recorded length of the JSON, in bytes.
     pub bytes: i64,
@@ -79,42 +70,31 @@ pub struct AuditedMessage {
     pub nonce: Option<Nonce>,
     /// Row id of its first passage in the index.
     pub first_passage: Option<i64>,
-    /// The number of its passages there.
     pub passages: i64,
 }
 
 /// The recorded facts of a message that follow from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Who speaks.
     pub role: String,
-    /// The tool, if it is a tool result.
     pub tool: Option<String>,
-    /// Estimated tokens.
     pub tokens: i64,
-    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
 /// A session as the check sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedConversation {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// Its file, if it had one.
     pub file: Option<String>,
 }
 
 /// An entry's raw row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedEntry {
-    /// Its row.
     pub id: EntryId,
-    /// Pi's id.
     pub entry_id: String,
-    /// The entry above it.
     pub parent: Option<EntryId>,
     /// 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub of ours.
     pub kind: i64,
@@ -139,21 +119,16 @@ pub struct AuditedEntry {
 /// A summary's raw row, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedSummary {
-    /// Its row.
     pub id: SummaryId,
     /// Its identity, if that is a valid hash.
     pub hash: Option<Hash>,
-    /// 0 for a leaf.
     pub depth: i64,
     /// First message of its span.
     pub first: MessageId,
     /// Last message of its span.
     pub last: MessageId,
-    /// The number of messages in its span.
     pub messages: i64,
-    /// Time of the first, in ms.
     pub from_time: i64,
-    /// Time of the last, in ms.
     pub to_time: i64,
 }
 
@@ -164,7 +139,6 @@ pub struct AuditedEdge {
     pub summary: SummaryId,
     /// The source's position among that summary's sources, from 0.
     pub ordinal: i64,
-    /// The source.
     pub source: Source,
 }
 

@@ -24,13 +24,10 @@ const STEPS: c_int = 10_000;
 /// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupFacts {
-    /// Its size in bytes.
     pub bytes: u64,
     /// The number of its messages, including edited renditions.
     pub messages: usize,
-    /// The number of its sessions.
     pub sessions: usize,
-    /// The number of its summaries.
     pub summaries: usize,
 }
 

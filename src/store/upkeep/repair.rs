@@ -29,7 +29,6 @@ pub struct Orphan {
     entry: EntryId,
     /// The missing message's row.
     message: Option<MessageId>,
-    /// The entry above it.
     pub parent: Option<EntryId>,
     /// Whether the last message above it exists.
     pub is_founded: bool,

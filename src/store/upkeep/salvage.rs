@@ -36,9 +36,7 @@ pub struct OldStore {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldSession {
     row: i64,
-    /// Pi's id.
     pub session_id: String,
-    /// Its file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,

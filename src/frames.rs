@@ -1,5 +1,5 @@
 //! Frames tell our text from other people's, which is inside a fence with an unguessable name, or indented, or
-//! follows words of ours on a line. What reads like one of our tags, headings or ids is marked besides, as it
+//! follows words of ours on a line. What reads like one of our tags, headings or ids is marked too, as it
 //! would mislead a hasty reader.
 
 use std::borrow::Cow;

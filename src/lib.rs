@@ -9,6 +9,7 @@ mod files;
 mod frames;
 mod ids;
 mod log;
+mod sync;
 mod text;
 mod tokens;
 

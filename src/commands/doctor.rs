@@ -139,7 +139,7 @@ fn advice(report: &Report, place: &Place) -> String {
 fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     let mut advice = Vec::new();
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
-    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
+    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Rebuild), place) {
         advice.push(format!(
             "Problems of the file or the tree, and texts that are in no session file, can't be repaired in place. To rebuild \
              the history from Pi's session files: quit Pi, move {} away (with its -wal and -shm), start Pi in this \

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::llm::{Answer, Model, Request};
 use crate::model::read_json;
 use crate::store::{Store, View};
+use crate::sync::lock;
 use crate::tokens;
 
 /// How far a ratio may be from 1.
@@ -86,7 +87,7 @@ impl Measured {
 
     /// Stores what was learned since the last time, and `session`. Failing to write it does no harm.
     pub(super) async fn keep(&self, store: &Store, session: Option<Seen>) {
-        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut seen = std::mem::take(&mut *lock(&self.seen));
         seen.extend(session);
         if seen.is_empty() {
             return;
@@ -107,7 +108,7 @@ impl Measured {
         };
         if estimated >= ENOUGH {
             let seen = Seen { model: model.clone(), estimated, real };
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+            lock(&self.seen).push(seen);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! other processes is noticed the same way.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
 
@@ -23,6 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash, SummaryId};
 use crate::llm::Model;
 use crate::store::{Batch, Store, View};
+use crate::sync::lock;
 
 /// A summary's target is at most this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
@@ -412,7 +413,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
 
 /// Takes the next `most` from the queue.
 fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
-    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut queue = lock(queue);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()
 }

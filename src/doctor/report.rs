@@ -30,7 +30,7 @@ pub enum Remedy {
     /// [`super::Doctor::fix`].
     Fix,
     /// Rebuilding the database from the session files.
-    Anew,
+    Rebuild,
     /// None needed; it is only reported.
     None,
 }

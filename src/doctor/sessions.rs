@@ -28,7 +28,7 @@ pub(super) struct Stored {
     entries: HashMap<String, AuditedEntry>,
     names: HashMap<EntryId, String>,
     /// Entries of the file seen so far.
-    met: HashSet<String>,
+    seen: HashSet<String>,
     /// Missing entries since the last stored one.
     lacking: Vec<String>,
     /// Entries that lost their parent although it is stored: child and parent.
@@ -47,7 +47,7 @@ impl Stored {
             session: session.to_owned(),
             names,
             entries: entries.into_iter().map(|entry| (entry.entry_id.clone(), entry)).collect(),
-            met: HashSet::new(),
+            seen: HashSet::new(),
             lacking: Vec::new(),
             torn: Vec::new(),
             lacks: false,
@@ -64,7 +64,7 @@ impl Stored {
     /// Compares some entries of the file with what is stored.
     pub fn compare(&mut self, slice: &Handover, check: &mut Check) {
         for entry in &slice.entries {
-            if !self.met.insert(entry.id.clone()) {
+            if !self.seen.insert(entry.id.clone()) {
                 continue;
             }
             check.saw(1, "entry");
@@ -98,8 +98,8 @@ impl Stored {
     fn entry(&mut self, entry: &Entry, stored: &AuditedEntry, is_orphan: bool, check: &mut Check) {
         let name = || format!("{} of session {}", entry.id, self.session);
         let parent = entry.parent.as_ref().filter(|_| !is_orphan);
-        let stands_below = stored.parent.map(|parent| self.names.get(&parent));
-        match (parent, stands_below) {
+        let stored_parent = stored.parent.map(|parent| self.names.get(&parent));
+        match (parent, stored_parent) {
             (None, None) => {}
             (Some(parent), Some(Some(stored))) if stored == parent => {}
             (Some(parent), Some(None)) => {
@@ -110,7 +110,7 @@ impl Stored {
                 return;
             }
             _ => {
-                check.find(Remedy::Anew, "an entry's parent differs from the file", name);
+                check.find(Remedy::Rebuild, "an entry's parent differs from the file", name);
                 return;
             }
         }
@@ -177,7 +177,7 @@ impl Stored {
             self.texts.extend(text.map(|text| (message, text)));
         }
         if !same {
-            check.find(Remedy::Anew, "an entry's text differs from the file", name);
+            check.find(Remedy::Rebuild, "an entry's text differs from the file", name);
         }
     }
 

@@ -367,7 +367,7 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
             return Err(why);
         }
         let (damaged, dir, project) = (store, options.settings.db_dir.clone(), options.project());
-        store = aside(move || damaged.beside(&dir, &project, &why)).await?;
+        store = aside(move || damaged.open_next_to(&dir, &project, &why)).await?;
     }
 }
 
@@ -379,7 +379,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
     };
     let persistor = Persistor::open(store, session, log.clone()).await?;
     let conversation = persistor.conversation();
-    let has_history = store.read(move |view| view.messages().has_history_beside(conversation)).await?;
+    let has_history = store.read(move |view| view.messages().has_other_history(conversation)).await?;
     Ok((persistor, has_history))
 }
 

@@ -542,9 +542,9 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 assert_eq!(shown.len(), on_branch.len(), "at {leaf}");
                 for (shown, visible) in shown.iter().zip(&on_branch) {
                     let original = view.messages().message(shown.original)?.lineage;
-                    let told = (shown.seen, original, shown.is_request);
+                    let seen = (shown.seen, original, shown.is_request);
                     assert_eq!(
-                        told,
+                        seen,
                         (visible.seen.id, visible.original, visible.seen.role == "user"),
                         "at {leaf}"
                     );

@@ -1,7 +1,5 @@
 //! How answers name messages and summaries.
 
-use std::fmt::Write as _;
-
 use crate::frames::{begin_with_id, opening};
 use crate::recall::grep::{Place, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
@@ -77,12 +75,20 @@ pub(super) fn place(place: Place) -> &'static str {
     }
 }
 
-/// The snippet with its matches in «».
-pub(super) fn marked(snippet: &Snippet) -> String {
+/// A match as a model sees it.
+#[must_use]
+pub fn in_marks(found: &str) -> String {
+    format!("«{found}»")
+}
+
+/// The snippet with its matches highlighted.
+#[must_use]
+pub fn marked(snippet: &Snippet, highlight: impl Fn(&str) -> String) -> String {
     let mut out = String::from(if snippet.cut_before { "…" } else { "" });
     let mut at = 0;
     for mark in &snippet.marks {
-        let _ = write!(out, "{}«{}»", &snippet.text[at..mark.start], &snippet.text[mark.clone()]);
+        out += &snippet.text[at..mark.start];
+        out += &highlight(&snippet.text[mark.clone()]);
         at = mark.end;
     }
     out.push_str(&snippet.text[at..]);

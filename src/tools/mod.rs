@@ -20,8 +20,9 @@ use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::store::Store;
 pub use lcm_expand::NAME as EXPAND;
+pub use lcm_grep::{ROLES, WRITERS};
 pub use lcm_note::Notepad;
-pub use lines::{message as message_line, summary as summary_line};
+pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 
 /// A part of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -233,8 +233,8 @@ impl Store {
     }
 
     /// Opens another store next to this one, which turned out to be damaged.
-    pub fn beside(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
-        self.open_beside(dir, &name_of(project), project, why)
+    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
+        self.open_another(dir, &name_of(project), project, why)
     }
 }
 
@@ -341,7 +341,7 @@ mod tests {
             ("victim/nested/.git/worktrees/x/gitdir", "../../../../../four/.git\n"),
             ("victim/nested/.git/worktrees/x/commondir", "../..\n"),
             ("four/.git", "gitdir: ../victim/nested/.git/worktrees/x\n"),
-            // A bare repository that a `.git` file beside it names, and its worktree.
+            // A bare repository that a `.git` file next to it names, and its worktree.
             ("hidden/.git", "gitdir: ./.bare\n"),
             ("hidden/.bare/HEAD", ""),
             ("hidden/.bare/objects/x", ""),

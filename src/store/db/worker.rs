@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
 use crate::store::{Batch, View};
+use crate::sync::lock;
 
 /// Work for the writer.
 struct Job {
@@ -108,7 +109,7 @@ impl Store {
     }
 
     /// Opens another store next to this one, which can't be read because of `why`.
-    pub(in crate::store) fn open_beside(
+    pub(in crate::store) fn open_another(
         &self,
         dir: &Path,
         name: &str,
@@ -404,10 +405,6 @@ impl Store {
             None => Err(Error::closed()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start_writer(

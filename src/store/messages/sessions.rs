@@ -62,7 +62,7 @@ impl Messages<'_> {
     }
 
     /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
-    pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
+    pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         self.connection.all(
             &format!(
                 "SELECT id FROM conversations c
@@ -142,7 +142,7 @@ impl Messages<'_> {
     }
 
     /// Whether the project has summaries, or other sessions with messages.
-    pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
+    pub fn has_other_history(&self, conversation: ConversationId) -> Result<bool> {
         self.connection.one(
             &format!(
                 "SELECT EXISTS (SELECT 1 FROM summaries)

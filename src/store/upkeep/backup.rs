@@ -67,7 +67,7 @@ fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) 
     Ok(())
 }
 
-/// Gives a copy that was made beside `path` this name.
+/// Gives a copy that was made next to `path` this name.
 fn named(copy: Temporary, path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default();
     copy.become_file(name, false).map_err(|error| unwritten(path, error))

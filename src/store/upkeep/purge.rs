@@ -121,7 +121,7 @@ impl Upkeep<'_> {
         let mut query =
             (self.connection).prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")?;
         let leaves = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut told = BTreeSet::new();
+        let mut found = BTreeSet::new();
         for leaf in leaves {
             let (leaf, first): (SummaryId, i64) = leaf?;
             let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
@@ -131,7 +131,7 @@ impl Upkeep<'_> {
             let (mut passed, mut requested) = (0, false);
             while let Some(tombstone) = at.and_then(|id| tombstones.get(&id)) {
                 if messages.contains(&MessageId(tombstone.id)) {
-                    told.insert(leaf);
+                    found.insert(leaf);
                     break;
                 }
                 passed += usize::from(tombstone.kind == MessageKind::Conversation);
@@ -142,7 +142,7 @@ impl Upkeep<'_> {
                 at = tombstone.parent;
             }
         }
-        Ok(told)
+        Ok(found)
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
@@ -281,7 +281,7 @@ impl UpkeepWriter<'_> {
         let mut query = self.connection.prepare("SELECT id FROM entries WHERE files IS NOT NULL")?;
         let listing = query.query_map([], |row| row.get(0))?;
         for entry in listing.collect::<rusqlite::Result<Vec<_>>>()? {
-            if self.stands_below(entry, |message| Ok(messages.contains(&message)))? {
+            if self.is_below(entry, |message| Ok(messages.contains(&message)))? {
                 self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", params![entry])?;
             }
         }

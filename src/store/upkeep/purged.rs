@@ -60,7 +60,7 @@ impl Upkeep<'_> {
 
     /// Whether any message above an entry was purged.
     pub fn is_below_purged(&self, entry: EntryId) -> Result<bool> {
-        self.stands_below(entry, |message| {
+        self.is_below(entry, |message| {
             self.connection.one(
                 "SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)",
                 [message],
@@ -69,7 +69,7 @@ impl Upkeep<'_> {
         })
     }
 
-    pub(in crate::store) fn stands_below(
+    pub(in crate::store) fn is_below(
         &self,
         entry: EntryId,
         is_it: impl Fn(MessageId) -> Result<bool>,

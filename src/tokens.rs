@@ -27,7 +27,6 @@ const RARE: f64 = 1.2;
 pub const IMAGE: usize = 1_200;
 
 /// Estimates the tokens in `text`; at least one unless it is empty.
-#[must_use]
 pub fn estimate(text: &str) -> usize {
     let mut sum = 0.0;
     let mut run = Run { class: Class::Blank, length: 0.0 };

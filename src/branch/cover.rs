@@ -51,7 +51,6 @@ impl Cover {
     }
 
     /// What the model sees, oldest first.
-    #[must_use]
     pub fn seen(&self) -> Vec<MessageId> {
         seen(&self.visible)
     }
@@ -65,14 +64,12 @@ impl Cover {
     }
 
     /// The position of an original message among the visible messages.
-    #[must_use]
     pub fn position(&self, message: MessageId) -> Option<usize> {
         let at = self.positions.partition_point(|(id, _)| *id < message);
         self.positions.get(at).filter(|(id, _)| *id == message).map(|(_, position)| *position)
     }
 
     /// The summaries over a position, from its leaf summary up to the frontier.
-    #[must_use]
     pub fn lineage_over(&self, position: usize) -> Vec<SummaryId> {
         let over = |id: &SummaryId| self.forest.span(*id).is_some_and(|span| span.contains(&position));
         let mut next = self.summaries().find(over);
@@ -89,13 +86,11 @@ impl Cover {
     }
 
     /// The leaf summary over an original message of this branch.
-    #[must_use]
     pub fn leaf_over(&self, message: MessageId) -> Option<SummaryId> {
         self.lineage_over(self.position(message)?).first().copied()
     }
 
     /// The leaf summaries under the frontier, oldest first.
-    #[must_use]
     pub fn leaves(&self) -> Vec<SummaryId> {
         let is_leaf = |id: &SummaryId| self.forest.node(*id).is_some_and(|node| node.depth == 0);
         let below = self.forest.closure(self.summaries());

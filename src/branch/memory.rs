@@ -63,7 +63,6 @@ pub struct StoredMessages {
 
 impl Memory {
     /// Returns the empty cache of a session in this folder.
-    #[must_use]
     pub fn of(folder: &std::path::Path) -> Self {
         Self { folder: Some(folder.to_owned()), ..Self::default() }
     }

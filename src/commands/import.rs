@@ -143,7 +143,6 @@ impl Importer {
     }
 
     /// The progress of the import for the footer; `None` if none is running.
-    #[must_use]
     pub fn progress(&self) -> Option<String> {
         self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
     }

@@ -184,13 +184,11 @@ impl Answer {
     }
 
     /// The same, with a message for the model.
-    #[must_use]
     pub fn with_entry(self, entry: SessionMessage) -> Self {
         Self { entry: Some(entry), ..self }
     }
 
     /// The same, with a question to the user.
-    #[must_use]
     pub fn asking(self, confirm: Confirm) -> Self {
         Self { confirm: Some(confirm), ..self }
     }
@@ -215,7 +213,6 @@ impl Display for Sentence {
 }
 
 /// The sub-commands for a host, an array of `{name, help, arguments: [{value, help}], long}`.
-#[must_use]
 pub fn specs() -> Value {
     let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
     let spec = |command: &Command| {
@@ -226,7 +223,6 @@ pub fn specs() -> Value {
 }
 
 /// Whether this line removes stored data.
-#[must_use]
 pub fn removes(line: &str) -> bool {
     let words = Words::of(line);
     words.name == purge::COMMAND.name && words.rest.split_whitespace().any(|word| word == purge::AGREED)
@@ -243,7 +239,6 @@ pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
 }
 
 /// Formats JSON for output: a terminal gets the same data as any other reader.
-#[must_use]
 pub fn json_text(value: &Value) -> String {
     text::legible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }

@@ -53,7 +53,6 @@ impl Progress {
     }
 
     /// `LCM: compacting, 3 of 12 summaries | claude-haiku-4-5 | 14 s | $0.021`
-    #[must_use]
     pub fn line(&self) -> String {
         let (made, planned) = (self.made.load(Ordering::Relaxed), self.planned.load(Ordering::Relaxed));
         let mut line = "LCM: compacting".to_owned();

@@ -55,7 +55,6 @@ pub enum Kind {
 
 impl Definition {
     /// The environment variable: `leafChunkTokens` is `LCM_LEAF_CHUNK_TOKENS`.
-    #[must_use]
     pub fn variable(&self) -> String {
         variable(self.key)
     }
@@ -67,7 +66,6 @@ impl Definition {
     }
 
     /// The accepted values, in words that follow "takes".
-    #[must_use]
     pub fn expected(&self) -> String {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),

@@ -88,7 +88,6 @@ pub enum ProjectIdentity {
 
 impl ProjectIdentity {
     /// The value as written in settings.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cwd => "cwd",
@@ -110,7 +109,6 @@ pub enum Context {
 
 impl Context {
     /// The value as written in settings.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lean => "lean",
@@ -148,7 +146,6 @@ pub struct PiOverride {
 
 impl PiCompaction {
     /// The values for a model, `provider/id`.
-    #[must_use]
     pub fn with(&self, model: Option<&str>) -> Self {
         let found = model.and_then(|model| self.model_overrides.get(model)).copied().unwrap_or_default();
         Self {
@@ -160,7 +157,6 @@ impl PiCompaction {
     }
 
     /// The tokens above which Pi compacts automatically in a window of this size; `None` if it does not.
-    #[must_use]
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
     }
@@ -180,7 +176,6 @@ impl Default for PiCompaction {
 
 impl Settings {
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
-    #[must_use]
     pub fn defaults(agent_dir: &Path) -> Self {
         let mut settings = Self::default();
         for definition in DEFINITIONS {

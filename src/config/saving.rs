@@ -42,7 +42,6 @@ pub struct Setting {
 }
 
 /// Every setting with its effective value, in the order of the documentation.
-#[must_use]
 pub fn settings(sources: &Sources) -> Vec<Setting> {
     let Gathered { settings, origins, .. } = gather(sources);
     let held = serde_json::to_value(settings).unwrap_or_default();

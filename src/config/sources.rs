@@ -79,7 +79,6 @@ pub(super) struct Gathered {
 
 impl Sources {
     /// The file of a source, if it is one.
-    #[must_use]
     pub fn file(&self, origin: Origin) -> Option<PathBuf> {
         match origin {
             Origin::Global => Some(self.agent_dir.join("settings.json")),
@@ -90,7 +89,6 @@ impl Sources {
 }
 
 /// Reads the settings. A missing or invalid value leaves the one of the next weaker source.
-#[must_use]
 pub fn load(sources: &Sources) -> Loaded {
     let Gathered { settings, problems, .. } = gather(sources);
     Loaded { settings, notice: notice(&problems) }

@@ -86,20 +86,17 @@ pub struct Visible {
 
 impl Visible {
     /// Its estimated tokens in the context.
-    #[must_use]
     pub fn shown_tokens(&self) -> usize {
         self.pruned.unwrap_or(self.seen.tokens)
     }
 
     /// Whether the raw part may start with it: not a result whose call would be missing, nor a hidden
     /// message.
-    #[must_use]
     pub fn can_begin(&self) -> bool {
         self.seen.role != "toolResult" && !self.is_hidden()
     }
 
     /// Whether it was pruned without a replacement.
-    #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.pruned == Some(0)
     }
@@ -107,7 +104,6 @@ impl Visible {
 
 /// How many messages from `at` on, up to the last hidden one, belong to a turn whose stub is above them. A
 /// raw part that starts among them would leave the hidden ones out of both the block and the context.
-#[must_use]
 pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
     let rest = visible.get(at..).unwrap_or_default();
     let turn = rest.iter().position(|message| message.seen.role == "user" && !message.is_hidden());
@@ -115,14 +111,12 @@ pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
 }
 
 /// Whether the raw part may start at this position.
-#[must_use]
 pub fn can_begin_at(visible: &[Visible], at: usize) -> bool {
     visible.get(at).is_some_and(Visible::can_begin) && hidden_from(visible, at) == 0
 }
 
 /// The visible messages of a branch, with context edits applied: an entry's last edit counts, wherever it is
 /// on the branch. A message that we pruned stays visible, until another extension edits it.
-#[must_use]
 pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
     let mut edits: HashMap<&str, Option<&BranchMessage>> = HashMap::new();
     let mut pruned: HashMap<&str, usize> = HashMap::new();

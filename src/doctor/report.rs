@@ -44,7 +44,6 @@ impl Check {
     }
 
     /// Whether nothing is wrong and everything was checked.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unfinished.is_none()
     }
@@ -82,13 +81,11 @@ pub struct Report {
 
 impl Report {
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.checks.iter().all(Check::is_sound)
     }
 
     /// Whether any problem has this remedy.
-    #[must_use]
     pub fn calls_for(&self, remedy: Remedy) -> bool {
         self.checks.iter().flat_map(|check| &check.findings).any(|finding| finding.remedy == remedy)
     }

@@ -35,7 +35,6 @@ enum Known {
 /// Returns how the file at `path` changed since `messages` showed it, where `whole` says whether the first of
 /// them shows all of it. `None` if it is unchanged or can't be compared: outside `project`, not a regular
 /// file, binary, or larger than 1 MB.
-#[must_use]
 pub fn change<'m>(
     project: &Path,
     path: &str,
@@ -139,7 +138,6 @@ impl Known {
 }
 
 /// `path`, relative to the project's folder if it is inside.
-#[must_use]
 pub fn within(project: &Path, path: &str) -> String {
     let inside =
         Path::new(path).strip_prefix(project).ok().and_then(Path::to_str).filter(|rest| !rest.is_empty());

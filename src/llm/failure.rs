@@ -144,7 +144,6 @@ impl Failure {
     }
 
     /// Whether the model answered, though uselessly; otherwise it could not be reached.
-    #[must_use]
     pub fn answered(&self) -> bool {
         self.kind == Kind::Useless
     }
@@ -169,7 +168,6 @@ impl Failure {
     }
 
     /// Whether the same question to the same model may succeed in a moment.
-    #[must_use]
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Broken | Kind::Unconnected)
     }

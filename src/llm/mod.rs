@@ -85,7 +85,6 @@ pub trait Model: Send + Sync {
 }
 
 /// The approximate tokens of `text`, by our estimate or Pi's, whichever is larger.
-#[must_use]
 pub fn size(text: &str) -> usize {
     crate::tokens::estimate(text).max(pi_size(text))
 }
@@ -110,7 +109,6 @@ pub fn read_reply(json: &str) -> Answer {
 }
 
 /// The failure if there is no message, but only a reason.
-#[must_use]
 pub fn no_reply(reason: &str) -> Failure {
     Failure::said(reason)
 }

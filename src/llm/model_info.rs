@@ -26,7 +26,6 @@ pub struct Facts {
 
 impl Facts {
     /// `provider/id`.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.model.provider, self.model.id)
     }
@@ -126,7 +125,6 @@ pub struct Headers(Vec<(String, Option<Secret>)>);
 
 impl Headers {
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

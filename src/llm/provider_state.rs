@@ -26,7 +26,6 @@ pub struct ProviderState {
 
 impl ProviderState {
     /// The state before any question.
-    #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
             health: Health::default(),
@@ -68,7 +67,6 @@ impl ProviderState {
     }
 
     /// A message for the user about a reached limit, once per limit.
-    #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.spend.take_notice()
     }

@@ -3,7 +3,6 @@
 use serde_json::{Map, Number, Value};
 
 /// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
-#[must_use]
 pub fn add(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),

@@ -83,7 +83,6 @@ pub struct Draft {
 
 impl Draft {
     /// The edit for Pi. The field `lcm`, which Pi keeps but never sends, identifies our stubs.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let content = json!([{"type": "text", "text": self.text}]);
         json!({"type": "context_edit", "targetId": self.target, "replacement": {"content": content, "lcm": {}}})

@@ -25,25 +25,21 @@ impl<'t> Batch<'t> {
     }
 
     /// Adds messages, entries and sessions.
-    #[must_use]
     pub fn messages(&self) -> MessageWriter<'t> {
         MessageWriter::new(self.connection)
     }
 
     /// Adds summaries and the data stored with them.
-    #[must_use]
     pub fn summaries(&self) -> SummaryWriter<'t> {
         SummaryWriter::new(self.connection)
     }
 
     /// Repairs, purges and records backups.
-    #[must_use]
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
         UpkeepWriter::new(self.connection)
     }
 
     /// Records facts about the database itself.
-    #[must_use]
     pub fn database(&self) -> DatabaseWriter<'t> {
         DatabaseWriter::new(self.connection)
     }

@@ -9,7 +9,6 @@ use crate::text::{count, minute, one_line, time_span};
 const NAME: usize = 60;
 
 /// `m-1a2b3c4d5e · toolResult read · 2026-11-20 09:12 UTC`
-#[must_use]
 pub fn message(card: &MessageCard) -> String {
     format!("{} · {} · {} UTC", card.handle, speaker(card), minute(card.timestamp))
 }
@@ -43,7 +42,6 @@ pub(super) fn name(name: &str) -> String {
 }
 
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`
-#[must_use]
 pub fn summary(card: &SummaryCard) -> String {
     let degraded = if card.degraded { " · degraded" } else { "" };
     format!(
@@ -76,13 +74,11 @@ pub(super) fn place(place: Place) -> &'static str {
 }
 
 /// A match as a model sees it.
-#[must_use]
 pub fn in_marks(found: &str) -> String {
     format!("«{found}»")
 }
 
 /// The snippet with its matches highlighted.
-#[must_use]
 pub fn marked(snippet: &Snippet, highlight: impl Fn(&str) -> String) -> String {
     let mut out = String::from(if snippet.cut_before { "…" } else { "" });
     let mut at = 0;

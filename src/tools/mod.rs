@@ -39,7 +39,6 @@ pub enum Block {
 }
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.
-#[must_use]
 pub fn specs(notes: bool) -> Value {
     let mut specs = vec![lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()];
     specs.extend(notes.then(lcm_note::spec));
@@ -76,7 +75,6 @@ pub async fn call(
 }
 
 /// The error for a call of `name`, which is not a tool.
-#[must_use]
 pub fn unknown(name: &str) -> Error {
     let name = crate::text::one_line(name, 60);
     Error::invalid(format!("there is no tool `{name}`: there are lcm_grep, lcm_expand and lcm_describe"))

@@ -106,7 +106,6 @@ enum Next {
 impl Chain {
     /// The models of the settings first, then the session's cheapest sibling, then, if permitted, the
     /// session's `own` model.
-    #[must_use]
     pub fn new(
         host: Arc<dyn Host>,
         settings: &Settings,

@@ -31,14 +31,12 @@ pub struct History {
 
 /// A project's folder as its database names it: the real path, or the path as given if the folder no longer
 /// exists.
-#[must_use]
 pub fn real_path(cwd: &Path) -> String {
     cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()).to_string_lossy().into_owned()
 }
 
 /// The project that Pi works on in `cwd`: that folder, or the main folder of its repository, which all
 /// worktrees share. A folder outside any repository, and one in a submodule, is a project of its own.
-#[must_use]
 pub fn project_of(cwd: &Path, identity: ProjectIdentity) -> String {
     let repository = match identity {
         ProjectIdentity::Cwd => None,
@@ -109,7 +107,6 @@ pub(in crate::store) fn name_of(project: &str) -> String {
 }
 
 /// Every readable history in the folder `dir`, sorted by path.
-#[must_use]
 pub fn histories(dir: &Path) -> Vec<History> {
     let files = dir.read_dir().into_iter().flatten().flatten().map(|file| file.path());
     let mut found: Vec<History> = files
@@ -166,7 +163,6 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
 
 /// The history that this project had before its setting `projectIdentity` changed, if any: that of the folder
 /// alone, or of the repository.
-#[must_use]
 pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Option<History> {
     let (own, repository) = (real_path(cwd), repository_of(cwd)?.to_string_lossy().into_owned());
     if own == repository {

@@ -99,7 +99,6 @@ impl Store {
 }
 
 /// The paths at which a project's database may be, in the order in which they are tried.
-#[must_use]
 pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }

@@ -174,25 +174,21 @@ impl Store {
     }
 
     /// Where the store is kept.
-    #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
     /// Whether it is read-only.
-    #[must_use]
     pub fn is_apart(&self) -> bool {
         self.0.is_apart
     }
 
     /// What the user should know about where the store is kept.
-    #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.0.notice.as_deref()
     }
 
     /// A message about newly found damage, returned once.
-    #[must_use]
     pub fn take_damage(&self) -> Option<String> {
         lock(&self.0.trouble).damage.take()
     }

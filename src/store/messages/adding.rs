@@ -46,7 +46,6 @@ pub struct Prepared {
 impl Prepared {
     /// Compresses a message's JSON, and splits its searchable text into passages. Other agents' messages come by
     /// the hundred megabytes, and compressing them took most of the time.
-    #[must_use]
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
         let (packed, codec) = pack(json);

@@ -21,7 +21,6 @@ impl Packed {
     }
 
     /// Its compressed size in bytes.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.stored.len()
     }

@@ -45,13 +45,11 @@ impl Messages<'_> {
 
 impl Tree {
     /// The leaves.
-    #[must_use]
     pub fn ends(&self) -> &[EntryId] {
         &self.ends
     }
 
     /// The entry of this row.
-    #[must_use]
     pub fn entry(&self, row: EntryId) -> Option<&BranchEntry> {
         self.entries.get(&row).map(|(_, entry)| entry)
     }
@@ -66,7 +64,6 @@ impl Tree {
     /// leaf summaries.
     ///
     /// Whether a summary is valid follows from the branch up to its last message, and from edits.
-    #[must_use]
     pub fn deciding(&self, lasts: &HashSet<MessageId>) -> HashMap<EntryId, EntryId> {
         let shows_last = |step: &Step| match step {
             Step::Message(message) => lasts.contains(&message.id),
@@ -102,7 +99,6 @@ impl Tree {
     }
 
     /// The entries from the root to `end`.
-    #[must_use]
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
         let upwards = std::iter::successors(self.entries.get(&end), |entry| self.above(entry));
         let mut branch: Vec<BranchEntry> = upwards.map(|(_, entry)| entry.clone()).collect();

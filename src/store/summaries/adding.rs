@@ -53,13 +53,11 @@ pub struct PreparedText {
 
 impl PreparedText {
     /// Compresses a text, and splits it for the index.
-    #[must_use]
     pub fn of(text: &str) -> Self {
         Self::with(codec::encode(text), text)
     }
 
     /// The same for a short-lived text that is needed at once: faster, but larger.
-    #[must_use]
     pub fn at_once(text: &str) -> Self {
         Self::with(codec::encode_quickly(text), text)
     }

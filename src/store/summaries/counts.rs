@@ -29,7 +29,6 @@ pub struct DepthCount {
 
 impl Totals {
     /// The totals of these depths, of a session with so many messages.
-    #[must_use]
     pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
         Self {
             messages,

@@ -32,7 +32,6 @@ pub struct BackupFacts {
 }
 
 /// `<name>.db.20261120T091200000Z.bak`, next to the database.
-#[must_use]
 pub fn backup_name(database: &Path) -> PathBuf {
     let time: String = text::timestamp(text::now()).chars().filter(char::is_ascii_alphanumeric).collect();
     let mut name = database.file_name().unwrap_or_default().to_owned();

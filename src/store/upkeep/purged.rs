@@ -11,7 +11,6 @@ use crate::store::messages::codec;
 use crate::store::{NewMessage, Upkeep, UpkeepWriter};
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
-#[must_use]
 pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
 }

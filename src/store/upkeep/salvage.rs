@@ -133,7 +133,6 @@ impl OldStore {
     }
 
     /// The number of sessions and entries so far whose rows can't be read at all.
-    #[must_use]
     pub fn lost(&self) -> usize {
         self.lost
     }

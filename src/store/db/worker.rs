@@ -226,15 +226,16 @@ impl Store {
         result.await.map_err(|_| Error::closed())?
     }
 
-    /// Reads through the writer's connection.
-    async fn read_in_turn<T: Send + 'static>(
+    /// Runs `work` on the writer's connection, after what was queued before.
+    async fn in_turn<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| drop(answer.send(in_view(connection, work))));
+        // The receiver may be gone.
+        let work = Box::new(move |connection: &mut Connection| drop(answer.send(work(connection))));
         self.queue(Job { work, unhurried: false, writes: false })?;
-        result.await.map_err(|_| Error::closed())?.map_err(|error| self.explain(error))
+        result.await.map_err(|_| Error::closed())
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
@@ -247,7 +248,10 @@ impl Store {
     ) -> Result<T> {
         let path = match &self.0.place {
             Place::File(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
-            _ => return self.read_in_turn(work).await,
+            _ => {
+                let read = self.in_turn(|connection| in_view(connection, work)).await?;
+                return read.map_err(|error| self.explain(error));
+            }
         };
         if self.is_closed() {
             return Err(Error::closed());
@@ -293,10 +297,7 @@ impl Store {
 
     /// Waits until everything queued so far is on disk.
     pub async fn flush(&self) -> Result<()> {
-        let (answer, done) = oneshot::channel();
-        let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        done.await.map_err(|_| Error::closed())
+        self.in_turn(|_| ()).await
     }
 
     /// Says that much will be written, or that it was. The log grows longer meanwhile; a [`Store::checkpoint`] moves it
@@ -312,9 +313,8 @@ impl Store {
     /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
     /// processes allow.
     pub async fn checkpoint(&self) -> Result<()> {
-        let (answer, done) = oneshot::channel();
         let is_damaged = lock(&self.0.trouble).is_known;
-        let work = Box::new(move |connection: &mut Connection| {
+        self.in_turn(move |connection| {
             // Another reader may block this. Don't wait: the next checkpoint catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
             // Leave a damaged file as it is.
@@ -328,10 +328,8 @@ impl Store {
                 let _ = vacuum::run(connection);
             }
             let _ = connection.busy_timeout(connection::BUSY);
-            let _ = answer.send(());
-        });
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        done.await.map_err(|_| Error::closed())
+        })
+        .await
     }
 
     /// Rewrites the file after a purge, so that neither it nor its log keeps what was removed. Returns
@@ -340,12 +338,7 @@ impl Store {
     /// # Errors
     /// When the store is closed or the disk fails; then the next start tries again.
     pub async fn vacuum(&self) -> Result<bool> {
-        let (answer, done) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| {
-            let _ = answer.send(vacuum::run(connection));
-        });
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        let outcome = done.await.map_err(|_| Error::closed())?;
+        let outcome = self.in_turn(|connection| vacuum::run(connection)).await?;
         match outcome.map_err(|error| Error::storing("failed to rewrite the history store", error)) {
             Err(error) if trouble::is_busy(&error) => Ok(false),
             outcome => outcome.map_err(|error| self.explain(error)),

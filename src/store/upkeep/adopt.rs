@@ -1,7 +1,7 @@
 //! Imports from another database what replaying its entries does not restore: summaries, which compaction
 //! carries which, lists of files, and when sessions were seen.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
 use super::salvage::OldStore;
 use crate::dag::Sources;
@@ -200,11 +200,9 @@ impl UpkeepWriter<'_> {
 
     /// How many of these messages are missing here.
     pub fn lacking(&self, lineages: &[Hash]) -> Result<usize> {
-        let mut query = (self.connection).prepare_cached("SELECT 1 FROM messages WHERE lineage = ?1")?;
-        let mut lacking = 0;
-        for lineage in lineages {
-            lacking += usize::from(query.query_row([lineage], |_| Ok(())).optional()?.is_none());
-        }
-        Ok(lacking)
+        let messages = Messages::new(self.connection);
+        lineages.iter().try_fold(0, |lacking, lineage| {
+            Ok(lacking + usize::from(messages.message_by_lineage(*lineage)?.is_none()))
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Reads the two full-text indexes for a check: their rows and their own counts.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::MessageId;
@@ -78,11 +78,11 @@ impl Upkeep<'_> {
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.
     pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
-        let mut query = (self.connection).prepare_cached(match index {
+        let sql = match index {
             Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
             Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
-        })?;
-        let record: Option<Option<Vec<u8>>> = query.query_row([], |row| row.get(0)).optional()?;
+        };
+        let record: Option<Option<Vec<u8>>> = self.connection.first(sql, [], |row| row.get(0))?;
         // Nothing was indexed yet.
         let record = record.flatten().unwrap_or_default();
         Ok(varints(&record).and_then(|numbers| match *numbers {
@@ -94,20 +94,19 @@ impl Upkeep<'_> {
 
     /// Whether the index has the row `row`.
     pub fn has_row(&self, index: Index, row: i64) -> Result<bool> {
-        let mut query = (self.connection).prepare_cached(match index {
+        let sql = match index {
             Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
             Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
-        })?;
-        Ok(query.query_row([row], |_| Ok(())).optional()?.is_some())
+        };
+        Ok(self.connection.first(sql, [row], |_| Ok(()))?.is_some())
     }
 
     /// Whether the index finds the row `row` for an FTS5 `expression`.
     pub fn finds(&self, index: Index, expression: &str, row: i64) -> Result<bool> {
-        let mut query = (self.connection).prepare_cached(match index {
+        let sql = match index {
             Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
             Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
-        })?;
-        let found = query.query_row(params![expression, row], |_| Ok(())).optional()?;
-        Ok(found.is_some())
+        };
+        Ok(self.connection.first(sql, params![expression, row], |_| Ok(()))?.is_some())
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
-use crate::store::{NewMessage, Upkeep, UpkeepWriter};
+use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
 pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
@@ -100,12 +100,8 @@ impl UpkeepWriter<'_> {
         let (parent, lineage, height) =
             above.map_or((None, Hash::ROOT, 0), |(id, lineage, height)| (Some(id), lineage, height + 1));
         let lineage = lineage.purged(nonce);
-        let found = (self.connection)
-            .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")
-            .and_then(|mut query| query.query_row([lineage], |row| row.get(0)).optional())
-            .map_err(writing)?;
-        if let Some(id) = found {
-            return Ok((MessageId(id), lineage, height));
+        if let Some(id) = Messages::new(self.connection).message_by_lineage(lineage)? {
+            return Ok((id, lineage, height));
         }
         self.connection.change(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tokens, timestamp, json, codec, bytes, passages)

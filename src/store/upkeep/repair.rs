@@ -2,7 +2,7 @@
 //! change a message in two ways only: restore a row's text if the row's hash proves it, or store a lost
 //! message again. It also corrects recorded facts that follow from the text.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
@@ -38,32 +38,22 @@ impl UpkeepWriter<'_> {
     /// Restores the text of a damaged message. Returns `false`, without a change, if text and position don't
     /// give the row's identity.
     pub fn put_back(&self, message: MessageId, text: &Text) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.lineage, above.lineage, m.parent_id
-                   FROM messages m LEFT JOIN messages above ON above.id = m.parent_id WHERE m.id = ?1",
-            )
-            .map_err(writing)?;
-        let (lineage, above, parent) = query
-            .query_row([message], |row| {
-                Ok((
-                    row.get::<_, [u8; 32]>(0)?,
-                    row.get::<_, Option<[u8; 32]>>(1)?,
-                    row.get::<_, Option<i64>>(2)?,
-                ))
-            })
-            .map_err(writing)?;
-        let above = above.map_or(Hash::ROOT, Hash);
+        let (lineage, above, parent): (Hash, Option<Hash>, Option<MessageId>) = self.connection.one(
+            "SELECT m.lineage, above.lineage, m.parent_id
+               FROM messages m LEFT JOIN messages above ON above.id = m.parent_id WHERE m.id = ?1",
+            [message],
+            |row| row.try_into(),
+        )?;
+        let above = above.unwrap_or(Hash::ROOT);
         let (json, proof) = match text {
             Text::Said(json) => (json.clone(), above.child(json)),
             Text::Replaced(replacement) => {
-                let original =
-                    parent.and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
+                let original = parent.and_then(|parent| Messages::new(self.connection).message(parent).ok());
                 let Some(original) = original else { return Ok(false) };
                 (with_replacement(&original.json, replacement), above.edited(replacement))
             }
         };
-        if proof.0 != lineage {
+        if proof != lineage {
             return Ok(false);
         }
         let (packed, codec) = codec::encode(&json);
@@ -111,16 +101,15 @@ impl UpkeepWriter<'_> {
     /// a change, if the next message proves that it was another.
     pub fn bring_back(&self, orphan: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
         // The next message was mostly stored right after it.
-        let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
-            self.connection
-                .prepare_cached(
-                    "SELECT id FROM messages WHERE id > ?1 AND parent_id = ?1 AND kind <> 3 ORDER BY id LIMIT 1",
-                )?
-                .query_row([id], |row| row.get(0))
-                .optional()
+        let after = |id: MessageId| {
+            self.connection.first(
+                "SELECT id FROM messages WHERE id > ?1 AND parent_id = ?1 AND kind <> 3 ORDER BY id LIMIT 1",
+                [id],
+                |row| row.get(0),
+            )
         };
-        let next = orphan.message.map_or(Ok(None), after).map_err(writing)?;
-        if let Some(next) = next.and_then(|next| Messages::new(self.connection).message(MessageId(next)).ok())
+        let next = orphan.message.map_or(Ok(None), after)?;
+        if let Some(next) = next.and_then(|next| Messages::new(self.connection).message(next).ok())
             && message.lineage.child(&next.json) != next.lineage
         {
             return Ok(false);

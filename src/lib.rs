@@ -16,7 +16,7 @@ mod tokens;
 mod config;
 mod dag;
 mod facts;
-pub mod model;
+mod model;
 mod policy;
 
 mod llm;
@@ -40,6 +40,9 @@ mod cli;
 mod engine;
 
 pub mod binding;
+
+// What `bench/bare_loop.rs` needs.
+pub use model::{Content, Message, parse_batch, parts, passages};
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -12,7 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Instant;
 
-use pi_lossless_context::model::{Content, Message, parse_batch, parts, passages};
+use pi_lossless_context::{Content, Message, parse_batch, parts, passages};
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OpenFlags, params, params_from_iter};
 

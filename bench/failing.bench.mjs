@@ -104,7 +104,7 @@ function readAll(file) {
   let bytes = 0;
   for (const { json, codec } of database.prepare("SELECT json, codec FROM messages").iterate()) {
     const stored = Buffer.from(/** @type {any} */ (json));
-    const text = codec === 0 ? stored : zstdDecompressSync(stored, /** @type {any} */ (codec === 2 ? { dictionary } : {}));
+    const text = codec === 0 ? stored : zstdDecompressSync(stored, /** @type {any} */ ({ dictionary }));
     bytes += text.length;
     JSON.parse(text.toString("utf8"));
   }

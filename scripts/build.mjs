@@ -60,7 +60,7 @@ export async function cargoBuild(args, { title, revealAfterMs = 0, program = "ca
   const { code, stdout, stderr } = await collect(program, all, { cwd: root, env, revealAfterMs, title });
   if (code !== 0) {
     process.stderr.write(stderr);
-    throw new Failure(`${path.basename(program)} ${args[0]} failed with exit code ${code}: its own words stand above.`);
+    throw new Failure(`${path.basename(program)} ${args[0]} failed with exit code ${code}: its output is above.`);
   }
   return artifactIn(stdout);
 }

@@ -52,7 +52,7 @@ export async function check(args) {
 /** The names of all Rust tests. @returns {Promise<string[]>} */
 async function rustTests() {
   const { code, stdout, stderr } = await collect("cargo", [...CARGO_TEST, "--", "--list"], { cwd: root, env: cargoEnvironment(), revealAfterMs: PATIENCE_MS });
-  if (code !== 0) throw new Failure(`${stderr}cargo test failed with exit code ${code}: its own words stand above.`);
+  if (code !== 0) throw new Failure(`${stderr}cargo test failed with exit code ${code}: its output is above.`);
   return [...stdout.matchAll(/^(\S+): test$/gm)].map(([, name]) => name);
 }
 

@@ -40,6 +40,6 @@ async function build() {
   const args = ["build", "--locked", "--release", "--manifest-path", path.join(root, "fuzz", "Cargo.toml"), "--target-dir", folder, "--target", host];
   const env = { ...process.env, RUSTFLAGS: ["--cfg", "fuzzing", "-Cpasses=sancov-module", ...COVERAGE].join(" ") };
   const code = await show("cargo", args, { cwd: root, env });
-  if (code !== 0) throw new Failure(`cargo build failed with exit code ${code}: its own words stand above.`);
+  if (code !== 0) throw new Failure(`cargo build failed with exit code ${code}: its output is above.`);
   return path.join(folder, host, "release", "fuzz");
 }

@@ -25,7 +25,7 @@ const STEPS = [
   { typed: "", answered: /LCM: 4\d\d msgs/, reading: 2_000 },
   { typed: "/compact", answered: /LCM: \d+ messages in \d+ summaries/, reading: 4_000 },
   { typed: "What did the import log say?", answered: /That is the whole log/, reading: 5_000 },
-  { typed: "/lcm tree", answered: /frontier: what stands/, reading: 6_000 },
+  { typed: "/lcm tree", answered: /frontier: what represents/, reading: 6_000 },
 ];
 
 /** @typedef {{ at: number, rows: string[] }} Frame the time in milliseconds, and the SVG of each row */

@@ -98,7 +98,7 @@ async function standIn({ uses = "", with: inputs = {} }, { tree, context }) {
     for (const file of files) cpSync(path.join(place, file), path.join(artifact, file));
     return files.length > 0 ? `stood in for: a folder that takes ${files.join(", ")}` : "FAILED: there is no such file";
   }
-  if (action !== "actions/download-artifact") return `FAILED: nothing stands for ${uses}`;
+  if (action !== "actions/download-artifact") return `FAILED: nothing replaces ${uses}`;
   const target = path.join(tree, inputs.path);
   const made = existsSync(artifacts) ? readdirSync(artifacts).filter((artifact) => artifact === (inputs.name ?? artifact)) : [];
   for (const artifact of made) cpSync(path.join(artifacts, artifact), target, { recursive: true });

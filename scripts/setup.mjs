@@ -52,7 +52,7 @@ export async function npm(args, cwd, { quiet = false } = {}) {
   const { code, stderr } = quiet ? await collect(command, all, options) : { code: await show(command, all, options), stderr: "" };
   if (code === 0) return;
   process.stderr.write(stderr);
-  throw new Failure(`npm ${args[0]} failed with exit code ${code}: its own words stand above.`);
+  throw new Failure(`npm ${args[0]} failed with exit code ${code}: its output is above.`);
 }
 
 /** The npm of the user who started this, with the Node it runs on, so that its version and settings apply. */

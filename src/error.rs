@@ -32,7 +32,6 @@ pub enum Code {
 
 impl Code {
     /// The code as scripts see it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "LCM_INVALID",
@@ -98,25 +97,21 @@ impl Error {
     }
 
     /// The caller asked to stop.
-    #[must_use]
     pub fn cancelled() -> Self {
         Self { code: Code::Cancelled, message: "cancelled".into(), source: None }
     }
 
     /// The engine is closed.
-    #[must_use]
     pub fn closed() -> Self {
         Self { code: Code::Closed, message: "the history store is closed".into(), source: None }
     }
 
     /// Returns the cause without our message, or the message if there is no cause.
-    #[must_use]
     pub fn cause(&self) -> String {
         self.source.as_ref().map_or_else(|| self.message.clone(), ToString::to_string)
     }
 
     /// The kind of failure.
-    #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }

@@ -1,5 +1,5 @@
 //! Frames tell our text from other people's, which is inside a fence with an unguessable name, or indented, or
-//! follows words of ours on a line. What reads like one of our tags, headings or ids is marked besides, as it
+//! follows words of ours on a line. What reads like one of our tags, headings or ids is marked too, as it
 //! would mislead a hasty reader.
 
 use std::borrow::Cow;
@@ -22,7 +22,6 @@ pub struct Fence(String);
 impl Fence {
     /// Returns a fence named `kind` plus `digits` random digits, or more if one of `texts` contains that
     /// name.
-    #[must_use]
     pub fn around(kind: &str, mut digits: usize, texts: &[&str]) -> Self {
         loop {
             let name = format!("{kind}-{}", &Uuid::new_v4().simple().to_string()[..digits]);
@@ -34,13 +33,11 @@ impl Fence {
     }
 
     /// Returns `text` unchanged inside the fence, on lines of its own.
-    #[must_use]
     pub fn enclose(&self, text: &str) -> String {
         format!("<{self}>\n{text}\n</{self}>")
     }
 
     /// The random digits of its name.
-    #[must_use]
     pub fn digits(&self) -> &str {
         self.0.rsplit('-').next().unwrap_or_default()
     }
@@ -56,7 +53,6 @@ impl fmt::Display for Fence {
 pub type Pattern = LazyLock<Option<Regex>>;
 
 /// Whether `pattern` matches `text`.
-#[must_use]
 pub fn matches(pattern: &Pattern, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
@@ -71,7 +67,6 @@ pub struct Tags {
 
 impl Tags {
     /// Returns `text` with a backslash after the bracket of each such tag.
-    #[must_use]
     pub fn broken<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut broken = String::new();
         let mut from = 0;
@@ -84,7 +79,6 @@ impl Tags {
     }
 
     /// Whether `text` contains one.
-    #[must_use]
     pub fn are_in(&self, text: &str) -> bool {
         self.brackets(text).next().is_some()
     }
@@ -112,7 +106,6 @@ impl Tags {
 }
 
 /// The words of `line` as a reader takes them: plain, after marks of lists, numbers, check boxes and HTML.
-#[must_use]
 pub fn opening(line: &str) -> String {
     static HTML: Pattern = LazyLock::new(|| Regex::new("<[^<>]*>").ok());
     static MARKS: Pattern = LazyLock::new(|| {
@@ -128,7 +121,6 @@ fn without<'t>(pattern: &Pattern, text: &'t str) -> Cow<'t, str> {
 }
 
 /// Whether the words of an [`opening`] begin like an id.
-#[must_use]
 pub fn begin_with_id(words: &str) -> bool {
     static ID: Pattern = LazyLock::new(|| {
         let kind = r"(?:[ms]|[\p{L}--\p{Latin}])";
@@ -139,7 +131,6 @@ pub fn begin_with_id(words: &str) -> bool {
 
 /// What follows in `said` after the words of `phrase`, comparing only letters and digits. A letter of a foreign
 /// script passes for any, and a digit for a similar letter, as long as most letters are the real ones.
-#[must_use]
 pub fn after<'s>(said: &'s str, phrase: &str) -> Option<&'s str> {
     let mut rest = said.chars();
     let mut balance = 0;

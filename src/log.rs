@@ -43,7 +43,6 @@ pub enum Field<'a> {
 
 impl Log {
     /// A log at `path`, created with the first event.
-    #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self { file: Some(Arc::new(Target { path, is_on: AtomicBool::new(true) })) }
     }

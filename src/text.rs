@@ -11,7 +11,6 @@ use jiff::{Timestamp, tz::TimeZone};
 const UNSHOWN: &str = "\u{fffd}";
 
 /// The first `max` characters of `text` on one line, with blanks collapsed and `…` after a cut.
-#[must_use]
 pub fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
@@ -35,14 +34,12 @@ pub fn one_line(text: &str, max: usize) -> String {
 
 /// Whether a terminal would obey it instead of showing it: control characters other than line feed and tab,
 /// and marks that reverse the text around them.
-#[must_use]
 pub fn is_unsafe(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Returns `text` safe for a terminal, with `�` for each unsafe character. Line ends become those of Unix.
-#[must_use]
 pub fn legible(text: &str) -> Cow<'_, str> {
     match text.contains(is_unsafe) {
         true => Cow::Owned(text.replace("\r\n", "\n").replace(is_unsafe, UNSHOWN)),
@@ -51,14 +48,12 @@ pub fn legible(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a whole name safe for one of our lines, with `�` for line feeds and tabs too.
-#[must_use]
 pub fn in_line(name: &str) -> String {
     name.replace(|c| is_unsafe(c) || matches!(c, '\n' | '\t'), UNSHOWN)
 }
 
 /// Returns equivalent JSON that is safe for a terminal. Unsafe characters occur only in strings, where they
 /// can be escaped.
-#[must_use]
 pub fn legible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -73,7 +68,6 @@ pub fn legible_json(json: &str) -> String {
 }
 
 /// At most about `max` bytes of `text`: its head and its tail, with `note(bytes left out)` between them.
-#[must_use]
 pub fn head_and_tail(text: &str, max: usize, note: impl Fn(usize) -> String) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -86,7 +80,6 @@ pub fn head_and_tail(text: &str, max: usize, note: impl Fn(usize) -> String) -> 
 
 /// The longest prefix of `text` with at most `max` bytes that splits no character; it ends with a line if a
 /// line ends in its last half.
-#[must_use]
 pub fn cut_at_line(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
@@ -99,19 +92,16 @@ pub fn cut_at_line(text: &str, max: usize) -> &str {
 }
 
 /// `ms` since the epoch as `2026-11-20 09:12`; a plain number outside the calendar's range.
-#[must_use]
 pub fn minute(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
 /// `ms` since the epoch in ISO format, to the millisecond.
-#[must_use]
 pub fn timestamp(ms: i64) -> String {
     strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
 }
 
 /// Two times as `2026-11-20 09:12–10:40`; the date is repeated only if it differs.
-#[must_use]
 pub fn time_span(from: i64, to: i64) -> String {
     let same_day = strftime(from, "%F") == strftime(to, "%F");
     let end = strftime(to, if same_day { "%H:%M" } else { "%Y-%m-%d %H:%M" });
@@ -127,19 +117,16 @@ fn strftime(ms: i64, format: &str) -> String {
 }
 
 /// Parses an ISO time, as in session entries, to ms since the epoch.
-#[must_use]
 pub fn parse_iso(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
 /// The current time, in ms since the epoch.
-#[must_use]
 pub fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
 /// How long ago `then` was, in the largest unit that fits: `3d`, `2h`, `5m`, `now`.
-#[must_use]
 pub fn age(then: i64, now: i64) -> String {
     let minutes = now.saturating_sub(then) / 60_000;
     match minutes {
@@ -151,7 +138,6 @@ pub fn age(then: i64, now: i64) -> String {
 }
 
 /// Money: `$1.25`, `$0.021`; a small amount never shows as zero.
-#[must_use]
 pub fn dollars(amount: f64) -> String {
     if amount >= 1.0 {
         format!("${amount:.2}")
@@ -163,7 +149,6 @@ pub fn dollars(amount: f64) -> String {
 }
 
 /// A human-readable byte count: `2.1 MB`.
-#[must_use]
 pub fn megabytes(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let bytes = bytes as f64;
@@ -171,7 +156,6 @@ pub fn megabytes(bytes: u64) -> String {
 }
 
 /// `25502` as `25,502`.
-#[must_use]
 pub fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let groups: Vec<&str> = (digits.as_bytes().rchunks(3).rev())
@@ -181,7 +165,6 @@ pub fn grouped(n: usize) -> String {
 }
 
 /// `1 message`, `2 messages`.
-#[must_use]
 pub fn count(n: usize, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),

@@ -123,8 +123,8 @@ async function compacted(project, pi, model, directModelCalls) {
   const requests = project.summaryCalls.toSorted((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
   const stored = project.inStore((store) =>
     store
-      .rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, beside FROM summaries ORDER BY hash")
-      .map(({ beside, ...summary }) => ({ ...summary, usage: usageOf(store.beside(beside).usage) })),
+      .rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, extras FROM summaries ORDER BY hash")
+      .map(({ extras, ...summary }) => ({ ...summary, usage: usageOf(store.extras(extras).usage) })),
   );
   return { compaction, requests, stored };
 }

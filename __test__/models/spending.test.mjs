@@ -63,7 +63,7 @@ for (const host of hostsFor(hostsByVersion)) {
       await pi.request("compact");
       const { lastCompaction } = await project.session(pi);
       assert.equal(statistics(lastCompaction.summary).degraded, 0);
-      const stored = project.inStore((store) => store.rows("SELECT beside FROM summaries").map(({ beside }) => store.beside(beside).usage).filter(Boolean));
+      const stored = project.inStore((store) => store.rows("SELECT extras FROM summaries").map(({ extras }) => store.extras(extras).usage).filter(Boolean));
       /** @param {string} key */
       const sum = (key) => stored.reduce((all, usage) => all + usage[key], 0);
       assert.deepEqual([sum("input"), sum("output")], [input, output]);

@@ -30,8 +30,7 @@ const dictionary = readFileSync(path.join(root, "src", "store", "messages", "mes
 /** How to decode a message's JSON, by the column `codec`. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = {
   0: (stored) => stored,
-  1: (stored) => zstdDecompressSync(stored),
-  2: (stored) => zstdDecompressSync(stored, { dictionary }),
+  1: (stored) => zstdDecompressSync(stored, { dictionary }),
 };
 
 /**
@@ -126,14 +125,14 @@ export class Store {
 
   /**
    * The packed data next to a summary's text: a byte for its coding, four for its length, and JSON.
-   * @param {Uint8Array | null} column `summaries.beside`
+   * @param {Uint8Array | null} column `summaries.extras`
    * @returns {{ quotes?: any[], files?: any, usage?: any }}
    */
-  beside(column) {
+  extras(column) {
     if (!column) return {};
     const sealed = Buffer.from(column);
     const json = CODECS[sealed[0]](sealed.subarray(5));
-    if (json.length !== sealed.readUInt32LE(1)) throw new Error("the length beside a summary is wrong");
+    if (json.length !== sealed.readUInt32LE(1)) throw new Error("the length of the extras of a summary is wrong");
     return JSON.parse(json.toString("utf8"));
   }
 

@@ -21,9 +21,6 @@ pub struct Cover {
 
 impl Cover {
     /// Reads the branch that ends at `leaf`; empty without one.
-    ///
-    /// # Errors
-    /// When the store can't be read; so for all functions here.
     pub fn read(view: &View<'_>, conversation: ConversationId, leaf: Option<&str>) -> Result<Self> {
         let visible = leaf.map(|leaf| view.messages().shown(conversation, leaf)).transpose()?;
         Self::with_nodes(view, visible.unwrap_or_default())
@@ -54,7 +51,6 @@ impl Cover {
     }
 
     /// What the model sees, oldest first.
-    #[must_use]
     pub fn seen(&self) -> Vec<MessageId> {
         seen(&self.visible)
     }
@@ -68,14 +64,12 @@ impl Cover {
     }
 
     /// The position of an original message among the visible messages.
-    #[must_use]
     pub fn position(&self, message: MessageId) -> Option<usize> {
         let at = self.positions.partition_point(|(id, _)| *id < message);
         self.positions.get(at).filter(|(id, _)| *id == message).map(|(_, position)| *position)
     }
 
     /// The summaries over a position, from its leaf summary up to the frontier.
-    #[must_use]
     pub fn lineage_over(&self, position: usize) -> Vec<SummaryId> {
         let over = |id: &SummaryId| self.forest.span(*id).is_some_and(|span| span.contains(&position));
         let mut next = self.summaries().find(over);
@@ -92,13 +86,11 @@ impl Cover {
     }
 
     /// The leaf summary over an original message of this branch.
-    #[must_use]
     pub fn leaf_over(&self, message: MessageId) -> Option<SummaryId> {
         self.lineage_over(self.position(message)?).first().copied()
     }
 
     /// The leaf summaries under the frontier, oldest first.
-    #[must_use]
     pub fn leaves(&self) -> Vec<SummaryId> {
         let is_leaf = |id: &SummaryId| self.forest.node(*id).is_some_and(|node| node.depth == 0);
         let below = self.forest.closure(self.summaries());

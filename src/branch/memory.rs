@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::dag::{BranchEntry, MessageKind, Node, Path, Step};
 use crate::error::Result;
@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
 use crate::store::View;
+use crate::sync::lock;
 
 /// A branch with more entries is not cached; 100,000 take about 30 MB.
 const MOST: usize = 200_000;
@@ -62,19 +63,15 @@ pub struct StoredMessages {
 
 impl Memory {
     /// Returns the empty cache of a session in this folder.
-    #[must_use]
     pub fn of(folder: &std::path::Path) -> Self {
         Self { folder: Some(folder.to_owned()), ..Self::default() }
     }
 
     /// Reads the branch that ends at `leaf`.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
         let rewritten = view.messages().rewritten()?;
         // Take it out, so that continuing it needs no copy.
-        let before = self.lock().take();
+        let before = lock(&self.known).take();
         let before =
             before.filter(|known| known.conversation == conversation && known.rewritten == rewritten);
         let known = match before {
@@ -91,7 +88,7 @@ impl Memory {
 
     /// Stores what was computed for the branch meanwhile, unless another was read since.
     pub fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
-        if let Some(known) = self.lock().as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
+        if let Some(known) = lock(&self.known).as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
             known.said = said;
         }
@@ -99,12 +96,8 @@ impl Memory {
 
     fn keep(&self, known: &Known) {
         if known.path.entries() <= MOST {
-            *self.lock() = Some(known.clone());
+            *lock(&self.known) = Some(known.clone());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,9 +169,6 @@ impl Summaries {
     }
 
     /// Adds and returns the summaries made since.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
         let newest = view.summaries().newest_summary()?;
         if newest == self.newest {
@@ -213,9 +203,6 @@ impl StoredMessages {
     }
 
     /// Adds the messages stored since.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
         let (until, new) = view.messages().said_since(conversation, self.until)?;
         Ok(Self { until, messages: self.messages + new })

@@ -14,6 +14,7 @@ use crate::commands::{self, args, backup, doctor, export, import, search, sessio
 use crate::error::{Error, Result};
 use crate::ids::AGENTS;
 use crate::text::one_line;
+use crate::tools::{ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;
@@ -61,7 +62,6 @@ pub(super) enum ParsedArgs {
 
 /// The chosen history.
 pub(super) struct History {
-    /// The project's folder.
     pub project: Option<PathBuf>,
     /// A database, instead of a project.
     pub database: Option<PathBuf>,
@@ -161,9 +161,9 @@ fn commands() -> [Command; 9] {
 fn filters() -> [Arg; 8] {
     [
         valued(search::LIMIT, "N", "maximum number of matches; default: 20").short('n'),
-        chosen(valued(search::ROLE, "ROLE", "only messages with this role"), search::ROLES).ignore_case(true),
+        chosen(valued(search::ROLE, "ROLE", "only messages with this role"), ROLES).ignore_case(true),
         valued(search::TOOL, "TOOL", "only results of this tool, such as bash"),
-        chosen(valued(search::AGENT, "AGENT", "only this agent's messages"), search::WRITERS),
+        chosen(valued(search::AGENT, "AGENT", "only this agent's messages"), WRITERS),
         valued(search::FILE, "FILE", "only messages that name this file"),
         valued(
             search::AFTER,

@@ -27,7 +27,7 @@ use crate::recall::grep::session;
 use crate::store::{ReadOnly, Store, aside, places, project_of, real_path};
 use crate::text::legible;
 use arguments::{Access, History, Invocation, ParsedArgs, read};
-pub use arguments::{FAILED, FOUND, NOTHING};
+pub use arguments::{FAILED, FOUND};
 use serving::Served;
 
 /// A shell command and its context.
@@ -67,7 +67,7 @@ pub struct Cli {
 }
 
 /// A scope without a session: none has this row.
-const NOBODY: Scope = Scope::at(ConversationId(0), None);
+const NO_SESSION: Scope = Scope::at(ConversationId(0), None);
 
 /// What was opened for a command.
 struct Opened {
@@ -151,7 +151,7 @@ impl Cli {
     ) -> Result<Answer> {
         let Opened { home, settings, sources, folders, .. } = opened;
         let scope = match scope(&home.store, invocation.history.session.clone()).await {
-            Err(_) if !invocation.is_of_session() => NOBODY,
+            Err(_) if !invocation.is_of_session() => NO_SESSION,
             scope => scope?,
         };
         let asked = CommandContext {
@@ -308,7 +308,7 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
                 // No session has the row 0, and there may be no session yet.
                 None => view
                     .messages()
-                    .sessions_beside(ConversationId(0), 1)?
+                    .other_sessions(ConversationId(0), 1)?
                     .first()
                     .copied()
                     .unwrap_or(ConversationId(0)),

@@ -13,7 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "copy the history of this project into one file, and check the copy",
     usage: &[
-        ("backup", "beside the database, with the date in its name"),
+        ("backup", "next to the database, with the date in its name"),
         ("backup PATH", "into a new file of that name, or into a folder; nothing is ever overwritten"),
     ],
     arguments: &[],

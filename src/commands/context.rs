@@ -24,8 +24,8 @@ pub(super) const COMMAND: Command = Command {
     help: "how full the context is, the latest decisions, what happens next",
     usage: &[(
         "context",
-        "tells the context's tokens, what of it gave way to stubs, what was decided last and why, what the session has cost and would \
-         have cost with Pi alone, and how the provider's cache has held since the prompt's beginning last changed; /ctx-status is \
+        "shows the tokens in context, what was replaced with stubs, the last decisions and their reasons, the session's cost and its cost \
+         with Pi alone, and how much of the prompt the provider's cache answered since the prompt last changed; /ctx-status is \
          the same",
     )],
     arguments: &[],

@@ -1,17 +1,11 @@
 //! `/lcm doctor`: says what was checked, what is wrong, and what to do about it.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext, args};
-use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Remedy, Report, Slice};
+use crate::doctor::{Check, Doctor, Finding, Mended, Outcome, Remedy, Report};
 use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::ingest::file::SessionFile;
-use crate::ingest::{Handover, restore_carried, restore_lost};
-use crate::store::{Batch, Place};
+use crate::store::Place;
 use crate::text::{grouped, one_line};
 
 const NAME: &str = "doctor";
@@ -30,12 +24,8 @@ pub(crate) const COMMAND: Command = Command {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
-    let doctor = Doctor {
-        store: store.clone(),
-        files: Arc::new(SessionFiles),
-        open: asked.scope.conversation,
-        cancel: asked.cancel.clone(),
-    };
+    let doctor =
+        Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
     match asked.rest.as_str() {
         "" => {
             let report = doctor.check().await?;
@@ -77,36 +67,6 @@ fn outcome_as_json(outcome: &Outcome) -> Value {
                 "mended": true, "before": as_json(before), "backup": backup, "done": done, "report": as_json(after)
             })
         }
-    }
-}
-
-/// Reads session files as an import does.
-struct SessionFiles;
-
-struct Open(SessionFile);
-
-impl Files for SessionFiles {
-    fn open(&self, path: &Path) -> Result<Box<dyn Reading>> {
-        Ok(Box::new(Open(SessionFile::open(path)?)))
-    }
-
-    fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()> {
-        let Slice { entries, orphans } = slice;
-        let handover = Handover { entries, orphans };
-        // Before the fold, which relies on the lost messages.
-        restore_lost(batch, conversation, &handover)?;
-        let handover = handover.prepare().fold(batch, conversation)?;
-        restore_carried(batch, conversation, &handover)
-    }
-}
-
-impl Reading for Open {
-    fn session_id(&self) -> &str {
-        &self.0.header().id
-    }
-
-    fn slice(&mut self) -> Result<Option<Slice>> {
-        Ok(self.0.slice()?.map(|Handover { entries, orphans }| Slice { entries, orphans }))
     }
 }
 
@@ -179,7 +139,7 @@ fn advice(report: &Report, place: &Place) -> String {
 fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     let mut advice = Vec::new();
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
-    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
+    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Rebuild), place) {
         advice.push(format!(
             "Problems of the file or the tree, and texts that are in no session file, can't be repaired in place. To rebuild \
              the history from Pi's session files: quit Pi, move {} away (with its -wal and -shm), start Pi in this \

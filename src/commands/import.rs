@@ -3,8 +3,8 @@
 mod adopted;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use crate::ingest::foreign::agent;
 use crate::ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
+use crate::sync::lock;
 use crate::text::{grouped, one_line};
 
 /// How many unreadable files are named.
@@ -93,7 +94,7 @@ impl Importer {
         let source = match (wish, turn.is_ok()) {
             (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
             (ParsedArgs::Stop, false) => {
-                self.lock().cancel();
+                lock(&self.cancel).cancel();
                 return Ok(Sentence::answer("The import is stopping."));
             }
             (_, false) => return Ok(self.under_way()),
@@ -137,12 +138,11 @@ impl Importer {
     /// The token that stops an import starting now.
     fn cancellable(&self) -> CancellationToken {
         let cancel = self.closing.child_token();
-        *self.lock() = cancel.clone();
+        *lock(&self.cancel) = cancel.clone();
         cancel
     }
 
     /// The progress of the import for the footer; `None` if none is running.
-    #[must_use]
     pub fn progress(&self) -> Option<String> {
         self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
     }
@@ -158,16 +158,9 @@ impl Importer {
         let Progress { files, done, messages } = &self.progress;
         format!("{} of {}, {} new", read(done), many(read(files), "session"), many(read(messages), "message"))
     }
-
-    fn lock(&self) -> MutexGuard<'_, CancellationToken> {
-        self.cancel.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A message about sessions of this project that are not stored; `None` if there are none.
-///
-/// # Errors
-/// When the store fails.
 pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };

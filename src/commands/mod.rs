@@ -69,7 +69,7 @@ pub struct Command {
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
 
 /// Every sub-command, in the order in which help lists them.
-const COMMANDS: &[Command] = &[
+pub(crate) const COMMANDS: &[Command] = &[
     help::COMMAND,
     stats::COMMAND,
     sessions::COMMAND,
@@ -89,19 +89,13 @@ const COMMANDS: &[Command] = &[
 
 /// A request and its context.
 pub struct CommandContext<'a> {
-    /// The project and its store.
     pub home: &'a Home,
     /// Where Pi keeps its sessions.
     pub folders: &'a Folders,
-    /// The session and its branch.
     pub scope: &'a Scope,
-    /// The effective settings.
     pub settings: &'a Settings,
-    /// The open session's importer.
     pub importer: &'a Importer,
-    /// The sources of the settings.
     pub sources: &'a Sources,
-    /// The session's running work.
     pub doing: &'a Doing,
     /// Columns of the screen, if there is one.
     pub columns: Option<usize>,
@@ -113,7 +107,6 @@ pub struct CommandContext<'a> {
     pub live: &'a Live,
     /// Whether in Pi or in a shell.
     pub manner: Style,
-    /// Stops long work.
     pub cancel: CancellationToken,
     /// The text after the command's name, without `--json`.
     pub rest: Rest,
@@ -130,9 +123,7 @@ pub struct Doing {
     pub reports_cache: bool,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
-    /// The progress of the compaction.
     pub compaction: Option<String>,
-    /// The progress of the import.
     pub import: Option<String>,
 }
 
@@ -152,7 +143,6 @@ impl CommandContext<'_> {
 pub struct Answer {
     /// As text, or as JSON if requested.
     pub text: String,
-    /// As data.
     pub answer: Value,
     /// What the user must agree to first. Nothing was done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,9 +156,7 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionMessage {
-    /// Its type.
     pub custom_type: &'static str,
-    /// The text for the model.
     pub content: String,
     /// Data that the session file stores with it.
     pub details: Value,
@@ -177,7 +165,6 @@ pub struct SessionMessage {
 /// A question to the user, before a command that can't be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Confirm {
-    /// The question.
     pub title: String,
     /// What would be done.
     pub message: String,
@@ -197,13 +184,11 @@ impl Answer {
     }
 
     /// The same, with a message for the model.
-    #[must_use]
     pub fn with_entry(self, entry: SessionMessage) -> Self {
         Self { entry: Some(entry), ..self }
     }
 
     /// The same, with a question to the user.
-    #[must_use]
     pub fn asking(self, confirm: Confirm) -> Self {
         Self { confirm: Some(confirm), ..self }
     }
@@ -227,14 +212,7 @@ impl Display for Sentence {
     }
 }
 
-/// The sub-commands, for help and completion.
-#[must_use]
-pub fn list() -> &'static [Command] {
-    COMMANDS
-}
-
 /// The sub-commands for a host, an array of `{name, help, arguments: [{value, help}], long}`.
-#[must_use]
 pub fn specs() -> Value {
     let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
     let spec = |command: &Command| {
@@ -245,7 +223,6 @@ pub fn specs() -> Value {
 }
 
 /// Whether this line removes stored data.
-#[must_use]
 pub fn removes(line: &str) -> bool {
     let words = Words::of(line);
     words.name == purge::COMMAND.name && words.rest.split_whitespace().any(|word| word == purge::AGREED)
@@ -262,7 +239,6 @@ pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
 }
 
 /// Formats JSON for output: a terminal gets the same data as any other reader.
-#[must_use]
 pub fn json_text(value: &Value) -> String {
     text::legible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
-use crate::ids::AGENTS;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
     Sort, grep,
@@ -18,6 +17,7 @@ use crate::recall::grep::{
 use crate::recall::{Scope, point_in_time};
 use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
+use crate::tools::{ROLES, WRITERS, in_marks, marked};
 
 const NAME: &str = "search";
 pub(crate) const PROJECT: &str = "--project";
@@ -77,13 +77,6 @@ pub(crate) const AGENT: &str = "--agent";
 
 /// The options with a value.
 pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
-
-/// The agents whose sessions are stored.
-pub(crate) const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
-
-/// Roles in Pi's terms.
-pub(crate) const ROLES: [&str; 6] =
-    ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -252,9 +245,10 @@ impl Match {
         let characters = |at: usize| snippet.text[..at].chars().count();
         let marks: Vec<_> =
             snippet.marks.iter().map(|mark| characters(mark.start)..characters(mark.end)).collect();
-        let line = marked(&snippet.text, &snippet.marks, manner);
-        let cut = |is_cut: bool| if is_cut { "…" } else { "" };
-        let line = format!("{}{line}{}", cut(snippet.cut_before), cut(snippet.cut_after));
+        let line = marked(&snippet, |found| match manner.is_shell {
+            true => manner.paint(Ink::Match, found),
+            false => in_marks(found),
+        });
         let mut agent = None;
         let found = match hit.found {
             Found::Message(card, summary) => {
@@ -293,19 +287,6 @@ impl Match {
             line: format!("{head}{elsewhere}\n  {line}"),
         }
     }
-}
-
-/// The snippet with its matches in «», or colored in a shell.
-fn marked(text: &str, marks: &[Range<usize>], manner: Style) -> String {
-    let mut out = String::new();
-    let mut at = 0;
-    for mark in marks {
-        let found = &text[mark.clone()];
-        out += &text[at..mark.start];
-        out += &if manner.is_shell { manner.paint(Ink::Match, found) } else { format!("«{found}»") };
-        at = mark.end;
-    }
-    out + &text[at..]
 }
 
 impl fmt::Display for Hits {

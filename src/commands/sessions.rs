@@ -43,7 +43,6 @@ struct Listed {
 #[derive(Serialize)]
 struct Session {
     id: String,
-    /// The session file, if any.
     file: Option<String>,
     messages: usize,
     from: String,
@@ -65,7 +64,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 fn all(view: &View<'_>, scope: &Scope) -> Result<Vec<Session>> {
     // No session has this row.
-    let ids = view.messages().sessions_beside(ConversationId(0), i32::MAX as usize)?;
+    let ids = view.messages().other_sessions(ConversationId(0), i32::MAX as usize)?;
     ids.into_iter().map(|id| session(view, id, id == scope.conversation)).collect()
 }
 
@@ -97,10 +96,10 @@ impl fmt::Display for Listed {
         for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
             let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
             let line = format!("{id:width$}  {span}  {counted}");
-            let told = format!("    {about}");
+            let request = format!("    {about}");
             let cut = |line: &str| columns.map_or_else(|| line.to_owned(), |columns| fit(line, columns));
             let line = cut(&line).replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
-            writeln!(f, "{line}\n{}", cut(&told))?;
+            writeln!(f, "{line}\n{}", cut(&request))?;
         }
         write!(f, "{}", count(sessions.len(), "session"))
     }

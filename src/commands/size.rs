@@ -30,9 +30,6 @@ pub(super) fn parts(sizes: &Sizes) -> String {
 }
 
 /// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
-///
-/// # Errors
-/// When the store fails.
 pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
     let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
     let Place::File(path) = store.place() else { return Ok(None) };

@@ -89,16 +89,11 @@ impl Cache {
     /// The cache use of the branch; `None` if no provider reported any.
     pub fn of(view: &View<'_>, scope: &Scope) -> Result<Option<Self>> {
         let Some(leaf) = &scope.leaf else { return Ok(None) };
-        Self::along(view, &view.messages().branch(scope.conversation, leaf)?)
-    }
-
-    /// The cache use of these entries; `None` if no provider reported any.
-    pub fn along(view: &View<'_>, branch: &[BranchEntry]) -> Result<Option<Self>> {
-        let (cache, is_reported) = Self::read(view, branch)?;
+        let (cache, is_reported) = Self::read(view, &view.messages().branch(scope.conversation, leaf)?)?;
         Ok(is_reported.then_some(cache))
     }
 
-    /// The same, and whether any provider reported cache use.
+    /// The cache use of these entries, and whether any provider reported cache use.
     pub fn read(view: &View<'_>, branch: &[BranchEntry]) -> Result<(Self, bool)> {
         let mut cache = Self::default();
         let (mut before, mut change, mut is_reported) = (0, None, false);

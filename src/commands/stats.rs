@@ -217,8 +217,8 @@ impl fmt::Display for Stats {
             database,
             columns,
         } = self;
-        let beside = |value: &str| hanging(value, NAMES + 1, *columns);
-        let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", beside(&value));
+        let wrapped = |value: &str| hanging(value, NAMES + 1, *columns);
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", wrapped(&value));
         let on_branch =
             session.on_branch.map(|messages| format!(", {messages} on this branch")).unwrap_or_default();
         row("This session", format!("{}{on_branch}", count(session.messages, "message")))?;
@@ -247,7 +247,7 @@ impl fmt::Display for Stats {
             Some(parts) => size::parts(parts),
             None => format!("{FULL} shows more, but reads all of this long history"),
         };
-        write!(f, "{:<NAMES$} {}", "", beside(&last))
+        write!(f, "{:<NAMES$} {}", "", wrapped(&last))
     }
 }
 

@@ -57,7 +57,6 @@ impl Style {
     }
 
     /// Prepares a text for output.
-    #[must_use]
     pub fn shown(self, text: String) -> String {
         let text = if self.is_terminal { legible(&text).into_owned() } else { text };
         if self.has_colors { colored(&marked(text)) } else { text }

@@ -19,11 +19,9 @@ use crate::error::{Code, Result};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ahead {
-    /// The last entry of the branch.
     pub leaf_id: String,
     /// Tokens of the context as Pi counts them; `None` if Pi does not know.
     pub context_tokens: Option<usize>,
-    /// The model's context window in tokens.
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     #[serde(default)]
@@ -44,9 +42,6 @@ pub struct Prepared {
 }
 
 /// Makes what can be made ahead, a few summaries at a time, until `pause` is raised.
-///
-/// # Errors
-/// When the store fails.
 ///
 /// # Cancel safety
 /// As for a compaction: finished summaries stay, and nothing else.

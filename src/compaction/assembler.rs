@@ -57,7 +57,6 @@ pub(super) struct Shown {
 
 /// Everything a block is made from.
 pub(super) struct Block<'a> {
-    /// The block's title.
     pub title: &'a str,
     /// Messages stored of this session.
     pub stored: usize,
@@ -68,7 +67,6 @@ pub(super) struct Block<'a> {
     pub messages: usize,
     /// The number of purged messages among them.
     pub purged: usize,
-    /// The frontier, in order.
     pub frontier: &'a [Shown],
     /// A model's answer to the user's compaction instructions.
     pub focus: Option<&'a str>,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::llm::{Answer, Model, Request};
 use crate::model::read_json;
 use crate::store::{Store, View};
+use crate::sync::lock;
 use crate::tokens;
 
 /// How far a ratio may be from 1.
@@ -35,9 +36,6 @@ pub(super) struct Ratios(BTreeMap<String, f64>);
 
 impl Ratios {
     /// Reads the stored ratios.
-    ///
-    /// # Errors
-    /// When they can't be read.
     pub(super) async fn read(store: &Store) -> Result<Self> {
         store.read(|view| view.summaries().token_ratios().map(Self)).await
     }
@@ -89,7 +87,7 @@ impl Measured {
 
     /// Stores what was learned since the last time, and `session`. Failing to write it does no harm.
     pub(super) async fn keep(&self, store: &Store, session: Option<Seen>) {
-        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut seen = std::mem::take(&mut *lock(&self.seen));
         seen.extend(session);
         if seen.is_empty() {
             return;
@@ -110,7 +108,7 @@ impl Measured {
         };
         if estimated >= ENOUGH {
             let seen = Seen { model: model.clone(), estimated, real };
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+            lock(&self.seen).push(seen);
         }
     }
 }
@@ -139,9 +137,6 @@ fn prompt_tokens(usage: &Value) -> Option<usize> {
 
 /// Compares the growth of the session model's prompt between two of its answers with our estimate. `visible`
 /// are messages of one unbroken context.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<Seen>> {
     let recent = &visible[visible.len().saturating_sub(LOOKED_AT)..];
     let mut last: Option<(String, usize)> = None;

@@ -3,7 +3,7 @@
 //! A claim is short and renewed while its owner works, so a killed process delays others only briefly. A
 //! store in memory needs no claims.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::ids::Hash;
 use crate::store::{Place, Store};
+use crate::sync::lock;
 use crate::text;
 
 /// How long a claim is valid without renewal.
@@ -71,9 +72,6 @@ impl Claims {
     }
 
     /// Claims each of `spans`; `None` for those that another process holds.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn take(&self, spans: Vec<Hash>) -> Result<Vec<Option<Lease>>> {
         let had = match &self.0 {
             Some(owner) if !spans.is_empty() => {
@@ -132,10 +130,6 @@ impl Drop for Lease {
         // If the store is closed, the claim expires by itself.
         let _ = owner.store.post(move |batch| batch.summaries().release(span, &name), drop);
     }
-}
-
-fn lock(moved: &Mutex<Instant>) -> std::sync::MutexGuard<'_, Instant> {
-    moved.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When a claim taken now ends, in ms.

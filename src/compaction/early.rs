@@ -21,13 +21,11 @@ use crate::store::{Store, View};
 /// The branch, and where its raw part starts.
 #[derive(Clone, Debug)]
 pub struct At {
-    /// The last entry of the branch.
     pub leaf_id: String,
     /// The first entry that stays raw.
     pub first_kept: String,
     /// Tokens of the context, as Pi counts them.
     pub context_tokens: usize,
-    /// The model's context window in tokens.
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
@@ -36,9 +34,7 @@ pub struct At {
 /// A finished compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Early {
-    /// The compaction as Pi stores it.
     pub compaction: Compaction,
-    /// A one-line report for the user.
     pub report: String,
     /// Whether to warn that a summary in the block was made without a model.
     pub degraded: bool,
@@ -46,21 +42,14 @@ pub struct Early {
 
 /// The history of a session, to be compacted.
 pub struct Session<'a> {
-    /// The store.
     pub store: &'a Store,
-    /// The session's row.
     pub conversation: ConversationId,
-    /// The session's cache of its branch.
     pub memory: Arc<Memory>,
-    /// How to compact.
     pub settings: &'a Settings,
 }
 
 /// Compacts the branch of `at` from its valid summaries. `None` if a message before the raw part has no
 /// summary, the block would not fit, or a purge is running.
-///
-/// # Errors
-/// When the store can't be read.
 pub async fn early(session: Session<'_>, at: At) -> Result<Option<Early>> {
     let store = session.store;
     let before = store.rewritten().await?;

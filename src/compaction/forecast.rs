@@ -34,9 +34,6 @@ pub struct Forecast {
 
 /// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
 /// `None` if everything would stay raw.
-///
-/// # Errors
-/// When the store can't be read.
 pub async fn forecast(
     store: &Store,
     conversation: ConversationId,

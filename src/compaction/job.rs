@@ -4,7 +4,7 @@
 //! other processes is noticed the same way.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
 
@@ -23,6 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash, SummaryId};
 use crate::llm::Model;
 use crate::store::{Batch, Store, View};
+use crate::sync::lock;
 
 /// A summary's target is at most this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
@@ -49,11 +50,8 @@ pub(super) enum Part {
 
 /// The branch and its model.
 pub(super) struct Target {
-    /// The last entry of the branch.
     pub leaf: String,
-    /// The model's context window in tokens.
     pub window: Option<usize>,
-    /// The user's instructions.
     pub instructions: Option<String>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
@@ -76,9 +74,6 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Starts a job.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) async fn begin(work: Work<'a>, target: Target) -> Result<Self> {
         let settings = work.settings;
         let ratios = Ratios::read(work.store).await?;
@@ -140,9 +135,6 @@ impl<'a> Job<'a> {
     }
 
     /// The store's counter [`Messages::rewritten`](crate::store::Messages::rewritten).
-    ///
-    /// # Errors
-    /// When it can't be read.
     pub(super) async fn rewritten(&self) -> Result<i64> {
         self.work.store.rewritten().await
     }
@@ -421,15 +413,12 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
 
 /// Takes the next `most` from the queue.
 fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
-    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut queue = lock(queue);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()
 }
 
 /// Adds the notes to the branch if `notes` is set, with secrets masked if `redact` is set.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn noted(
     view: &View<'_>,
     branch: Branch,

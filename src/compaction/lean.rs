@@ -40,20 +40,15 @@ pub struct Shown {
 /// The branch, and which part of it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
-    /// The last entry of the branch.
     pub leaf: String,
     /// The first entry that the last compaction left raw.
     pub first: Option<String>,
     /// An entry from which the branch may continue.
     pub last: Option<String>,
-    /// The model's context window in tokens.
     pub window: Option<usize>,
 }
 
 /// Reads the current context.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn shown(
     view: &View<'_>,
     memory: &Memory,
@@ -63,9 +58,9 @@ pub fn shown(
 ) -> Result<Shown> {
     let Looked { leaf, first, last, window } = looked;
     let path = memory.read(view, conversation, leaf)?.path;
-    let place = |entry: &Option<String>| match entry {
-        Some(entry) => Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row))),
-        None => Ok(None),
+    let place = |entry: &Option<String>| -> Result<Option<usize>> {
+        let Some(entry) = entry else { return Ok(None) };
+        Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
     };
     let first_place = place(first)?;
     let goes_on = place(last)?.is_some();

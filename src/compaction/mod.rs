@@ -43,7 +43,9 @@ pub use early::{At, Early, Session, early};
 pub use forecast::{Forecast, forecast};
 pub use lean::{Looked, Shown, shown};
 pub use progress::Progress;
-pub use tree::{LeftBranch, LeftOutcome, LeftSummary, summarize_left};
+#[cfg(test)]
+pub use tree::LeftSummary;
+pub use tree::{LeftBranch, LeftOutcome, summarize_left};
 
 use std::sync::Arc;
 
@@ -78,13 +80,9 @@ const PROMPT_TOKENS: usize = 8_000;
 
 /// The inputs of a compaction.
 pub struct Work<'a> {
-    /// The store.
     pub store: &'a Store,
-    /// The session's row.
     pub conversation: ConversationId,
-    /// The session's cache of its branch.
     pub memory: Arc<Memory>,
-    /// How to compact.
     pub settings: &'a Settings,
     /// Writes the summaries.
     pub model: Arc<dyn Model>,
@@ -106,7 +104,6 @@ impl Work<'_> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The last entry of the branch.
     pub leaf_id: String,
     /// The first entry that Pi keeps raw.
     pub first_kept_entry_id: String,
@@ -116,7 +113,6 @@ pub struct Request {
     pub custom_instructions: Option<String>,
     /// `manual`, `threshold` or `overflow`.
     pub reason: Option<String>,
-    /// The model's context window in tokens.
     pub context_window: Option<usize>,
     /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,
@@ -161,7 +157,6 @@ pub enum Outcome {
     Compacted {
         /// What replaces the history.
         compaction: Box<Compaction>,
-        /// A one-line report for the user.
         report: String,
         /// Whether to warn that a summary in the block was made without a model.
         degraded: bool,
@@ -176,7 +171,6 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
-    /// The block.
     pub summary: String,
     /// The first entry that stays raw; `None` if nothing stays.
     pub first_kept_entry_id: Option<String>,

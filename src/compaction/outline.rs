@@ -25,9 +25,6 @@ pub(super) struct Outline {
 
 impl Outline {
     /// Outlines `stretch` in at most `cap` tokens.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) fn of(view: &View<'_>, stretch: &[Visible], cap: usize) -> Result<Self> {
         let mut text = format!("Outline of {}", text::count(stretch.len(), "message"));
         let room = cap.saturating_sub(tokens::estimate(&text));

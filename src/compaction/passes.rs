@@ -92,7 +92,6 @@ pub(super) struct Pass {
     pub cut: Cut,
     /// The largest target of a summary, so that several fit the block.
     pub most_tokens: usize,
-    /// Whether secrets are masked.
     pub redact: bool,
 }
 
@@ -111,9 +110,6 @@ impl Pass {
     }
 
     /// Makes a summary of `sources` without a model; `None` if `otherwise` asks for nothing.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     fn without_model(
         &self,
         view: &View<'_>,
@@ -152,9 +148,6 @@ impl Pass {
 
     /// Makes summaries without a model in one read of the store: an extract of each, or one for every
     /// `together` consecutive chunks.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) async fn extracts(
         &self,
         all: Vec<(Material, Fallback)>,

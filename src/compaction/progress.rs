@@ -1,10 +1,11 @@
 //! The progress of a compaction, for those waiting for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::llm::{Answer, Model, Pending, Request};
+use crate::sync::lock;
 use crate::text;
 
 /// The state of a running compaction.
@@ -13,12 +14,12 @@ pub struct Progress {
     started: Instant,
     planned: AtomicUsize,
     made: AtomicUsize,
-    heard: Mutex<Heard>,
+    reported: Mutex<Reported>,
 }
 
 /// What the answers reported.
 #[derive(Debug, Default)]
-struct Heard {
+struct Reported {
     model: Option<String>,
     /// Dollars, if the providers' prices are known.
     cost: f64,
@@ -30,7 +31,7 @@ impl Default for Progress {
             started: Instant::now(),
             planned: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
-            heard: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 }
@@ -48,30 +49,25 @@ impl Progress {
 
     /// Dollars spent, as far as known.
     pub(super) fn cost(&self) -> f64 {
-        self.heard().cost
+        lock(&self.reported).cost
     }
 
     /// `LCM: compacting, 3 of 12 summaries | claude-haiku-4-5 | 14 s | $0.021`
-    #[must_use]
     pub fn line(&self) -> String {
         let (made, planned) = (self.made.load(Ordering::Relaxed), self.planned.load(Ordering::Relaxed));
         let mut line = "LCM: compacting".to_owned();
         if planned > 0 {
             line += &format!(", {} of {}", (made + 1).min(planned), text::count(planned, "summary"));
         }
-        let heard = self.heard();
-        if let Some(model) = &heard.model {
+        let reported = lock(&self.reported);
+        if let Some(model) = &reported.model {
             line += &format!(" | {}", text::one_line(model.rsplit('/').next().unwrap_or(model), 32));
         }
         line += &format!(" | {} s", self.started.elapsed().as_secs());
-        if heard.cost > 0.0 {
-            line += &format!(" | {}", text::dollars(heard.cost));
+        if reported.cost > 0.0 {
+            line += &format!(" | {}", text::dollars(reported.cost));
         }
         line
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -85,17 +81,17 @@ impl Model for Watched {
     fn ask(&self, request: Request) -> Pending<'_, Answer> {
         Box::pin(async move {
             let answer = self.model.ask(request).await;
-            let mut heard = self.progress.heard();
+            let mut reported = lock(&self.progress.reported);
             let usage = match &answer {
                 Ok(reply) => {
-                    heard.model.clone_from(&reply.model);
+                    reported.model.clone_from(&reply.model);
                     &reply.usage
                 }
                 Err(failure) => &failure.usage,
             };
-            heard.cost +=
+            reported.cost +=
                 usage.as_ref().and_then(|usage| usage["cost"]["total"].as_f64()).unwrap_or_default();
-            drop(heard);
+            drop(reported);
             answer
         })
     }

@@ -55,9 +55,7 @@ pub(super) struct Material<'a> {
 
 /// A range of the session's conversation.
 pub(super) struct Stretch {
-    /// Its first entry.
     pub first: String,
-    /// Its last entry.
     pub last: String,
     /// How it starts and ends, in words from the conversation.
     pub ends: String,

@@ -19,9 +19,6 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// Before the first round.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) async fn of(job: &Job<'_>) -> Result<Self> {
         Ok(Self { begun: 1, rewritten: job.rewritten().await? })
     }

@@ -75,15 +75,11 @@ pub(super) struct Source<'a> {
     pub newest: Option<&'a str>,
     /// The project's folder, whose files are compared with what the agent saw.
     pub folder: Option<&'a Path>,
-    /// Whether secrets are masked.
     pub redact: bool,
 }
 
 impl Standing {
     /// Computes the state.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) fn of(source: &Source<'_>) -> Result<Self> {
         let turn = source.turn()?;
         let request = source.request(&turn)?;
@@ -271,9 +267,6 @@ fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
 
 /// Returns the files that changed on disk since the agent saw them, with the message that showed them last.
 /// If there are many, only the newest are compared.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn changes(
     view: &View<'_>,
     visible: &[Visible],

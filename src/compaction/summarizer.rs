@@ -5,7 +5,7 @@
 //! Whatever the models do, a compaction waits no longer than [`Patience`] allows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,6 +19,7 @@ use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, add_usage, size};
 use crate::model::State;
+use crate::sync::lock;
 use crate::{text, tokens};
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.
@@ -59,12 +60,11 @@ struct Patience {
 impl Patience {
     /// When it ends for a question asked now.
     fn end(&self) -> Instant {
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now)
-            + self.most
+        *lock(&self.since).get_or_insert_with(Instant::now) + self.most
     }
 
     fn renew(&self) {
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.since) = None;
     }
 }
 
@@ -171,7 +171,7 @@ impl Summarizer {
             }
         }
         if why.is_some() {
-            self.spent().last_failure = why;
+            lock(&self.spent).last_failure = why;
         }
         Ok(Written { text: extract(cap(target, source_tokens)), state: State::Degraded, model: None, usage })
     }
@@ -288,7 +288,7 @@ impl Summarizer {
             return Err(Error::cancelled());
         }
         let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
-        let mut spent = self.spent();
+        let mut spent = lock(&self.spent);
         spent.usage = [spent.usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
         drop(spent);
         Ok(answer)
@@ -305,12 +305,12 @@ impl Summarizer {
 
     /// The total usage of all calls, in Pi's format.
     pub(super) fn usage(&self) -> Option<Value> {
-        self.spent().usage.clone()
+        lock(&self.spent).usage.clone()
     }
 
     /// Why the last degraded summary was not written by a model.
     pub(super) fn last_failure(&self) -> Option<String> {
-        self.spent().last_failure.clone()
+        lock(&self.spent).last_failure.clone()
     }
 
     /// Counts a failure. Returns its reason.
@@ -322,10 +322,6 @@ impl Summarizer {
         };
         self.fruitless.fetch_add(weight, Ordering::Relaxed);
         failure.reason
-    }
-
-    fn spent(&self) -> MutexGuard<'_, Spent> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

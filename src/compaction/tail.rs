@@ -25,9 +25,6 @@ pub(super) struct Asked<'a> {
 }
 
 /// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>> {
     let Asked { store, memory, conversation, settings, model } = asked;
     let pis = settings.pi.with(model).keep_recent_tokens;

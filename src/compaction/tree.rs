@@ -18,13 +18,10 @@ const TITLE: &str = "Branch Left Behind";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftBranch {
-    /// Its last entry.
     pub leaf_id: String,
     /// The last entry that it shares with the new branch; `None` if they share nothing.
     pub common_ancestor_id: Option<String>,
-    /// The user's instructions.
     pub custom_instructions: Option<String>,
-    /// The model's context window in tokens.
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
@@ -35,10 +32,7 @@ pub struct LeftBranch {
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum LeftOutcome {
     /// The summary is ready.
-    Summarized {
-        /// The summary as Pi stores it.
-        summary: Box<LeftSummary>,
-    },
+    Summarized { summary: Box<LeftSummary> },
     /// The branch has no messages.
     Declined,
     /// Stopped on request; finished summaries are kept.
@@ -48,7 +42,6 @@ pub enum LeftOutcome {
 /// The summary as Pi stores it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftSummary {
-    /// The block.
     pub summary: String,
     /// The new summaries and their span, as in a compaction.
     pub details: CompactionDetails,

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::value::{agent, model};
@@ -13,8 +14,6 @@ use super::{Context, ProjectIdentity, Settings};
 pub struct Definition {
     /// The key below `lcm` in Pi's settings.
     pub key: &'static str,
-    /// Other spellings that are accepted.
-    pub also: &'static [&'static str],
     /// The description that users read.
     pub help: &'static str,
     /// The type of its value, its default, and where it is kept.
@@ -25,46 +24,23 @@ pub struct Definition {
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// `true` or `false`.
-    Switch {
-        /// The default.
-        default: bool,
-        /// Where the value is kept.
-        field: fn(&mut Settings) -> &mut bool,
-    },
+    Switch { default: bool, field: fn(&mut Settings) -> &mut bool },
     /// A whole number.
     Number {
-        /// The default.
         default: usize,
         /// The accepted range.
         range: RangeInclusive<usize>,
-        /// Where the value is kept.
         field: fn(&mut Settings) -> &mut usize,
     },
-    /// `lean` or `full`.
-    Context {
-        /// The default.
-        default: Context,
-        /// Where the value is kept.
-        field: fn(&mut Settings) -> &mut Context,
-    },
+    /// One of these words; the default is the first.
+    Word { words: [&'static str; 2], put: fn(&mut Settings, &Value) -> serde_json::Result<()> },
     /// A text, or the path of a file; empty by default.
-    Text {
-        /// Where the value is kept.
-        field: fn(&mut Settings) -> &mut String,
-    },
+    Text { field: fn(&mut Settings) -> &mut String },
     /// A folder.
     Folder {
         /// The default, below Pi's agent folder.
         default: &'static str,
-        /// Where the value is kept.
         field: fn(&mut Settings) -> &mut PathBuf,
-    },
-    /// `cwd` or `git`.
-    Identity {
-        /// The default.
-        default: ProjectIdentity,
-        /// Where the value is kept.
-        field: fn(&mut Settings) -> &mut ProjectIdentity,
     },
     /// Names in order.
     Names {
@@ -72,36 +48,31 @@ pub enum Kind {
         expected: &'static str,
         /// Converts a name to the form that is kept; `None` if it is invalid.
         read: fn(&Value) -> Option<String>,
-        /// The default.
         default: &'static [&'static str],
-        /// Where the value is kept.
         field: fn(&mut Settings) -> &mut Vec<String>,
     },
 }
 
 impl Definition {
     /// The environment variable: `leafChunkTokens` is `LCM_LEAF_CHUNK_TOKENS`.
-    #[must_use]
     pub fn variable(&self) -> String {
         variable(self.key)
     }
 
-    /// Whether `name` is this setting's key or one of its other spellings.
-    #[must_use]
-    pub fn is_called(&self, name: &str) -> bool {
-        self.key == name || self.also.contains(&name)
+    /// Its key, and other spellings that are accepted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let also = ALSO.iter().filter(|(_, key)| *key == self.key).map(|(name, _)| *name);
+        std::iter::once(self.key).chain(also)
     }
 
     /// The accepted values, in words that follow "takes".
-    #[must_use]
     pub fn expected(&self) -> String {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
             Kind::Text { .. } => "a text, or the path of a file".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
-            Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
-            Kind::Context { .. } => "\"lean\" or \"full\"".into(),
+            Kind::Word { words: [one, other], .. } => format!("\"{one}\" or \"{other}\""),
             Kind::Names { expected, .. } => (*expected).into(),
         }
     }
@@ -119,41 +90,45 @@ pub(super) fn variable(key: &str) -> String {
     name
 }
 
+/// Further names of settings, each with the key.
+const ALSO: [(&str, &str); 1] = [("largFileThresholdTokens", "largeFileThresholdTokens")];
+
 /// Every setting, in the order in which they are documented.
 pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "enabled",
-        also: &[],
         help: "Turns the extension on or off. When off, nothing is stored, no tools are added, and Pi compacts by \
                itself. When you turn it on again, it stores the messages written in the meantime.",
         kind: Kind::Switch { default: true, field: |s| &mut s.enabled },
     },
     Definition {
         key: "dbDir",
-        also: &[],
         help: "The folder for the databases, one per project. `~` is your home folder. A relative path starts at \
                Pi's agent folder in the global settings, and at the project's folder everywhere else.",
         kind: Kind::Folder { default: "lcm", field: |s| &mut s.db_dir },
     },
     Definition {
         key: "projectIdentity",
-        also: &[],
         help: "What shares one history: the folder that Pi works in (`cwd`), or the whole git repository with all \
                its folders and worktrees (`git`). Submodules, and folders outside a repository, always have their \
                own. After a change, a notification names the previous database; `/lcm import --history-of` adds its history.",
-        kind: Kind::Identity { default: ProjectIdentity::Cwd, field: |s| &mut s.project_identity },
+        kind: Kind::Word {
+            words: ["cwd", "git"],
+            put: |s, word| ProjectIdentity::deserialize(word).map(|found| s.project_identity = found),
+        },
     },
     Definition {
         key: "context",
-        also: &[],
         help: "How much old content the model sees. `lean` replaces old tool results with stubs and old messages \
                with the block whenever that lowers the cost. Nothing is lost: each stub names the call that returns \
                the original. `full` changes nothing until Pi compacts. See context.md.",
-        kind: Kind::Context { default: Context::Lean, field: |s| &mut s.context },
+        kind: Kind::Word {
+            words: ["lean", "full"],
+            put: |s, word| Context::deserialize(word).map(|found| s.context = found),
+        },
     },
     Definition {
         key: "compactionModels",
-        also: &[],
         help: "The models that write summaries, as `provider/id`, in order of preference. Models that Pi does not \
                know or has no key for are skipped. If all fail, the cheapest suitable model of the session's \
                provider is used, then the session's own model. With an empty list, the session's model writes all \
@@ -167,21 +142,18 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "leafChunkTokens",
-        also: &[],
         help: "The amount of conversation per leaf summary, in tokens (approximate). Smaller values give more \
                detailed summaries and more model calls.",
         kind: Kind::Number { default: 16_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
     },
     Definition {
         key: "redact",
-        also: &[],
         help: "Masks keys, tokens and passwords, recognized by their shape or name, in the text sent to the \
                summarizing model. The stored messages keep them.",
         kind: Kind::Switch { default: true, field: |s| &mut s.redact },
     },
     Definition {
         key: "notes",
-        also: &[],
         help: "Adds the tool `lcm_note`, with which the model keeps notes. Each block contains all notes, word for \
                word, until they are removed; `/lcm notes` shows and edits them. `false` saves about 120 tokens per \
                request.",
@@ -189,7 +161,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "recallOnNew",
-        also: &[],
         help: "Tells the model of a new session, in the system prompt, how many earlier sessions the project has, \
                when the newest began, and how to search them. Their content is not included. The text does not \
                change while the session is open.",
@@ -197,7 +168,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "alsoRead",
-        also: &[],
         help: "The other agents whose new messages in this project are imported in the background at the start of a \
                session: `claude-code`, `codex`, `gemini`, `opencode`. In the environment variable, separate them with \
                commas. See your-data.md.",
@@ -210,67 +180,57 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "condensationThreshold",
-        also: &[],
         help: "The number of consecutive summaries of one depth that may stay. If there are more, the oldest are \
                condensed into one summary of the next depth. Also the size of such a group.",
         kind: Kind::Number { default: 6, range: 2..=50, field: |s| &mut s.condensation_threshold },
     },
     Definition {
         key: "maxDepth",
-        also: &[],
         help: "The maximum depth of condensed summaries. It is exceeded only if the block would not fit otherwise.",
         kind: Kind::Number { default: 5, range: 1..=20, field: |s| &mut s.max_depth },
     },
     Definition {
         key: "maxSummaryTokens",
-        also: &[],
         help: "The maximum size of the block that replaces compacted messages, in tokens, and never more than one \
                eighth of the model's window. Notes are not counted.",
         kind: Kind::Number { default: 4_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
     },
     Definition {
         key: "minMessagesForCompaction",
-        also: &[],
         help: "The minimum number of messages for a session's first compaction. With fewer, Pi compacts by itself.",
         kind: Kind::Number { default: 10, range: 1..=1_000, field: |s| &mut s.min_messages_for_compaction },
     },
     Definition {
         key: "leafPassConcurrency",
-        also: &[],
         help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests.",
         kind: Kind::Number { default: 4, range: 1..=32, field: |s| &mut s.leaf_pass_concurrency },
     },
     Definition {
         key: "background",
-        also: &[],
         help: "Writes summaries while the agent works, so that a compaction does not have to wait for them. When \
                off, they are written during the compaction, and `lean` uses stubs only.",
         kind: Kind::Switch { default: true, field: |s| &mut s.background },
     },
     Definition {
         key: "compactInstructions",
-        also: &[],
         help: "Instructions for every summary, as text or as the path of a text file. A section `## Compact \
                Instructions` in the `AGENTS.md` or `CLAUDE.md` of a trusted project is added.",
         kind: Kind::Text { field: |s| &mut s.compact_instructions },
     },
     Definition {
         key: "promptsDir",
-        also: &[],
         help: "The folder for your own prompts. A file in it replaces the built-in prompt of the same name. See \
                prompts.md.",
         kind: Kind::Folder { default: "lcm-prompts", field: |s| &mut s.prompts_dir },
     },
     Definition {
         key: "directModelCalls",
-        also: &[],
         help: "Lets the engine call providers with a plain API key (OpenAI chat completions, Anthropic messages) \
                directly. Other providers are called through Pi. When off, all calls go through Pi.",
         kind: Kind::Switch { default: true, field: |s| &mut s.direct_model_calls },
     },
     Definition {
         key: "modelTimeoutSeconds",
-        also: &[],
         help: "The timeout of a model call for a summary, in seconds; then the next model is asked. Raise it for a \
                slow local model. Without a useful answer, a compaction ends after at most twice this time plus ten \
                seconds.",
@@ -278,14 +238,12 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "modelRetries",
-        also: &[],
         help: "The maximum number of retries after a temporary error, such as a busy provider or a broken \
                connection.",
         kind: Kind::Number { default: 3, range: 0..=10, field: |s| &mut s.model_retries },
     },
     Definition {
         key: "modelTokensPerHour",
-        also: &[],
         help: "The maximum number of tokens in model calls for summaries per hour, input and output together, \
                including failed calls. At the limit, summaries are made without a model and replaced later. 0 means \
                no limit. See models.md for typical numbers.",
@@ -297,7 +255,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "modelTokensPerSession",
-        also: &[],
         help: "The maximum number of tokens in model calls for summaries while a session is open, input and output \
                together. 0 means no limit.",
         kind: Kind::Number {
@@ -308,7 +265,6 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "largeFileThresholdTokens",
-        also: &["largFileThresholdTokens"],
         help: "The size, in tokens, above which the summarizing model sees only the start and end of an output or \
                pasted text. The complete text is stored.",
         kind: Kind::Number {
@@ -319,20 +275,17 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "sizeBudgetMegabytes",
-        also: &[],
         help: "The size of a project's database, in megabytes, above which a notification suggests what to do. It \
                appears again after each 10% of growth. Nothing is deleted automatically.",
         kind: Kind::Number { default: 2_000, range: 1..=1_000_000, field: |s| &mut s.size_budget_megabytes },
     },
     Definition {
         key: "status",
-        also: &[],
         help: "Shows the footer line: messages, summaries, database size.",
         kind: Kind::Switch { default: true, field: |s| &mut s.status },
     },
     Definition {
         key: "debugMode",
-        also: &[],
         help: "Writes a log next to the database, at most 2 MB. It contains counts, times and names, but no keys or \
                message texts.",
         kind: Kind::Switch { default: false, field: |s| &mut s.debug_mode },

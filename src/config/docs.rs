@@ -2,34 +2,28 @@
 //! which a test checks.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use super::{DEFINITIONS, Kind};
+use super::{DEFINITIONS, Kind, Settings};
 
 /// The text around the settings.
 const FRAME: &str = include_str!("configuration.md");
 
 /// `docs/configuration.md`.
-#[must_use]
-pub fn reference() -> String {
+fn reference() -> String {
     let mut settings = String::new();
+    let defaults = serde_json::json!(Settings::defaults(Path::new("")));
     for definition in DEFINITIONS {
         let default = match &definition.kind {
-            Kind::Switch { default, .. } => format!("`{default}`"),
-            Kind::Number { default, .. } => format!("`{default}`"),
             Kind::Text { .. } => "none".to_owned(),
             Kind::Folder { default, .. } => {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }
-            Kind::Identity { default, .. } => format!("`{}`", default.as_str()),
-            Kind::Context { default, .. } => format!("`{}`", default.as_str()),
-            Kind::Names { default, .. } => {
-                format!(
-                    "`[{}]`",
-                    default.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
-                )
-            }
+            Kind::Word { words, .. } => format!("`{}`", words[0]),
+            _ => format!("`{}`", defaults[definition.key]),
         };
-        let also: String = definition.also.iter().map(|name| format!(" Also read as `{name}`.")).collect();
+        let also: String =
+            definition.names().skip(1).map(|name| format!(" Also read as `{name}`.")).collect();
         let _ = write!(
             settings,
             "### `{}`\n\n{}{also}\n\nTakes {}. Default: {default}. Environment: `{}`.\n\n",
@@ -42,18 +36,13 @@ pub fn reference() -> String {
     FRAME.replace("{settings}", settings.trim_end())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `UPDATE_DOCS=1 cargo test --profile fast docs` rewrites it.
-    #[test]
-    fn docs_configuration_md_matches_the_definitions() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, reference()).unwrap();
-        }
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert_eq!(written, reference(), "run UPDATE_DOCS=1 cargo test --profile fast docs");
+/// `UPDATE_DOCS=1 cargo test --profile fast docs` rewrites it.
+#[test]
+fn docs_configuration_md_matches_the_definitions() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, reference()).unwrap();
     }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(written, reference(), "run UPDATE_DOCS=1 cargo test --profile fast docs");
 }

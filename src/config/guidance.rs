@@ -56,7 +56,6 @@ impl Guidance {
     }
 
     /// The user's prompt of this name, or the built-in one.
-    #[must_use]
     pub fn prompt(&self, name: &str) -> &str {
         let own = self.prompts.get(name).map(String::as_str);
         own.or_else(|| SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text))

@@ -13,7 +13,6 @@ use crate::files;
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
 
 /// Whether the user trusts a project, as recorded by Pi. The record of the nearest folder counts.
-#[must_use]
 pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
     let noted = json(&agent_dir.join("trust.json"));
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
@@ -22,7 +21,6 @@ pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
 }
 
 /// The folder of a project's sessions, and the folder that contains those of all projects.
-#[must_use]
 pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>) -> (PathBuf, PathBuf) {
     let all = sources.agent_dir.join("sessions");
     let set = environment.get(SESSIONS).filter(|set| !set.is_empty()).map(|set| at_home(set));

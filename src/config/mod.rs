@@ -5,6 +5,7 @@
 //! this order of precedence. An invalid value is reported and ignored.
 
 mod definitions;
+#[cfg(test)]
 mod docs;
 mod edit;
 #[cfg(any(test, fuzzing))]
@@ -16,10 +17,9 @@ mod sources;
 mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
-pub use docs::reference;
 pub use guidance::Guidance;
 pub use host::{is_trusted, session_folders};
-pub use saving::{Setting, Takes, change, setting, settings};
+pub use saving::{Setting, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
 
 use std::collections::BTreeMap;
@@ -32,63 +32,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// `enabled`
     pub enabled: bool,
     /// `dbDir`, absolute
     pub db_dir: PathBuf,
-    /// `projectIdentity`
     #[serde(default)]
     pub project_identity: ProjectIdentity,
-    /// `leafChunkTokens`
     pub leaf_chunk_tokens: usize,
-    /// `condensationThreshold`
     pub condensation_threshold: usize,
-    /// `maxDepth`
     pub max_depth: usize,
-    /// `redact`
     pub redact: bool,
-    /// `notes`
     pub notes: bool,
-    /// `recallOnNew`
     pub recall_on_new: bool,
     /// `alsoRead`: agents as [`AGENTS`](crate::ids::AGENTS) calls them
     #[serde(default)]
     pub also_read: Vec<String>,
-    /// `maxSummaryTokens`
     pub max_summary_tokens: usize,
-    /// `minMessagesForCompaction`
     pub min_messages_for_compaction: usize,
-    /// `leafPassConcurrency`
     pub leaf_pass_concurrency: usize,
     /// `compactionModels`, each as `provider/id`
     pub compaction_models: Vec<String>,
-    /// `directModelCalls`
     pub direct_model_calls: bool,
-    /// `modelTimeoutSeconds`
     pub model_timeout_seconds: usize,
-    /// `modelRetries`
     pub model_retries: usize,
-    /// `modelTokensPerHour`
     pub model_tokens_per_hour: usize,
-    /// `modelTokensPerSession`
     pub model_tokens_per_session: usize,
-    /// `largeFileThresholdTokens`
     pub large_file_threshold_tokens: usize,
-    /// `sizeBudgetMegabytes`
     pub size_budget_megabytes: usize,
-    /// `status`
     pub status: bool,
-    /// `debugMode`
     pub debug_mode: bool,
-    /// `background`
     pub background: bool,
-    /// `context`
     #[serde(default)]
     pub context: Context,
     /// `compactInstructions`: a text, or the absolute path of a file
     #[serde(default)]
     pub compact_instructions: String,
-    /// `promptsDir`
     #[serde(default)]
     pub prompts_dir: PathBuf,
     /// The text of these two and of the project's files.
@@ -111,7 +88,6 @@ pub enum ProjectIdentity {
 
 impl ProjectIdentity {
     /// The value as written in settings.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cwd => "cwd",
@@ -133,7 +109,6 @@ pub enum Context {
 
 impl Context {
     /// The value as written in settings.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lean => "lean",
@@ -171,7 +146,6 @@ pub struct PiOverride {
 
 impl PiCompaction {
     /// The values for a model, `provider/id`.
-    #[must_use]
     pub fn with(&self, model: Option<&str>) -> Self {
         let found = model.and_then(|model| self.model_overrides.get(model)).copied().unwrap_or_default();
         Self {
@@ -183,7 +157,6 @@ impl PiCompaction {
     }
 
     /// The tokens above which Pi compacts automatically in a window of this size; `None` if it does not.
-    #[must_use]
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
     }
@@ -203,7 +176,6 @@ impl Default for PiCompaction {
 
 impl Settings {
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
-    #[must_use]
     pub fn defaults(agent_dir: &Path) -> Self {
         let mut settings = Self::default();
         for definition in DEFINITIONS {
@@ -212,8 +184,8 @@ impl Settings {
                 Kind::Number { default, field, .. } => *field(&mut settings) = default,
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
                 Kind::Text { field } => field(&mut settings).clear(),
-                Kind::Identity { default, field } => *field(&mut settings) = default,
-                Kind::Context { default, field } => *field(&mut settings) = default,
+                // As in `Settings::default`.
+                Kind::Word { .. } => {}
                 Kind::Names { default, field, .. } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();
                 }

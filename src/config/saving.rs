@@ -27,17 +27,13 @@ const FORGOTTEN: Duration = Duration::from_secs(10);
 /// A setting with its effective value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
-    /// Its name.
     pub name: &'static str,
-    /// Its description.
     pub help: &'static str,
     /// The accepted values, in words.
     pub takes: String,
-    /// The type of accepted values.
-    pub kind: Takes,
-    /// The default.
+    /// The type of its values.
+    pub kind: &'static str,
     pub default: Value,
-    /// The effective value.
     pub value: Value,
     /// Where it comes from.
     pub source: Origin,
@@ -45,26 +41,7 @@ pub struct Setting {
     pub variable: String,
 }
 
-/// The type of a setting's values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Takes {
-    /// `true` or `false`.
-    Switch,
-    /// A whole number.
-    Number,
-    /// A text.
-    Text,
-    /// A folder.
-    Folder,
-    /// A list of names.
-    Names,
-    /// One of the words listed in `takes`.
-    Word,
-}
-
 /// Every setting with its effective value, in the order of the documentation.
-#[must_use]
 pub fn settings(sources: &Sources) -> Vec<Setting> {
     let Gathered { settings, origins, .. } = gather(sources);
     let held = serde_json::to_value(settings).unwrap_or_default();
@@ -74,12 +51,12 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
         help: definition.help,
         takes: definition.expected(),
         kind: match definition.kind {
-            Kind::Switch { .. } => Takes::Switch,
-            Kind::Number { .. } => Takes::Number,
-            Kind::Text { .. } => Takes::Text,
-            Kind::Folder { .. } => Takes::Folder,
-            Kind::Names { .. } => Takes::Names,
-            Kind::Identity { .. } | Kind::Context { .. } => Takes::Word,
+            Kind::Switch { .. } => "switch",
+            Kind::Number { .. } => "number",
+            Kind::Text { .. } => "text",
+            Kind::Folder { .. } => "folder",
+            Kind::Names { .. } => "names",
+            Kind::Word { .. } => "word",
         },
         default: defaults[definition.key].clone(),
         value: held[definition.key].clone(),
@@ -100,7 +77,7 @@ pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
 }
 
 fn named(name: &str) -> Result<&'static Definition> {
-    let found = DEFINITIONS.iter().find(|definition| definition.is_called(name));
+    let found = DEFINITIONS.iter().find(|definition| definition.names().any(|known| known == name));
     found.ok_or_else(|| {
         Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, false)))
     })
@@ -121,8 +98,7 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
     }
     let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
     let value = text.map(|text| read(definition, text, sources)).transpose()?;
-    let names = [&[definition.key], definition.also].concat();
-    write(&path, &names, value.as_ref())?;
+    write(&path, &definition.names().collect::<Vec<_>>(), value.as_ref())?;
     Ok((path, setting(sources, definition.key)?))
 }
 

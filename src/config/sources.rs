@@ -16,21 +16,6 @@ use crate::text::one_line;
 /// The similarity from which a name counts as a typo of a setting's, 1 being equal.
 const ALIKE: f64 = 0.8;
 
-const BY_CONTEXT: &str = "use `context`, lean or full, instead";
-
-/// Settings of earlier versions, each with its replacement.
-const RETIRED: &[(&str, &str)] = &[
-    ("backgroundSessionModel", BY_CONTEXT),
-    ("compactAt", BY_CONTEXT),
-    ("modelCallsPerHour", "use `modelTokensPerHour` instead"),
-    ("modelCallsPerSession", "use `modelTokensPerSession` instead"),
-    ("pruneRed", BY_CONTEXT),
-    ("pruneYellow", BY_CONTEXT),
-    ("pruning", BY_CONTEXT),
-    ("recentBoost", "the newest summaries are always longer"),
-    ("softThreshold", BY_CONTEXT),
-];
-
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,7 +79,6 @@ pub(super) struct Gathered {
 
 impl Sources {
     /// The file of a source, if it is one.
-    #[must_use]
     pub fn file(&self, origin: Origin) -> Option<PathBuf> {
         match origin {
             Origin::Global => Some(self.agent_dir.join("settings.json")),
@@ -105,7 +89,6 @@ impl Sources {
 }
 
 /// Reads the settings. A missing or invalid value leaves the one of the next weaker source.
-#[must_use]
 pub fn load(sources: &Sources) -> Loaded {
     let Gathered { settings, problems, .. } = gather(sources);
     Loaded { settings, notice: notice(&problems) }
@@ -126,15 +109,8 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
         values.sort_by_key(|(name, _)| by_right(name));
         for (name, value) in values {
             let Some(definition) = layer.definition(name) else {
-                let retired = RETIRED.iter().find(|(old, _)| old == name || variable(old) == *name);
-                problems.push(match retired {
-                    Some((_, remedy)) => format!("{name} {} was removed: {remedy}", layer.place),
-                    None => format!(
-                        "{name} {} is not a setting{}",
-                        layer.place,
-                        meant(name, layer.is_environment())
-                    ),
-                });
+                let meant = meant(name, layer.is_environment());
+                problems.push(format!("{name} {} is not a setting{meant}", layer.place));
                 continue;
             };
             if value::put(definition, value, places, &mut settings).is_ok() {
@@ -165,12 +141,8 @@ impl Layer {
     }
 
     fn definition(&self, name: &str) -> Option<&'static Definition> {
-        DEFINITIONS.iter().find(|definition| match self.is_environment() {
-            true => {
-                definition.variable() == name || definition.also.iter().any(|also| variable(also) == name)
-            }
-            false => definition.is_called(name),
-        })
+        let is_it = |known: &str| if self.is_environment() { variable(known) == name } else { known == name };
+        DEFINITIONS.iter().find(|definition| definition.names().any(is_it))
     }
 }
 

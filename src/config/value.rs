@@ -41,12 +41,7 @@ pub(super) fn put(
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
             *field(settings) = folder(path, places).ok_or(())?;
         }
-        Kind::Identity { field, .. } => {
-            *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
-        }
-        Kind::Context { field, .. } => {
-            *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
-        }
+        Kind::Word { put, .. } => put(settings, value).map_err(drop)?,
         Kind::Names { field, read, .. } => {
             let names = match value {
                 // A single name needs no list.
@@ -69,7 +64,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
             _ => text.into(),
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
-        Kind::Identity { .. } | Kind::Context { .. } => text.to_ascii_lowercase().into(),
+        Kind::Word { .. } => text.to_ascii_lowercase().into(),
         Kind::Text { .. } | Kind::Folder { .. } | Kind::Names { .. } => text.into(),
     }
 }

@@ -22,17 +22,11 @@ pub enum MessageKind {
 /// A message on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchMessage {
-    /// Its row.
     pub id: MessageId,
-    /// Its identity.
     pub hash: Hash,
-    /// Its kind.
     pub kind: MessageKind,
-    /// Its role, in Pi's terms.
     pub role: String,
-    /// Estimated tokens.
     pub tokens: usize,
-    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
@@ -44,16 +38,10 @@ pub enum Step {
     /// Shows a message.
     Message(BranchMessage),
     /// From here on the model sees this instead of what the entry `target` showed, or nothing.
-    Edit {
-        /// Pi's id of the edited entry.
-        target: String,
-        /// The replacement.
-        rendition: Option<BranchMessage>,
-    },
+    Edit { target: String, rendition: Option<BranchMessage> },
     /// From here on the model sees a stub of ours instead of what the entry `target` showed, or nothing. To
     /// us the message is still visible.
     Stub {
-        /// Pi's id of the pruned entry.
         target: String,
         /// Estimated tokens of the replacement; 0 if there is none.
         tokens: usize,
@@ -75,11 +63,8 @@ impl Step {
 /// One entry on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchEntry {
-    /// Its row.
     pub row: EntryId,
-    /// Pi's id.
     pub entry_id: String,
-    /// What it does.
     pub step: Step,
 }
 
@@ -88,7 +73,6 @@ pub struct BranchEntry {
 pub struct Visible {
     /// The entry's index on the branch.
     pub index: usize,
-    /// Pi's id of the entry.
     pub entry_id: String,
     /// The message as it is shown: itself, or its edited rendition. Summaries refer to this one.
     pub seen: BranchMessage,
@@ -102,20 +86,17 @@ pub struct Visible {
 
 impl Visible {
     /// Its estimated tokens in the context.
-    #[must_use]
     pub fn shown_tokens(&self) -> usize {
         self.pruned.unwrap_or(self.seen.tokens)
     }
 
     /// Whether the raw part may start with it: not a result whose call would be missing, nor a hidden
     /// message.
-    #[must_use]
     pub fn can_begin(&self) -> bool {
         self.seen.role != "toolResult" && !self.is_hidden()
     }
 
     /// Whether it was pruned without a replacement.
-    #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.pruned == Some(0)
     }
@@ -123,7 +104,6 @@ impl Visible {
 
 /// How many messages from `at` on, up to the last hidden one, belong to a turn whose stub is above them. A
 /// raw part that starts among them would leave the hidden ones out of both the block and the context.
-#[must_use]
 pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
     let rest = visible.get(at..).unwrap_or_default();
     let turn = rest.iter().position(|message| message.seen.role == "user" && !message.is_hidden());
@@ -131,14 +111,12 @@ pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
 }
 
 /// Whether the raw part may start at this position.
-#[must_use]
 pub fn can_begin_at(visible: &[Visible], at: usize) -> bool {
     visible.get(at).is_some_and(Visible::can_begin) && hidden_from(visible, at) == 0
 }
 
 /// The visible messages of a branch, with context edits applied: an entry's last edit counts, wherever it is
 /// on the branch. A message that we pruned stays visible, until another extension edits it.
-#[must_use]
 pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
     let mut edits: HashMap<&str, Option<&BranchMessage>> = HashMap::new();
     let mut pruned: HashMap<&str, usize> = HashMap::new();

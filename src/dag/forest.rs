@@ -17,20 +17,6 @@ pub enum Piece {
 }
 
 /// All summaries that are valid on `visible`, and their frontier.
-///
-/// # Examples
-/// ```
-/// use pi_lossless_context::dag::{Forest, Node, Piece, Sources};
-/// use pi_lossless_context::ids::{MessageId, SummaryId};
-///
-/// let message = |n| MessageId(n);
-/// let leaf = Node {
-///     id: SummaryId(1), depth: 0, degraded: false, prompt_version: 1,
-///     sources: Sources::Messages(vec![message(10), message(11)]),
-/// };
-/// let forest = Forest::new(&[message(10), message(11), message(12)], vec![leaf]);
-/// assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(1), 0..2), Piece::Message(2)]);
-/// ```
 #[derive(Debug)]
 pub struct Forest {
     visible: Vec<MessageId>,
@@ -49,7 +35,6 @@ pub struct Forest {
 
 impl Forest {
     /// Finds which of `nodes` are valid on `visible`. A node with sources missing from `nodes` is not valid.
-    #[must_use]
     pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
         let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
         // Sources have a lower depth, so sorting by depth puts them first.
@@ -81,7 +66,6 @@ impl Forest {
     }
 
     /// The same forest with newer `nodes`, whose sources are among them or already in it.
-    #[must_use]
     pub fn grown(mut self, mut nodes: Vec<Arc<Node>>) -> Self {
         if self.is_degraded || nodes.iter().any(|node| node.degraded) {
             // A node that supersedes another changes more than itself.
@@ -169,7 +153,6 @@ impl Forest {
 
     /// The cover of the whole range: at each position from the root, the best summary that starts there.
     /// Summaries that overlap a chosen one are not used.
-    #[must_use]
     pub fn frontier(&self) -> Vec<Piece> {
         self.frontier.get_or_init(|| self.cover()).clone()
     }
@@ -194,25 +177,21 @@ impl Forest {
     }
 
     /// The node of a summary passed to [`Forest::new`].
-    #[must_use]
     pub fn node(&self, id: SummaryId) -> Option<&Node> {
         self.nodes.get(&id).map(AsRef::as_ref)
     }
 
     /// The span of the summary, if it is valid.
-    #[must_use]
     pub fn span(&self, id: SummaryId) -> Option<&Span> {
         self.spans.get(&id)
     }
 
     /// The number of valid summaries.
-    #[must_use]
     pub fn held(&self) -> usize {
         self.spans.len()
     }
 
     /// The valid summaries for which `is_known` is false, sources first.
-    #[must_use]
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
         let mut ids: Vec<SummaryId> = self.spans.keys().copied().filter(|id| !is_known(*id)).collect();
         ids.sort_by_key(|id| (self.nodes[id].depth, *id));
@@ -220,13 +199,11 @@ impl Forest {
     }
 
     /// The greatest depth of a valid summary.
-    #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
     /// The valid degraded leaf summaries, oldest first.
-    #[must_use]
     pub fn degraded_leaves(&self) -> Vec<SummaryId> {
         if !self.is_degraded {
             return Vec::new();
@@ -239,7 +216,6 @@ impl Forest {
     }
 
     /// The sources of the valid degraded condensed summaries, with their depths, shallowest first.
-    #[must_use]
     pub fn degraded_groups(&self) -> Vec<(u32, Vec<SummaryId>)> {
         if !self.is_degraded {
             return Vec::new();
@@ -256,14 +232,12 @@ impl Forest {
     }
 
     /// The spans of the valid leaf summaries written by a model.
-    #[must_use]
     pub fn sound_leaves(&self) -> HashSet<Span> {
         let sound = |id: &SummaryId| !self.nodes[id].degraded && self.nodes[id].depth == 0;
         self.spans.iter().filter(|(id, _)| sound(id)).map(|(_, span)| span.clone()).collect()
     }
 
     /// All valid summaries, deepest first, then from the root.
-    #[must_use]
     pub fn holding(&self) -> Vec<SummaryId> {
         let mut ids: Vec<SummaryId> = self.spans.keys().copied().collect();
         ids.sort_by_key(|id| (Reverse(self.nodes[id].depth), self.spans[id].start, *id));
@@ -271,7 +245,6 @@ impl Forest {
     }
 
     /// `roots` and all summaries below them, sources first.
-    #[must_use]
     pub fn closure(&self, roots: impl IntoIterator<Item = SummaryId>) -> Vec<SummaryId> {
         let mut seen = HashSet::new();
         let mut waiting: Vec<SummaryId> = roots.into_iter().collect();

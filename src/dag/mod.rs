@@ -25,9 +25,7 @@ use crate::ids::{MessageId, SummaryId};
 /// The properties of a summary that decide its validity and rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its row.
     pub id: SummaryId,
-    /// 0 for a leaf.
     pub depth: u32,
     /// Whether it is an extract, to be superseded.
     pub degraded: bool,

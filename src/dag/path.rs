@@ -28,7 +28,6 @@ pub struct Path {
 
 impl Path {
     /// Reads a branch.
-    #[must_use]
     pub fn of(entries: &[BranchEntry]) -> Self {
         let mut path = Self { is_rising: true, is_foreboding: forebode(entries), ..Self::default() };
         path.note(entries);
@@ -39,7 +38,6 @@ impl Path {
     /// Continues the branch with `entries` below its entry `last`, which need not be its final one. Returns
     /// `false`, and leaves the path unusable, if edits or stubs are added or removed: they may change much
     /// earlier messages.
-    #[must_use]
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
         let is_edit = |entry: &BranchEntry| entry.step.target().is_some();
@@ -95,19 +93,16 @@ impl Path {
     }
 
     /// Its visible messages.
-    #[must_use]
     pub fn visible(&self) -> &[Visible] {
         &self.visible
     }
 
     /// The number of its entries.
-    #[must_use]
     pub fn entries(&self) -> usize {
         self.rows.len()
     }
 
     /// The index of an entry.
-    #[must_use]
     pub fn place(&self, entry: EntryId) -> Option<usize> {
         match self.is_rising {
             true => self.rows.binary_search(&entry).ok(),
@@ -116,38 +111,32 @@ impl Path {
     }
 
     /// Whether this message is visible.
-    #[must_use]
     pub fn shows(&self, message: MessageId) -> bool {
         let at = self.places.partition_point(|(id, _)| *id < message);
         self.places.get(at).is_some_and(|(id, _)| *id == message)
     }
 
     /// The number of visible messages before the entry at an index.
-    #[must_use]
     pub fn seen_before(&self, place: usize) -> usize {
         self.visible.partition_point(|seen| seen.index < place)
     }
 
     /// The number of purged messages before an index.
-    #[must_use]
     pub fn purged_before(&self, place: usize) -> usize {
         self.purged.partition_point(|at| *at < place)
     }
 
     /// Whether the entry at this index is a compaction.
-    #[must_use]
     pub fn is_compaction(&self, place: usize) -> bool {
         self.compactions.binary_search(&place).is_ok()
     }
 
     /// The index of the last compaction of any kind.
-    #[must_use]
     pub fn last_compaction(&self) -> Option<usize> {
         self.compactions.last().copied()
     }
 
     /// The index of the last compaction or stub: since then the context has only grown.
-    #[must_use]
     pub fn last_change(&self) -> usize {
         self.compactions.last().copied().max(self.last_stub).unwrap_or_default()
     }

@@ -80,7 +80,7 @@ impl Tree<'_> {
                     Some(parent) => below.entry(*parent).or_default().push(at),
                     None => {
                         found.torn.insert(entry.id);
-                        check.find(Remedy::Anew, TORN, || self.name(entry));
+                        check.find(Remedy::Rebuild, TORN, || self.name(entry));
                         waiting.push((at, None));
                     }
                 },
@@ -107,7 +107,7 @@ impl Tree<'_> {
             waiting.extend(below.get(&at).into_iter().flatten().map(|child| (*child, head)));
         }
         for (entry, _) in self.entries.iter().zip(&reached).filter(|(_, reached)| !**reached) {
-            check.find(Remedy::Anew, "it has no root: its ancestors form a cycle", || self.name(entry));
+            check.find(Remedy::Rebuild, "it has no root: its ancestors form a cycle", || self.name(entry));
         }
         reached.into_iter().filter(|reached| *reached).count()
     }
@@ -123,13 +123,13 @@ impl Tree<'_> {
         let name = || self.name(entry);
         match (entry.kind, entry.message, entry.shown) {
             (1, None, _) | (1 | 2, Some(_), None) => {
-                check.find(Remedy::Anew, "its message is missing", name);
+                check.find(Remedy::Rebuild, "its message is missing", name);
             }
             (1, Some(_), Some((MessageKind::Edited, _))) => {
-                check.find(Remedy::Anew, "it shows an edited version as the original", name);
+                check.find(Remedy::Rebuild, "it shows an edited version as the original", name);
             }
             (1, Some(_), Some((_, before))) if above.is_some_and(|above| above != before) => {
-                check.find(Remedy::Anew, "its message's parent differs from the message above it", name);
+                check.find(Remedy::Rebuild, "its message's parent differs from the message above it", name);
             }
             (1, ..) => {}
             (2, message, rendition) => {
@@ -142,17 +142,17 @@ impl Tree<'_> {
                 };
                 if !right {
                     check.find(
-                        Remedy::Anew,
+                        Remedy::Rebuild,
                         "it edits an entry that does not show the replaced message",
                         name,
                     );
                 }
             }
             (4, None, _) if entry.target.is_none() => {
-                check.find(Remedy::Anew, "it is a stub without an original", name);
+                check.find(Remedy::Rebuild, "it is a stub without an original", name);
             }
             (_, Some(_), _) => {
-                check.find(Remedy::Anew, "it shows a message, but entries of its type never do", name);
+                check.find(Remedy::Rebuild, "it shows a message, but entries of its type never do", name);
             }
             _ => {}
         }

@@ -14,11 +14,12 @@ pub(super) fn check(
     let facts = view.upkeep().file_facts()?;
     check.saw(usize::try_from(facts.version).unwrap_or_default(), "format");
     if !facts.ours {
-        check.find(Remedy::Anew, "the file lacks this program's application id", || "application_id".into());
+        check.find(Remedy::Rebuild, "the file lacks this program's application id", || {
+            "application_id".into()
+        });
     }
-    // An older format is read as it is, and brought up to date when Pi opens the file.
-    if !(1..=facts.current).contains(&facts.version) {
-        check.find(Remedy::Anew, "the format differs from this version's", || {
+    if facts.version != facts.current {
+        check.find(Remedy::Rebuild, "the format differs from this version's", || {
             format!("{} and {}", facts.version, facts.current)
         });
     }
@@ -37,7 +38,7 @@ pub(super) fn check(
             check.find(Remedy::Fix, "SQLite reports about its index", || line);
         } else {
             found.file_is_damaged = true;
-            check.find(Remedy::Anew, "SQLite says", || line);
+            check.find(Remedy::Rebuild, "SQLite says", || line);
         }
     }
     for row in view.upkeep().dangling()? {
@@ -53,7 +54,7 @@ pub(super) fn check(
                 found.loose_ends = true;
                 check.find(Remedy::Fix, "a row refers to a missing row", name);
             }
-            _ => check.find(Remedy::Anew, "a row refers to a lost row", name),
+            _ => check.find(Remedy::Rebuild, "a row refers to a lost row", name),
         }
     }
     Ok(())

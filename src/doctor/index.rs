@@ -44,7 +44,7 @@ fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {
                 .map_or_else(|_| format!("row {}", message.0), |m| m.lineage.message_handle())
         };
         if first < free {
-            check.find(Remedy::Anew, "two messages claim the same passages", name);
+            check.find(Remedy::Rebuild, "two messages claim the same passages", name);
         }
         let end = first.saturating_add(count);
         beyond(&mut indexed, first, check);

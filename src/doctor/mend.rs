@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::report::{Check, Remedy, Report};
-use super::{Doctor, Findings, sessions};
+use super::sessions::{Doubts, Stored};
+use super::{Doctor, Findings};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::ingest::file::SessionFile;
+use crate::ingest::{restore_carried, restore_lost};
 use crate::store::{Batch, Place, Text, backup_name};
 
 /// The outcome of a repair.
@@ -26,13 +29,10 @@ pub enum Outcome {
 /// What was repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// The report before.
     pub before: Report,
-    /// The backup of the database.
     pub backup: PathBuf,
     /// What was done: how often, and what.
     pub done: Vec<(usize, &'static str)>,
-    /// The report after.
     pub after: Report,
 }
 
@@ -165,6 +165,22 @@ impl Doctor {
         Ok(done)
     }
 
+    /// What is stored of a session, compared with its file.
+    async fn compared(&self, conversation: ConversationId, path: &Path, doubts: Doubts) -> Result<Stored> {
+        let entries =
+            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
+        let path = path.to_owned();
+        blocking(move || {
+            let mut reading = SessionFile::open(&path)?;
+            let mut stored = Stored::new(&reading.header().id, entries, doubts);
+            while let Some(slice) = reading.slice()? {
+                stored.compare(&slice, &mut Check::new(""));
+            }
+            Ok(stored)
+        })
+        .await?
+    }
+
     /// Restores the texts of damaged messages from a session file. Returns how many.
     async fn put_back(
         &self,
@@ -172,19 +188,8 @@ impl Doctor {
         path: &Path,
         damaged: &Arc<HashSet<MessageId>>,
     ) -> Result<usize> {
-        let stored =
-            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let (files, path, damaged) = (Arc::clone(&self.files), path.to_owned(), Arc::clone(damaged));
-        let find = move || {
-            let mut reading = files.open(&path)?;
-            let doubts = sessions::Doubts { damaged, ..sessions::Doubts::default() };
-            let mut stored = sessions::Stored::new(reading.session_id(), stored, doubts);
-            while let Some(slice) = reading.slice()? {
-                stored.compare(&slice, &mut Check::new(""));
-            }
-            Ok(stored.texts)
-        };
-        let mut texts: Vec<(MessageId, Text)> = blocking(find).await??;
+        let doubts = Doubts { damaged: Arc::clone(damaged), ..Doubts::default() };
+        let mut texts = self.compared(conversation, path, doubts).await?.texts;
         // A replacement is applied to its original, which must be restored first.
         texts.sort_by_key(|(_, text)| matches!(text, Text::Replaced(_)));
         let put_back = move |batch: &Batch<'_>| {
@@ -198,18 +203,7 @@ impl Doctor {
     /// Folds a session file in, and reattaches entries whose parent was lost. Returns how many.
     async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
         self.fold_in(conversation, path).await?;
-        let stored =
-            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let (files, opened) = (Arc::clone(&self.files), path.to_owned());
-        let torn = blocking(move || {
-            let mut reading = files.open(&opened)?;
-            let mut stored = sessions::Stored::new(reading.session_id(), stored, sessions::Doubts::default());
-            while let Some(slice) = reading.slice()? {
-                stored.compare(&slice, &mut Check::new(""));
-            }
-            Ok(stored.torn)
-        });
-        let torn: Vec<(EntryId, EntryId)> = torn.await??;
+        let torn = self.compared(conversation, path, Doubts::default()).await?.torn;
         let hung = torn.len();
         if hung > 0 {
             let hang = move |batch: &Batch<'_>| {
@@ -224,8 +218,8 @@ impl Doctor {
 
     /// Stores what is missing from a session file.
     async fn fold_in(&self, conversation: ConversationId, path: &Path) -> Result<()> {
-        let (files, opened) = (Arc::clone(&self.files), path.to_owned());
-        let mut reading = blocking(move || files.open(&opened)).await??;
+        let path = path.to_owned();
+        let mut reading = blocking(move || SessionFile::open(&path)).await??;
         loop {
             let (read, slice) = blocking(move || {
                 let slice = reading.slice();
@@ -233,9 +227,14 @@ impl Doctor {
             })
             .await?;
             reading = read;
-            let Some(slice) = slice? else { return Ok(()) };
-            let files = Arc::clone(&self.files);
-            self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
+            let Some(handover) = slice? else { return Ok(()) };
+            let fold = move |batch: &Batch<'_>| {
+                // Before the fold, which relies on the lost messages.
+                restore_lost(batch, conversation, &handover)?;
+                let handover = handover.prepare().fold(batch, conversation)?;
+                restore_carried(batch, conversation, &handover)
+            };
+            self.store.write(fold).await?;
         }
     }
 }

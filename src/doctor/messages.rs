@@ -107,7 +107,7 @@ impl Walk {
         }
         let name = || name(message);
         let mut is_not_its_text = |what| {
-            self.check.find(Remedy::Anew, what, name);
+            self.check.find(Remedy::Rebuild, what, name);
             self.damaged.insert(message.id);
         };
         let [packed, length, lineage_differs] = NOT_ITS_TEXT;
@@ -121,7 +121,7 @@ impl Walk {
         }
         let (lineage, height) = match (message.kind, message.parent, message.above) {
             (_, Some(_), None) => {
-                self.check.find(Remedy::Anew, "the parent message is missing", name);
+                self.check.find(Remedy::Rebuild, "the parent message is missing", name);
                 return Ok(());
             }
             (MessageKind::Edited, Some(original), Some((above, height))) => {
@@ -146,7 +146,7 @@ impl Walk {
             return Ok(());
         }
         if height != message.height {
-            self.check.find(Remedy::Anew, "the recorded number of messages above is wrong", name);
+            self.check.find(Remedy::Rebuild, "the recorded number of messages above is wrong", name);
         }
         let parsed = Message::parse(json);
         self.facts(message, &parsed);
@@ -159,7 +159,7 @@ impl Walk {
         self.purged += 1;
         let above = match (message.parent, message.above) {
             (Some(_), None) => {
-                self.check.find(Remedy::Anew, "the parent message is missing", || name(message));
+                self.check.find(Remedy::Rebuild, "the parent message is missing", || name(message));
                 return;
             }
             (_, above) => above,
@@ -169,7 +169,7 @@ impl Walk {
         let proven = message.nonce.map(|nonce| lineage.purged(&nonce));
         let says_nothing = message.bytes == 0 && message.passages == 0 && message.first_passage.is_none();
         if proven.is_none() || proven != message.lineage || height != message.height || !says_nothing {
-            self.check.find(Remedy::Anew, "it was purged, but its position is wrong", || name(message));
+            self.check.find(Remedy::Rebuild, "it was purged, but its position is wrong", || name(message));
         }
     }
 
@@ -210,7 +210,8 @@ impl Walk {
         let ranges = passages(&text);
         let noted = usize::try_from(message.passages).unwrap_or(usize::MAX);
         if ranges.len() != noted || ranges.is_empty() != message.first_passage.is_none() {
-            self.index.find(Remedy::Anew, "the recorded passages of the message are wrong", || name(message));
+            self.index
+                .find(Remedy::Rebuild, "the recorded passages of the message are wrong", || name(message));
             return Ok(());
         }
         let Some(first) = message.first_passage else { return Ok(()) };

@@ -19,25 +19,22 @@ mod sessions;
 mod summaries;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use crate::ingest::file::SessionFile;
 use crate::store::{AuditedConversation, Facts, Horizon, Store, View};
 
 pub use mend::{Mended, Outcome};
 pub use report::{Check, Finding, Remedy, Report};
-pub use sessions::{Files, Reading, Slice};
 
 /// The checks of one store.
 pub struct Doctor {
-    /// The store.
     pub store: Store,
-    /// Reads session files.
-    pub files: Arc<dyn Files>,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
     /// Stops the backup before a repair.
@@ -244,8 +241,7 @@ impl Doctor {
         let doubts = sessions::Doubts { damaged, unproven, heads };
         for conversation in conversations {
             let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
-            let (files, is_open, id) =
-                (Arc::clone(&self.files), conversation.id == self.open, conversation.id);
+            let (is_open, id) = (conversation.id == self.open, conversation.id);
             let (session, opened) = (conversation.session_id.clone(), path.clone());
             let stored =
                 match self.store.read(move |view| view.upkeep().audit_entries(id, EntryId(i64::MAX))).await {
@@ -258,7 +254,7 @@ impl Doctor {
             let doubts = doubts.clone();
             let looked = tokio::task::spawn_blocking(move || {
                 let stored = sessions::Stored::new(&session, stored, doubts);
-                hold_against(&*files, &opened, stored, is_open, check)
+                hold_against(&opened, stored, is_open, check)
             });
             let (looked, outcome) =
                 looked.await.map_err(|error| Error::storing("a bug stopped a check", error))?;
@@ -329,19 +325,13 @@ enum Held {
     },
 }
 
-fn hold_against(
-    files: &dyn Files,
-    path: &std::path::Path,
-    mut stored: sessions::Stored,
-    is_open: bool,
-    mut check: Check,
-) -> (Check, Held) {
+fn hold_against(path: &Path, mut stored: sessions::Stored, is_open: bool, mut check: Check) -> (Check, Held) {
     if !path.exists() {
         return (check, Held::Gone);
     }
     let mut compare = || -> Result<Option<(bool, bool)>> {
-        let mut file = files.open(path)?;
-        if file.session_id() != stored.session() {
+        let mut file = SessionFile::open(path)?;
+        if file.header().id != stored.session() {
             return Ok(None);
         }
         check.saw(1, "file");

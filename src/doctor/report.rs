@@ -3,11 +3,9 @@
 /// One of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its subject.
     pub name: &'static str,
     /// What was checked: counts, each with a noun in the singular.
     pub seen: Vec<(usize, &'static str)>,
-    /// The problems.
     pub findings: Vec<Finding>,
     /// Notable facts that are not problems.
     pub notes: Vec<String>,
@@ -20,11 +18,9 @@ pub struct Check {
 pub struct Finding {
     /// The problem, worded to follow the names of those affected.
     pub what: &'static str,
-    /// The number of occurrences.
     pub count: usize,
     /// The first few affected.
     pub named: Vec<String>,
-    /// The remedy.
     pub remedy: Remedy,
 }
 
@@ -34,7 +30,7 @@ pub enum Remedy {
     /// [`super::Doctor::fix`].
     Fix,
     /// Rebuilding the database from the session files.
-    Anew,
+    Rebuild,
     /// None needed; it is only reported.
     None,
 }
@@ -48,7 +44,6 @@ impl Check {
     }
 
     /// Whether nothing is wrong and everything was checked.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unfinished.is_none()
     }
@@ -86,13 +81,11 @@ pub struct Report {
 
 impl Report {
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.checks.iter().all(Check::is_sound)
     }
 
     /// Whether any problem has this remedy.
-    #[must_use]
     pub fn calls_for(&self, remedy: Remedy) -> bool {
         self.checks.iter().flat_map(|check| &check.findings).any(|finding| finding.remedy == remedy)
     }

@@ -1,54 +1,15 @@
 //! Checks session files: every entry of an existing file must be stored in its position, with exactly the
 //! file's text.
-//!
-//! Reading and folding files belongs to another module, so the caller provides both.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
-use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{EntryId, Hash, MessageId};
+use crate::ingest::Handover;
 use crate::model::{Content, Entry, Stub};
-use crate::store::{AuditedEntry, Batch, Text};
-
-/// Opens and stores session files.
-pub trait Files: Send + Sync {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// When it can't be read, or is not a session.
-    fn open(&self, path: &Path) -> Result<Box<dyn Reading>>;
-
-    /// Stores what is missing from a slice, including its summaries.
-    ///
-    /// # Errors
-    /// When the store can't be written.
-    fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()>;
-}
-
-/// An open session file.
-pub trait Reading: Send {
-    /// Pi's id of the session.
-    fn session_id(&self) -> &str;
-
-    /// The next entries; `None` at the end.
-    ///
-    /// # Errors
-    /// When the file can't be read further.
-    fn slice(&mut self) -> Result<Option<Slice>>;
-}
-
-/// Some entries of a session file.
-#[derive(Debug, Default)]
-pub struct Slice {
-    /// The entries, parents before children.
-    pub entries: Vec<Entry>,
-    /// Entries whose parent is not in the file.
-    pub orphans: HashSet<String>,
-}
+use crate::store::{AuditedEntry, Text};
 
 /// What is already known to be wrong in the store.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +28,7 @@ pub(super) struct Stored {
     entries: HashMap<String, AuditedEntry>,
     names: HashMap<EntryId, String>,
     /// Entries of the file seen so far.
-    met: HashSet<String>,
+    seen: HashSet<String>,
     /// Missing entries since the last stored one.
     lacking: Vec<String>,
     /// Entries that lost their parent although it is stored: child and parent.
@@ -86,7 +47,7 @@ impl Stored {
             session: session.to_owned(),
             names,
             entries: entries.into_iter().map(|entry| (entry.entry_id.clone(), entry)).collect(),
-            met: HashSet::new(),
+            seen: HashSet::new(),
             lacking: Vec::new(),
             torn: Vec::new(),
             lacks: false,
@@ -101,9 +62,9 @@ impl Stored {
     }
 
     /// Compares some entries of the file with what is stored.
-    pub fn compare(&mut self, slice: &Slice, check: &mut Check) {
+    pub fn compare(&mut self, slice: &Handover, check: &mut Check) {
         for entry in &slice.entries {
-            if !self.met.insert(entry.id.clone()) {
+            if !self.seen.insert(entry.id.clone()) {
                 continue;
             }
             check.saw(1, "entry");
@@ -137,8 +98,8 @@ impl Stored {
     fn entry(&mut self, entry: &Entry, stored: &AuditedEntry, is_orphan: bool, check: &mut Check) {
         let name = || format!("{} of session {}", entry.id, self.session);
         let parent = entry.parent.as_ref().filter(|_| !is_orphan);
-        let stands_below = stored.parent.map(|parent| self.names.get(&parent));
-        match (parent, stands_below) {
+        let stored_parent = stored.parent.map(|parent| self.names.get(&parent));
+        match (parent, stored_parent) {
             (None, None) => {}
             (Some(parent), Some(Some(stored))) if stored == parent => {}
             (Some(parent), Some(None)) => {
@@ -149,7 +110,7 @@ impl Stored {
                 return;
             }
             _ => {
-                check.find(Remedy::Anew, "an entry's parent differs from the file", name);
+                check.find(Remedy::Rebuild, "an entry's parent differs from the file", name);
                 return;
             }
         }
@@ -216,7 +177,7 @@ impl Stored {
             self.texts.extend(text.map(|text| (message, text)));
         }
         if !same {
-            check.find(Remedy::Anew, "an entry's text differs from the file", name);
+            check.find(Remedy::Rebuild, "an entry's text differs from the file", name);
         }
     }
 

@@ -33,7 +33,6 @@ use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
-pub use boundary::{Boundary, Report};
 pub use commands::{command_specs, settings_command};
 
 /// The session to open.
@@ -368,7 +367,7 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
             return Err(why);
         }
         let (damaged, dir, project) = (store, options.settings.db_dir.clone(), options.project());
-        store = aside(move || damaged.beside(&dir, &project, &why)).await?;
+        store = aside(move || damaged.open_next_to(&dir, &project, &why)).await?;
     }
 }
 
@@ -380,7 +379,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
     };
     let persistor = Persistor::open(store, session, log.clone()).await?;
     let conversation = persistor.conversation();
-    let has_history = store.read(move |view| view.messages().has_history_beside(conversation)).await?;
+    let has_history = store.read(move |view| view.messages().has_other_history(conversation)).await?;
     Ok((persistor, has_history))
 }
 

@@ -52,7 +52,6 @@ enum Known {
 /// Returns how the file at `path` changed since `messages` showed it, where `whole` says whether the first of
 /// them shows all of it. `None` if it is unchanged or can't be compared: outside `project`, not a regular
 /// file, binary before, or larger than 1 MB and perhaps so before.
-#[must_use]
 pub fn change<'m>(
     project: &Path,
     path: &str,
@@ -173,7 +172,6 @@ impl Known {
 }
 
 /// `path`, relative to the project's folder if it is inside.
-#[must_use]
 pub fn within(project: &Path, path: &str) -> String {
     let inside =
         Path::new(path).strip_prefix(project).ok().and_then(Path::to_str).filter(|rest| !rest.is_empty());

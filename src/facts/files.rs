@@ -161,7 +161,6 @@ impl File {
     }
 
     /// Merges the same file recorded under another name.
-    #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
         let starts = [self, other].into_iter().filter(|file| file.whole).filter_map(|file| file.seen.first());
         let start = starts.max().copied();
@@ -174,7 +173,6 @@ impl File {
     }
 
     /// The last position at which it was touched.
-    #[must_use]
     pub fn last(&self) -> usize {
         self.read.max(self.edited).unwrap_or_default()
     }

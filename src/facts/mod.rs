@@ -155,7 +155,6 @@ impl Facts {
     }
 
     /// Returns the paths that were read and those that were changed.
-    #[must_use]
     pub fn touched(&self) -> Files {
         let paths = |was: fn(&File) -> bool| {
             self.files.iter().filter(move |(_, file)| was(file)).map(|(path, _)| path.clone())
@@ -183,7 +182,6 @@ impl Facts {
 
     /// Returns the quoted tasks, with the positions where their ranges start, that nothing since has closed.
     /// A task that is also among the open tasks is open.
-    #[must_use]
     pub fn still_open(&self, quoted: Vec<(usize, String)>) -> Vec<(usize, String)> {
         let is_same = |one: &str, other: &str| one.contains(other.trim_end_matches(['.', '!', '。']));
         let is_known = |(_, text): &(usize, String)| {

@@ -79,14 +79,12 @@ pub struct Meaning {
 
 impl Meaning {
     /// Returns the topic of `sentence`.
-    #[must_use]
     pub fn of(sentence: &str) -> Self {
         Self { words: words(sentence), forbids: is(&FORBIDS, sentence), changes: is(&CHANGES, sentence) }
     }
 
     /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
     /// now on. In doubt both apply, and rules that only forbid more exist side by side.
-    #[must_use]
     pub fn replaces(&self, older: &Self) -> bool {
         let (shared, all) = (self.words.intersection(&older.words).count(), older.words.len());
         let is_turned = self.forbids != older.forbids;

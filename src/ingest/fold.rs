@@ -180,7 +180,7 @@ fn free_id<'e>(
     conversation: ConversationId,
     entry: &'e Entry,
 ) -> Result<Option<Cow<'e, str>>> {
-    let is_taken = |id: &str| Ok(batch.messages().entry_row(conversation, id)?.is_some());
+    let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
     if !is_taken(&entry.id)? {
         return Ok(Some(Cow::from(&entry.id)));
     }

@@ -63,9 +63,7 @@ const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensi
 /// Why there is no usable answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failure {
-    /// The reason in words.
     pub reason: String,
-    /// The kind.
     pub kind: Kind,
     /// What the call used nevertheless.
     pub usage: Option<Value>,
@@ -146,7 +144,6 @@ impl Failure {
     }
 
     /// Whether the model answered, though uselessly; otherwise it could not be reached.
-    #[must_use]
     pub fn answered(&self) -> bool {
         self.kind == Kind::Useless
     }
@@ -171,7 +168,6 @@ impl Failure {
     }
 
     /// Whether the same question to the same model may succeed in a moment.
-    #[must_use]
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Broken | Kind::Unconnected)
     }

@@ -5,9 +5,10 @@
 //! If a provider says when to retry, it is skipped until then.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -51,7 +52,7 @@ pub(super) struct Pass<'a> {
     name: String,
     trial: bool,
     /// A call failed …
-    in_vain: bool,
+    failed: bool,
     /// … and the last one was slow.
     slow: bool,
 }
@@ -67,7 +68,7 @@ impl Health {
             // Register before checking, or a change right after the check would be missed.
             let changed = self.changed.notified();
             {
-                let mut models = self.lock();
+                let mut models = lock(&self.models);
                 let state = models.entry(name.to_owned()).or_default();
                 let trial = state.dead_until.is_some();
                 if !state.on_trial {
@@ -77,15 +78,11 @@ impl Health {
                     }
                     state.on_trial = trial;
                     let name = name.to_owned();
-                    return Ok(Pass { health: self, name, trial, in_vain: false, slow: false });
+                    return Ok(Pass { health: self, name, trial, failed: false, slow: false });
                 }
             }
             changed.await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, State>> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,8 +104,8 @@ impl Pass<'_> {
     }
 
     /// Records a failed call, whether it was `slow`, and the provider's `pause`, if any.
-    pub(super) fn in_vain(&mut self, slow: bool, pause: Option<Duration>) {
-        (self.in_vain, self.slow) = (true, slow);
+    pub(super) fn failed(&mut self, slow: bool, pause: Option<Duration>) {
+        (self.failed, self.slow) = (true, slow);
         if let Some(until) = pause.and_then(|pause| Instant::now().checked_add(pause.min(LONGEST_PAUSE))) {
             self.state(|state| state.not_before = state.not_before.max(Some(until)));
         }
@@ -116,23 +113,23 @@ impl Pass<'_> {
 
     /// Records that the model is reachable, whatever it answered.
     pub(super) fn alive(mut self) {
-        (self.in_vain, self.trial) = (false, false);
+        (self.failed, self.trial) = (false, false);
         self.state(|state| *state = State { not_before: state.not_before, ..State::default() });
         self.health.changed.notify_waiters();
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
-        look(self.health.lock().entry(self.name.clone()).or_default())
+        look(lock(&self.health.models).entry(self.name.clone()).or_default())
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        let (trial, in_vain, slow) = (self.trial, self.in_vain, self.slow);
+        let (trial, failed, slow) = (self.trial, self.failed, self.slow);
         self.state(|state| {
             state.on_trial &= !trial;
-            state.failures += u32::from(in_vain);
-            if in_vain && (trial || (state.failures >= GIVE_UP && state.dead_until.is_none())) {
+            state.failures += u32::from(failed);
+            if failed && (trial || (state.failures >= GIVE_UP && state.dead_until.is_none())) {
                 let rest = COOL_DOWN.saturating_mul(1 << state.deaths.min(8)).min(LONGEST_COOL_DOWN);
                 state.deaths += 1;
                 state.slow = slow;
@@ -149,11 +146,11 @@ mod tests {
 
     async fn fail(health: &Health) {
         let pass = health.enter("m", false).await;
-        pass.unwrap_or_else(|rest| panic!("dead for {rest:?}")).in_vain(true, None);
+        pass.unwrap_or_else(|rest| panic!("dead for {rest:?}")).failed(true, None);
     }
 
     fn left(health: &Health) -> Option<Duration> {
-        health.lock()["m"].dead_until.map(|until| until - Instant::now())
+        lock(&health.models)["m"].dead_until.map(|until| until - Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,7 +196,7 @@ mod tests {
         for (slow, tried) in [(false, true), (true, false)] {
             let health = Health::default();
             for _ in 0..GIVE_UP {
-                health.enter("m", false).await.ok().unwrap().in_vain(slow, None);
+                health.enter("m", false).await.ok().unwrap().failed(slow, None);
             }
             assert!(health.enter("m", false).await.is_err());
             assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.is_trial()), tried);
@@ -222,9 +219,9 @@ mod tests {
         let health = Health::default();
         let mut one = health.enter("m", false).await.ok().unwrap();
         let other = health.enter("m", false).await.ok().unwrap();
-        one.in_vain(false, Some(Duration::from_secs(7)));
+        one.failed(false, Some(Duration::from_secs(7)));
         assert_eq!(other.pause(), Some(Duration::from_secs(7)));
-        one.in_vain(false, Some(Duration::MAX));
+        one.failed(false, Some(Duration::MAX));
         assert_eq!(other.pause(), Some(LONGEST_PAUSE));
         tokio::time::advance(LONGEST_PAUSE).await;
         assert_eq!(other.pause(), None);

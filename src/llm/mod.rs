@@ -19,7 +19,7 @@ mod usage;
 pub use chain::{Chain, Host, Pending};
 pub use direct::{Direct, direct};
 pub use failure::{Failure, Kind};
-pub use model_info::{Auth, Facts, Headers, ModelFacts};
+pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;
 pub use secret::Secret;
 pub use usage::add as add_usage;
@@ -35,9 +35,7 @@ use crate::model::read_json;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The system prompt.
     pub system: String,
-    /// The question.
     pub prompt: String,
     /// The most tokens of the answer, including thinking.
     pub max_tokens: usize,
@@ -52,11 +50,9 @@ pub struct Request {
 /// the conversation in its prompt cache, so the range costs only cached tokens.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct InSession {
-    /// The question.
     pub prompt: String,
     /// The first entry of the range.
     pub first: String,
-    /// Its last entry.
     pub last: String,
     /// Every answer to the question contains these words. A model that continued its work instead has not
     /// answered.
@@ -67,7 +63,6 @@ pub struct InSession {
 /// A usable answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// Its text.
     pub text: String,
     /// `provider/model`.
     pub model: Option<String>,
@@ -90,7 +85,6 @@ pub trait Model: Send + Sync {
 }
 
 /// The approximate tokens of `text`, by our estimate or Pi's, whichever is larger.
-#[must_use]
 pub fn size(text: &str) -> usize {
     crate::tokens::estimate(text).max(pi_size(text))
 }
@@ -115,7 +109,6 @@ pub fn read_reply(json: &str) -> Answer {
 }
 
 /// The failure if there is no message, but only a reason.
-#[must_use]
 pub fn no_reply(reason: &str) -> Failure {
     Failure::said(reason)
 }

@@ -12,7 +12,6 @@ use super::Secret;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
-    /// The model.
     pub model: ModelFacts,
     /// How to authenticate with its provider.
     #[serde(default)]
@@ -27,7 +26,6 @@ pub struct Facts {
 
 impl Facts {
     /// `provider/id`.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.model.provider, self.model.id)
     }
@@ -49,13 +47,9 @@ impl Facts {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Map<String, Value>")]
 pub struct ModelFacts {
-    /// Its provider.
     pub provider: String,
-    /// Its name there.
     pub id: String,
-    /// Its wire format.
     pub api: String,
-    /// Its address.
     pub base_url: String,
     /// The most tokens of an answer.
     pub max_tokens: Option<usize>,
@@ -67,9 +61,7 @@ pub struct ModelFacts {
     pub thinking_levels: Map<String, Value>,
     /// How its provider deviates from others with the same wire format.
     pub compat: Map<String, Value>,
-    /// Costs per million tokens.
     pub cost: Map<String, Value>,
-    /// Headers to send.
     pub headers: Headers,
     /// Everything else in the description.
     pub other: Map<String, Value>,
@@ -117,7 +109,6 @@ pub struct Auth {
     pub ok: bool,
     /// Why not.
     pub error: Option<String>,
-    /// The key.
     pub api_key: Option<Secret>,
     /// Headers to send besides it.
     pub headers: Headers,
@@ -134,7 +125,6 @@ pub struct Headers(Vec<(String, Option<Secret>)>);
 
 impl Headers {
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

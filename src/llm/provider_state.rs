@@ -10,14 +10,14 @@ use super::spend::Spend;
 use crate::config::Settings;
 
 /// After this many consecutive failures, the session's model is no longer asked within its conversation.
-const IN_VAIN: u32 = 2;
+const MOST_UNANSWERED: u32 = 2;
 
 /// The state of the models, one per open session.
 pub struct ProviderState {
     pub(super) health: Health,
     pub(super) spend: Spend,
     /// Consecutive questions within the session that its model did not answer.
-    in_vain: AtomicU32,
+    unanswered: AtomicU32,
     /// Whether it ever answered one there.
     has_answered: AtomicBool,
     /// Held by the question that tries it first.
@@ -26,12 +26,11 @@ pub struct ProviderState {
 
 impl ProviderState {
     /// The state before any question.
-    #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
             health: Health::default(),
             spend: Spend::new(settings),
-            in_vain: AtomicU32::new(0),
+            unanswered: AtomicU32::new(0),
             has_answered: AtomicBool::new(false),
             trial: Mutex::default(),
         }
@@ -39,14 +38,14 @@ impl ProviderState {
 
     /// Whether the session's model may be asked within its conversation.
     pub(super) fn asks_in_session(&self) -> bool {
-        self.in_vain.load(Ordering::Relaxed) < IN_VAIN
+        self.unanswered.load(Ordering::Relaxed) < MOST_UNANSWERED
     }
 
     /// Waits until it is known whether the model answers there, or returns the right to try it, to be held
     /// until the outcome is recorded: of several questions at once, only one should fail.
     pub(super) async fn trial_in_session(&self) -> Option<MutexGuard<'_, ()>> {
         let is_known =
-            || self.has_answered.load(Ordering::Relaxed) && self.in_vain.load(Ordering::Relaxed) == 0;
+            || self.has_answered.load(Ordering::Relaxed) && self.unanswered.load(Ordering::Relaxed) == 0;
         if is_known() {
             return None;
         }
@@ -57,8 +56,8 @@ impl ProviderState {
     pub(super) fn asked_in_session(&self, is_answered: bool) {
         self.has_answered.fetch_or(is_answered, Ordering::Relaxed);
         match is_answered {
-            true => self.in_vain.store(0, Ordering::Relaxed),
-            false => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
+            true => self.unanswered.store(0, Ordering::Relaxed),
+            false => _ = self.unanswered.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -68,7 +67,6 @@ impl ProviderState {
     }
 
     /// A message for the user about a reached limit, once per limit.
-    #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.spend.take_notice()
     }

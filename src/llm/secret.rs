@@ -18,13 +18,11 @@ pub struct Secret(String);
 
 impl Secret {
     /// The text itself, only for the request.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
     /// `text` without this secret, whether whole, partial or masked in the middle.
-    #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let secret = self.0.trim();
         if secret.is_empty() {

@@ -4,13 +4,14 @@
 //! Ordinary work never reaches it. Each process counts by itself, for the lifetime of a session.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::config::Settings;
+use crate::sync::lock;
 use crate::text;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -25,13 +26,11 @@ struct Limits {
 }
 
 /// Counts and limits tokens.
-pub(super) struct Spend {
-    limits: Mutex<Limits>,
-    counts: Mutex<Counts>,
-}
+pub(super) struct Spend(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
+    limits: Limits,
     /// Tokens.
     session: usize,
     /// Tokens by the start of each part of the hour, oldest first.
@@ -43,16 +42,15 @@ struct Counts {
 
 impl Spend {
     pub(super) fn new(settings: &Settings) -> Self {
-        let spend = Self { limits: Mutex::default(), counts: Mutex::default() };
+        let spend = Self(Mutex::default());
         spend.limit(settings);
         spend
     }
 
     /// Sets new limits; what was spent stays counted.
     pub(super) fn limit(&self, settings: &Settings) {
-        let limits =
+        lock(&self.0).limits =
             Limits { hour: settings.model_tokens_per_hour, session: settings.model_tokens_per_session };
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Permission for one call.
@@ -60,13 +58,12 @@ impl Spend {
     /// # Errors
     /// The setting whose limit is reached.
     pub(super) fn admit(&self) -> Result<(), &'static str> {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         counts.forget(Instant::now());
         let hour = counts.hour.iter().fold(0_usize, |sum, (_, tokens)| sum.saturating_add(*tokens));
-        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let held = [
-            (hour, limits.hour, "modelTokensPerHour", "within an hour"),
-            (counts.session, limits.session, "modelTokensPerSession", "in this session"),
+            (hour, counts.limits.hour, "modelTokensPerHour", "within an hour"),
+            (counts.session, counts.limits.session, "modelTokensPerSession", "in this session"),
         ];
         let reached = held.into_iter().find(|(used, most, ..)| *most > 0 && used >= most);
         let Some((_, most, setting, within)) = reached else { return Ok(()) };
@@ -83,16 +80,12 @@ impl Spend {
     /// Counts an admitted call: as reported, otherwise `estimate` tokens.
     pub(super) fn note(&self, usage: Option<&Value>, estimate: usize) {
         let tokens = usage.map(reported).filter(|tokens| *tokens > 0).unwrap_or(estimate);
-        self.lock().add(tokens);
+        lock(&self.0).add(tokens);
     }
 
     /// A message for the user, once per limit.
     pub(super) fn take_notice(&self) -> Option<String> {
-        self.lock().notice.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).notice.take()
     }
 }
 

@@ -3,15 +3,6 @@
 use serde_json::{Map, Number, Value};
 
 /// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
-///
-/// # Examples
-/// ```
-/// use pi_lossless_context::llm::add_usage;
-/// use serde_json::json;
-/// let sum = add_usage(json!({"input": 1, "cost": {"total": 0.5}}), json!({"input": 2, "cost": {"total": 0.25}}));
-/// assert_eq!(sum, json!({"input": 3, "cost": {"total": 0.75}}));
-/// ```
-#[must_use]
 pub fn add(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),
@@ -37,4 +28,18 @@ fn sum(one: Number, other: &Number) -> Number {
     }
     let sum = one.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default();
     Number::from_f64(sum).unwrap_or(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_add_up_in_each_field() {
+        let (one, other) =
+            (json!({"input": 1, "cost": {"total": 0.5}}), json!({"input": 2, "cost": {"total": 0.25}}));
+        assert_eq!(add(one, other), json!({"input": 3, "cost": {"total": 0.75}}));
+    }
 }

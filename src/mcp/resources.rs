@@ -15,9 +15,6 @@ const SCHEME: &str = "lcm://";
 const TEXT: &str = "text/plain";
 
 /// The summaries of the last session's branch, and its newest messages.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) async fn list(store: &Store, scope: &Scope) -> Result<Vec<Resource>> {
     let scope = scope.clone();
     store

@@ -14,7 +14,6 @@ const BYTES: &str = r#","originalBytes":"#;
 ///
 /// A record in exactly the form of `JSON.stringify` is embedded as it is, so that it survives an export and
 /// an import; any other one is a string.
-#[must_use]
 pub fn foreign(
     agent: &str,
     version: &str,
@@ -36,7 +35,6 @@ pub fn foreign(
 }
 
 /// The agent of a stored message; `None` if it is Pi's.
-#[must_use]
 pub fn agent_of(json: &str) -> Option<&'static str> {
     let (name, _) = json.strip_prefix(BEGIN)?.split_once('"')?;
     let agent = AGENTS.into_iter().find(|agent| *agent == name)?;
@@ -44,14 +42,12 @@ pub fn agent_of(json: &str) -> Option<&'static str> {
 }
 
 /// The agent of the session with this id.
-#[must_use]
 pub fn agent_of_session(session: &str) -> Option<&'static str> {
     let (name, _) = session.split_once(':')?;
     AGENTS.into_iter().find(|agent| *agent == name)
 }
 
 /// The original record of a stored message.
-#[must_use]
 pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
     match split(json)?.1 {
         "null" => None,

@@ -168,7 +168,6 @@ fn without_place(fields: &[Field<'_>]) -> String {
 /// `json` of a message with its content replaced, as Pi shows it after a context edit.
 ///
 /// `replacement` is the edit's own JSON, `{"content": …}`.
-#[must_use]
 pub fn with_replacement(json: &str, replacement: &str) -> String {
     let edit = fields(replacement).unwrap_or_default();
     let content = edit.iter().find(|(key, _)| is_named(key, "content"));
@@ -192,7 +191,6 @@ pub fn with_replacement(json: &str, replacement: &str) -> String {
 }
 
 /// The replacements with which [`with_replacement`] could have made `rendition` from `json`.
-#[must_use]
 pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
     let mut found = vec![rendition.to_owned()];
     let edited = fields(rendition).unwrap_or_default();
@@ -215,25 +213,21 @@ pub struct Fields<'a>(Vec<Field<'a>>);
 
 impl<'a> Fields<'a> {
     /// The fields of `json`, if it is an object.
-    #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
         fields(json).map(Self)
     }
 
     /// A string field.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         string(named(&self.0, name))
     }
 
     /// A field as JSON; `None` if it is missing or `null`.
-    #[must_use]
     pub fn json(&self, name: &str) -> Option<&'a str> {
         named(&self.0, name).map(RawValue::get)
     }
 
     /// A field as a value; `null` if it is missing.
-    #[must_use]
     pub fn value(&self, name: &str) -> serde_json::Value {
         self.json(name).and_then(|json| read_json(json).ok()).unwrap_or_default()
     }

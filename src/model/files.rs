@@ -10,7 +10,6 @@ use serde_json::Value;
 pub struct Files {
     /// Read, and possibly modified too.
     pub read: BTreeSet<String>,
-    /// Written or edited.
     pub modified: BTreeSet<String>,
 }
 
@@ -33,7 +32,6 @@ impl Files {
     }
 
     /// The lists in the `details` of a compaction or a branch summary, in Pi's format.
-    #[must_use]
     pub fn listed(details: &Value) -> Self {
         let list = |key: &str| -> BTreeSet<String> {
             let names = details[key].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -43,7 +41,6 @@ impl Files {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.read.is_empty() && self.modified.is_empty()
     }

@@ -56,7 +56,6 @@ impl Role {
     }
 
     /// Pi's name for the role, which is stored and shown.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::User => "user",
@@ -82,16 +81,13 @@ pub enum Part {
     ToolCall {
         /// Links the call to its result.
         id: String,
-        /// The tool.
         name: String,
-        /// Its arguments.
         arguments: Value,
     },
     /// An image.
     Image {
         /// The type, such as `image/png`.
         mime_type: String,
-        /// Base64, as stored.
         data: String,
     },
 }
@@ -122,7 +118,6 @@ pub struct Message {
 impl Message {
     /// Parses a stored message. A JSON value that is not an object becomes the content of an unknown role.
     /// Invalid JSON becomes one text part, so that it can still be found and shown.
-    #[must_use]
     pub fn parse(json: &str) -> Self {
         if let Some(head) = without_original(json) {
             return Self::parse(&head);
@@ -197,7 +192,6 @@ impl Message {
     /// The text for search: text, tool calls as names and argument strings, bash as `$ command` and output.
     /// Calls and results of our own tools are left out, since otherwise every search would find itself and
     /// copies of its results; so is base64, which nobody can search.
-    #[must_use]
     pub fn searchable(&self) -> String {
         if self.role == Role::System || self.is_recall_echo() {
             return String::new();
@@ -218,7 +212,6 @@ impl Message {
 
     /// The text for a reader: every part, with text exactly as stored. A message of one text part is just
     /// that text.
-    #[must_use]
     pub fn readable(&self) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -238,7 +231,6 @@ impl Message {
 
     /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail,
     /// with `handle`, the id that brings back the whole.
-    #[must_use]
     pub fn for_summary(&self, max: usize, handle: &str) -> String {
         if self.is_recall_echo() {
             return "[earlier history, looked up and shown to the model]".into();
@@ -275,7 +267,6 @@ impl Message {
     }
 
     /// The approximate tokens of the message in a context.
-    #[must_use]
     pub fn tokens(&self) -> usize {
         let parts = self.parts.iter().map(|part| match part {
             Part::Text(text) | Part::Thinking(text) => tokens::estimate(text),
@@ -289,7 +280,6 @@ impl Message {
     }
 
     /// Its tokens as Pi counts them to find the part to keep: a quarter of the characters.
-    #[must_use]
     pub fn pi_tokens(&self) -> usize {
         let characters = |text: &str| text.encode_utf16().count();
         let parts = self.parts.iter().map(|part| match part {
@@ -301,7 +291,6 @@ impl Message {
     }
 
     /// Returns its texts, joined by line breaks.
-    #[must_use]
     pub fn text(&self) -> String {
         self.texts().collect::<Vec<_>>().join("\n")
     }
@@ -323,7 +312,6 @@ impl Message {
     }
 
     /// The files in calls of Pi's own tools, and those that Pi lists in it.
-    #[must_use]
     pub fn files(&self) -> Files {
         let mut files = self.listed.clone();
         for part in &self.parts {
@@ -340,13 +328,11 @@ impl Message {
 
     /// Whether a message with this JSON may contain a call that [`Message::files`] would use. A quick check
     /// to skip most messages unparsed.
-    #[must_use]
     pub fn may_name_files(json: &str) -> bool {
         json.contains(r#""path""#)
     }
 
     /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
-    #[must_use]
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);
         let mut calls = Vec::new();
@@ -365,13 +351,11 @@ impl Message {
     }
 
     /// Whether it is a result of one of our own tools.
-    #[must_use]
     pub fn is_recall_echo(&self) -> bool {
         self.role == Role::ToolResult && self.tool.as_deref().is_some_and(is_recall_tool)
     }
 
     /// One line on what the message is about, of at most `max` characters.
-    #[must_use]
     pub fn headline(&self, max: usize) -> String {
         let mut line = String::new();
         for part in &self.parts {

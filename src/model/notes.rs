@@ -27,7 +27,6 @@ const CHANGE: &str = "lcmNote";
 pub struct Note {
     /// Its number, unique on this branch forever.
     pub number: u32,
-    /// One line.
     pub text: String,
     /// Whether the user wrote it or changed it last.
     #[serde(rename = "byUser")]
@@ -51,43 +50,30 @@ pub enum Change {
         /// The assigned number, once known: earlier changes may be purged since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
-        /// Its text.
         text: String,
     },
     /// Replaces the text of one.
-    Replace {
-        /// Its number.
-        number: u32,
-        /// The new text.
-        text: String,
-    },
+    Replace { number: u32, text: String },
     /// Replaces a part of one's text.
     Edit {
-        /// Its number.
         number: u32,
         /// The part, verbatim; it must occur once.
         old: String,
-        /// The replacement.
         text: String,
     },
     /// Removes one.
-    Remove {
-        /// Its number.
-        number: u32,
-    },
+    Remove { number: u32 },
     /// Removes all.
     Clear,
 }
 
 impl Change {
     /// A change that adds a note.
-    #[must_use]
     pub fn add(text: &str) -> Self {
         Self::Add { number: None, text: Self::line(text) }
     }
 
     /// Converts a text to a note's: its own words in one line.
-    #[must_use]
     pub fn line(text: &str) -> String {
         plain(text.trim())
     }
@@ -150,7 +136,6 @@ impl Change {
     }
 
     /// The user's change in a message that is not a tool result.
-    #[must_use]
     pub fn of_user(json: &str) -> Option<Self> {
         let value = read_json(json).ok()?;
         let change = &value["details"][CHANGE];
@@ -159,7 +144,6 @@ impl Change {
     }
 
     /// The changes requested by the call in the message `asking` whose result is `result`.
-    #[must_use]
     pub fn called(asking: &Message, result: &Message) -> Vec<Self> {
         let called = asking.parts.iter().find_map(|part| match part {
             Part::ToolCall { id, name, arguments }
@@ -185,7 +169,6 @@ impl Change {
     }
 
     /// The same change with its assigned number, if it adds.
-    #[must_use]
     pub fn numbered(self, given: Option<u64>) -> Self {
         match self {
             Self::Add { text, .. } => {
@@ -196,7 +179,6 @@ impl Change {
     }
 
     /// The details of the message about the user's change.
-    #[must_use]
     pub fn details(&self) -> Value {
         serde_json::json!({ CHANGE: self })
     }
@@ -244,7 +226,6 @@ fn tokens_of(text: &str) -> usize {
 }
 
 /// Whether this message records a change: a successful result of the tool, or the user's change.
-#[must_use]
 pub fn is_noting(message: &Message) -> bool {
     message.tool.as_deref() == Some(NOTE_TOOL)
         && (message.role == Role::Custom || (message.role == Role::ToolResult && !message.is_error))
@@ -252,20 +233,17 @@ pub fn is_noting(message: &Message) -> bool {
 
 impl Notes {
     /// The notes, oldest first.
-    #[must_use]
     pub fn list(&self) -> &[Note] {
         &self.list
     }
 
     /// The same notes, with texts mapped by `map`.
-    #[must_use]
     pub fn with_texts(mut self, map: impl Fn(&str) -> String) -> Self {
         self.list.iter_mut().for_each(|note| note.text = map(&note.text));
         self
     }
 
     /// Estimated tokens of all of them in a block.
-    #[must_use]
     pub fn tokens(&self) -> usize {
         self.list.iter().map(|note| tokens_of(&note.text)).sum()
     }

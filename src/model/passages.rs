@@ -17,7 +17,6 @@ const OVERLAP: usize = 120;
 const LONGEST_WORD: usize = 64;
 
 /// The byte ranges of the passages of `text`, cut at line breaks where possible.
-#[must_use]
 pub fn passages(text: &str) -> Vec<Range<usize>> {
     if text.trim().is_empty() {
         return Vec::new();
@@ -52,7 +51,6 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
 
 /// The parts of words in `text` that a word tokenizer does not see: humps of camelCase and of identifiers
 /// with digits, and pairs of neighboring ideographs.
-#[must_use]
 pub fn parts(text: &str) -> String {
     let mut out = String::new();
     let mut push = |piece: &str| {
@@ -94,7 +92,6 @@ fn is_of_one_piece(word: &str) -> bool {
 
 /// Splits `getUserName2` into `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word
 /// that follows it.
-#[must_use]
 pub fn humps(word: &str) -> Vec<&str> {
     let mut humps = Vec::new();
     let mut start = 0;
@@ -117,7 +114,6 @@ pub fn humps(word: &str) -> Vec<&str> {
 }
 
 /// Neighboring pairs of each run of ideographs; a single one stays single.
-#[must_use]
 pub fn bigrams(text: &str) -> Vec<String> {
     let mut pairs = Vec::new();
     for run in text.split(|c: char| !is_ideograph(c)) {
@@ -132,7 +128,6 @@ pub fn bigrams(text: &str) -> Vec<String> {
 }
 
 /// Han, kana or hangul: scripts without spaces.
-#[must_use]
 pub fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')

@@ -14,7 +14,6 @@ const DEEPEST: usize = 64;
 const MOST_KEYS: usize = 64;
 
 /// [`Message::searchable`] of a message's JSON.
-#[must_use]
 pub fn searchable(json: &str) -> String {
     // No text is longer than its JSON.
     let mut out = String::with_capacity(json.len());

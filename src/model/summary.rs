@@ -22,7 +22,6 @@ pub enum State {
 
 impl State {
     /// The name as stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -43,7 +42,6 @@ pub enum QuoteKind {
 
 impl QuoteKind {
     /// The name as written by a model and as stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rule => "rule",
@@ -55,14 +53,11 @@ impl QuoteKind {
 /// Words that a message contains verbatim, with whitespace folded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
-    /// Its kind.
     pub kind: QuoteKind,
-    /// The words.
     pub text: String,
 }
 
 /// The topic of a summary: its first line with words, at most 80 characters.
-#[must_use]
 pub fn title(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']));
     let first =
@@ -78,17 +73,12 @@ pub struct SummaryRecord {
     pub id: String,
     /// 0 for a leaf summary, one more than its deepest source for a condensed one.
     pub depth: u32,
-    /// The text.
     pub text: String,
-    /// Estimated tokens of the text.
     pub tokens: usize,
-    /// How it was made.
     pub state: State,
     /// The model, as `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// The version of its prompts.
     pub prompt_version: u32,
-    /// In ms since the epoch.
     pub created_at: i64,
     /// The usage of its model calls, in Pi's format.
     pub usage: Option<Value>,
@@ -103,7 +93,6 @@ impl SummaryRecord {
     /// A summary's identity: its text, its quotes and its sources.
     ///
     /// A summary without quotes has the same identity as before quotes existed.
-    #[must_use]
     pub fn identity(
         depth: u32,
         state: State,
@@ -149,7 +138,6 @@ impl CompactionDetails {
     pub const FORMAT: u32 = FORMAT;
 
     /// The details of our summary of an abandoned branch, from its entry's JSON; `None` if it is not ours.
-    #[must_use]
     pub fn of_left_branch(entry: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Left<'a> {
@@ -161,7 +149,6 @@ impl CompactionDetails {
     }
 
     /// Parses the details of a compaction entry; `None` if they are not ours or of a newer format.
-    #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == FORMAT)
     }
@@ -173,7 +160,6 @@ impl CompactionDetails {
 pub struct Supplement {
     #[serde(rename = "type")]
     kind: String,
-    /// Pi's id of the session.
     pub id: String,
     /// The format version, that of [`CompactionDetails`].
     pub lcm: u32,
@@ -184,13 +170,11 @@ pub struct Supplement {
 
 impl Supplement {
     /// The supplement of a session.
-    #[must_use]
     pub fn new(session_id: &str, summaries: Vec<SummaryRecord>) -> Self {
         Self { kind: "session".into(), id: session_id.into(), lcm: FORMAT, summaries }
     }
 
     /// Parses a line; `None` if it is another kind, or of a newer format.
-    #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str::<Self>(json).ok().filter(|line| line.lcm == FORMAT && line.kind == "session")
     }

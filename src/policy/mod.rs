@@ -25,7 +25,7 @@ mod prices;
 #[cfg(test)]
 mod simulation;
 
-pub use ledger::{Alone, Ledger, Outlook, Request, SUMMARIZED_RESULT};
+pub use ledger::{Alone, Ledger, Request, SUMMARIZED_RESULT};
 pub use prices::{Cost, Prices};
 
 use serde::Serialize;

@@ -83,7 +83,6 @@ pub struct Draft {
 
 impl Draft {
     /// The edit for Pi. The field `lcm`, which Pi keeps but never sends, identifies our stubs.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let content = json!([{"type": "text", "text": self.text}]);
         json!({"type": "context_edit", "targetId": self.target, "replacement": {"content": content, "lcm": {}}})
@@ -93,9 +92,6 @@ impl Draft {
 /// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages
 /// get none: a note, which appears nowhere else until a block shows it; a message that another extension has
 /// edited; and one that a stub would hardly shorten.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(Vec<Draft>, usize)> {
     let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
     // Calls precede their results, rarely by much.

@@ -257,7 +257,7 @@ pub fn branch_tokens(view: &View<'_>, scope: &Scope) -> Result<BranchTokens> {
 
 /// The other sessions of the project, one line each; costs the length of those listed.
 pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
-    let mut ids = view.messages().sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
+    let mut ids = view.messages().other_sessions(scope.conversation, MOST_SESSIONS + 1)?;
     // Pi's come first.
     let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
     ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());

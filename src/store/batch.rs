@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, Transaction};
 
-use super::{DatabaseWriter, IndexWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
+use super::{DatabaseWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
 
 /// One write transaction. It can read whatever a [`View`] can, including its own changes.
 pub struct Batch<'t> {
@@ -25,31 +25,21 @@ impl<'t> Batch<'t> {
     }
 
     /// Adds messages, entries and sessions.
-    #[must_use]
     pub fn messages(&self) -> MessageWriter<'t> {
         MessageWriter::new(self.connection)
     }
 
     /// Adds summaries and the data stored with them.
-    #[must_use]
     pub fn summaries(&self) -> SummaryWriter<'t> {
         SummaryWriter::new(self.connection)
     }
 
-    /// Adds passages and summaries to the index.
-    #[must_use]
-    pub fn index(&self) -> IndexWriter<'t> {
-        IndexWriter::new(self.connection)
-    }
-
     /// Repairs, purges and records backups.
-    #[must_use]
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
         UpkeepWriter::new(self.connection)
     }
 
     /// Records facts about the database itself.
-    #[must_use]
     pub fn database(&self) -> DatabaseWriter<'t> {
         DatabaseWriter::new(self.connection)
     }

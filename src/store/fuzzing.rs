@@ -1,7 +1,7 @@
 //! Rows of an untrusted database: compressed texts with any codec and length.
 
 use super::messages::codec::{decode, decode_from, encode, encode_quickly, seal, unseal};
-use super::summaries::beside::Beside;
+use super::summaries::extras::Extras;
 
 /// Decodes `bytes` as a message's row and as a summary's extra column, and encodes the text in them: each
 /// must round-trip.
@@ -17,13 +17,13 @@ pub(crate) fn rows(bytes: &[u8]) {
     if let Ok(text) = unseal(bytes) {
         assert_eq!(unseal(&seal(&text)).unwrap(), text);
     }
-    let beside = Beside::from_sql(Some(bytes.to_vec()));
-    assert_eq!(Beside::from_sql(beside.to_sql()).to_sql(), beside.to_sql());
+    let extras = Extras::from_sql(Some(bytes.to_vec()));
+    assert_eq!(Extras::from_sql(extras.to_sql()).to_sql(), extras.to_sql());
     let text = String::from_utf8_lossy(packed);
     for (stored, codec) in [encode(&text), encode_quickly(&text)] {
         assert_eq!(decode(stored, codec, i64::try_from(text.len()).unwrap()).unwrap(), text);
     }
     // A summary's extra data is compressed JSON, which random inputs rarely are.
-    let beside = Beside::from_sql(Some(seal(&text)));
-    assert_eq!(Beside::from_sql(beside.to_sql()).to_sql(), beside.to_sql());
+    let extras = Extras::from_sql(Some(seal(&text)));
+    assert_eq!(Extras::from_sql(extras.to_sql()).to_sql(), extras.to_sql());
 }

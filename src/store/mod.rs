@@ -2,7 +2,8 @@
 //!
 //! One thread writes, in short `BEGIN IMMEDIATE` transactions; readers have their own connections. No
 //! connection leaves this folder: callers pass closures over a [`View`] (to read) or a [`Batch`] (one write
-//! transaction), and can't hold either across an `await`.
+//! transaction), and can't hold either across an `await`. Every method fails when the database can't be read or
+//! written; `# Errors` lists what else can go wrong.
 
 mod batch;
 mod columns;

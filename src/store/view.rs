@@ -52,31 +52,26 @@ impl<'c> View<'c> {
     }
 
     /// Messages, entries and sessions.
-    #[must_use]
     pub fn messages(&self) -> Messages<'c> {
         Messages::new(self.connection)
     }
 
     /// Summaries, and claims on those in progress.
-    #[must_use]
     pub fn summaries(&self) -> Summaries<'c> {
         Summaries::new(self.connection)
     }
 
     /// The full-text index.
-    #[must_use]
     pub fn index(&self) -> FullTextIndex<'c> {
         FullTextIndex::new(self.connection)
     }
 
     /// What audits, backups and purges read.
-    #[must_use]
     pub fn upkeep(&self) -> Upkeep<'c> {
         Upkeep::new(self.connection)
     }
 
     /// Facts about the database itself.
-    #[must_use]
     pub fn database(&self) -> Database<'c> {
         Database::new(self.connection)
     }

@@ -330,31 +330,6 @@ async fn a_named_database_is_never_changed() {
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_format_is_in_order() {
-    let machine = Machine::new();
-    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
-    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
-    let old = machine.at("old.db");
-    assert_eq!(machine.say(&["backup", old.to_str().unwrap()]).await.code, 0);
-    let (stats, _) = machine.ask(&["stats"]).await;
-    let database = rusqlite::Connection::open(&old).unwrap();
-    let added = "SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema
-                  WHERE name LIKE '%reset_counts' OR name IN ('conversations_counted', 'messages_unusual', 'counts')
-                  ORDER BY type = 'table'";
-    let drops: Vec<String> =
-        database.prepare(added).unwrap().query_map([], |row| row.get(0)).unwrap().flatten().collect();
-    assert_eq!(drops.len(), 7);
-    database.execute_batch(&format!("{}; PRAGMA user_version = 1", drops.join("; "))).unwrap();
-    database.close().unwrap();
-
-    let named = ["--db", old.to_str().unwrap()];
-    let doctor = machine.say(&[&["doctor"], &named[..]].concat()).await;
-    assert_eq!(doctor.code, 0, "{}{}", doctor.output, doctor.complaint);
-    let (of_old, _) = machine.ask(&[&["stats"], &named[..]].concat()).await;
-    assert_eq!(of_old["project"], stats["project"]);
-}
-
-#[tokio::test]
 async fn absurd_token_counts_are_accepted() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));

@@ -2,7 +2,7 @@
 
 use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
-use crate::commands::list;
+use crate::commands::COMMANDS;
 use crate::commands::size::warning;
 use crate::store::Sizes;
 
@@ -10,7 +10,7 @@ use crate::store::Sizes;
 async fn help_lists_every_command_and_the_databases_path() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     let help = asking.command("help").await;
-    for command in list() {
+    for command in COMMANDS {
         assert!(help.contains(&format!("/lcm {:<8} {}\n", command.name, command.help)), "{help}");
     }
     assert!(help.ends_with("project.db"), "{help}");
@@ -38,7 +38,7 @@ async fn an_unknown_command_is_named_with_the_nearest_one() {
 #[tokio::test]
 async fn every_command_lists_its_forms_and_completes() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
-    for command in list() {
+    for command in COMMANDS {
         let help = asking.command(&format!("help {}", command.name)).await;
         assert_eq!(asking.command(&format!("{} --help", command.name)).await, help);
         assert!(help.starts_with(&format!("/lcm {}: {}\n\n  /lcm ", command.name, command.help)), "{help}");
@@ -50,7 +50,7 @@ async fn every_command_lists_its_forms_and_completes() {
         assert_eq!(json["usage"][0]["line"], format!("/lcm {}", forms[0]));
     }
     let json = asking.json("").await;
-    assert_eq!(json["commands"].as_array().unwrap().len(), list().len());
+    assert_eq!(json["commands"].as_array().unwrap().len(), COMMANDS.len());
     assert!(json["database"].as_str().unwrap().ends_with("project.db"), "{json}");
 }
 

@@ -65,10 +65,10 @@ async fn opencodes_tables_are_read_only_if_they_are_plain() {
         ("part", "CREATE TABLE part (id, message_id, data, RowId)"),
     ] {
         let report = imported(&format!("DROP TABLE IF EXISTS {table}; {sql}")).await;
-        let told = format!(
+        let expected = format!(
             "opencode.db: OpenCode's database can't be read: its table {table} is none that OpenCode makes"
         );
-        assert!(report.contains(&told), "{sql}: {report}");
+        assert!(report.contains(&expected), "{sql}: {report}");
     }
     // Columns that are not read do not matter.
     let harmless = "ALTER TABLE part ADD COLUMN kind AS (json_extract(data, '$.type'))";

@@ -210,7 +210,7 @@ async fn a_summary_of_another_branch_says_that_it_covers_nothing_here() {
     let id = other.name(id).await;
     let asking = Asking { scope: other.from(session.leaf()), ..other };
     let answer = asking.describe(json!({"summary_id": id})).await;
-    assert!(answer.contains("\nIt does not stand for anything on this branch.\n"), "{answer}");
+    assert!(answer.contains("\nIt covers nothing on this branch.\n"), "{answer}");
     let found = asking.grep(json!({"query": "first way", "scope": "summaries"})).await;
     assert!(found.contains(" · of another branch, or superseded: The «first way»"), "{found}");
 }

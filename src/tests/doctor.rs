@@ -196,7 +196,7 @@ async fn a_damaged_text_is_restored_from_the_session_file() {
     for damage in [
         "UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind IN (1, 3)",
         // Truncated packed text can't be unpacked.
-        "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 2",
+        "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 1",
         "UPDATE messages SET bytes = bytes + 1",
     ] {
         let patient = Patient::new().await;
@@ -698,7 +698,7 @@ async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
-async fn counts_and_the_index_of_unusual_messages_are_made_anew_if_their_pages_are_damaged() {
+async fn counts_and_the_index_of_unusual_messages_are_rebuilt_if_their_pages_are_damaged() {
     for damaged in [&["counts"][..], &["messages_unusual"], &["counts", "messages_unusual"]] {
         let patient = Patient::new().await.without_first_pages(damaged).await;
         let report = patient.doctor().await;

@@ -39,7 +39,7 @@ async fn the_path_filter_finds_only_calls_on_that_file() {
         .message(calls(&[("c1", "src/other.rs"), ("c2", "/project/SRC/auth.rs"), ("c3", "src/auth.rs.orig")]))
         .message(result("c1", "walrus of another file"))
         .message(result("c2", "walrus of the file"))
-        .message(result("c3", "walrus of the one beside"))
+        .message(result("c3", "walrus of the one neighbor"))
         // Only mentioned, before a call about another file.
         .message(json!({"role": "assistant", "stopReason": "toolUse", "content": [
             {"type": "text", "text": "no walrus in src/auth.rs, so on to the next"},
@@ -48,7 +48,7 @@ async fn the_path_filter_finds_only_calls_on_that_file() {
         .message(result("c5", "src/auth.rs is named in this, a walrus too"))
         .user("and now?");
     let asking = Asking::about(&session).await;
-    let (said, own, beside, named, last) = (
+    let (said, own, neighbor, named, last) = (
         asking.message(0).await,
         asking.message(3).await,
         asking.message(4).await,
@@ -59,7 +59,7 @@ async fn the_path_filter_finds_only_calls_on_that_file() {
         let answer = asking.grep(json!({"query": "walrus", "path": "src/auth.rs", "mode": mode})).await;
         let mut found = ids(&answer);
         found.sort();
-        let mut expected = vec![said.clone(), own.clone(), beside.clone(), named.clone(), last.clone()];
+        let mut expected = vec![said.clone(), own.clone(), neighbor.clone(), named.clone(), last.clone()];
         expected.sort();
         assert_eq!(found, expected, "{answer}");
     }

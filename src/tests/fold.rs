@@ -367,7 +367,7 @@ pub(super) fn digest(path: &Path) -> BTreeSet<String> {
         (
             "summary",
             "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, created_at,
-                    nullif(json_remove(unsealed(beside), '$.facts'), '{}'), hex(f.lineage),
+                    nullif(json_remove(unsealed(extras), '$.facts'), '{}'), hex(f.lineage),
                     hex(l.lineage), messages, from_time, to_time
                FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
         ),
@@ -542,9 +542,9 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 assert_eq!(shown.len(), on_branch.len(), "at {leaf}");
                 for (shown, visible) in shown.iter().zip(&on_branch) {
                     let original = view.messages().message(shown.original)?.lineage;
-                    let told = (shown.seen, original, shown.is_request);
+                    let seen = (shown.seen, original, shown.is_request);
                     assert_eq!(
-                        told,
+                        seen,
                         (visible.seen.id, visible.original, visible.seen.role == "user"),
                         "at {leaf}"
                     );

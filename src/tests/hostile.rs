@@ -194,7 +194,7 @@ async fn stored(asking: &Asking) -> (Vec<String>, HashSet<String>) {
             said.push(summary.text);
             ids.insert(summary.hash.summary_handle());
         }
-        for other in view.messages().sessions_beside(ConversationId(0), 10)? {
+        for other in view.messages().other_sessions(ConversationId(0), 10)? {
             let leaf = view.messages().last_entry(other)?.unwrap_or_default();
             for message in visible(&view.messages().branch(other, &leaf)?) {
                 let json = view.messages().message(message.seen.id)?.json;

@@ -233,7 +233,7 @@ async fn summaries_are_restored_without_a_model() {
     let kept = machine
         .home
         .store
-        .read(|view| view.messages().has_history_beside(view.messages().conversation("one")?.unwrap().id));
+        .read(|view| view.messages().has_other_history(view.messages().conversation("one")?.unwrap().id));
     assert!(kept.await.unwrap(), "{made} summaries are restored");
 }
 
@@ -489,8 +489,8 @@ async fn a_moved_database_is_imported_without_session_files() {
         machine.digest().await.into_iter().filter(|entry| !digest.contains(entry)).collect();
     assert!(others.is_empty(), "{others:?}");
     assert_eq!(fs::read(&old).unwrap(), before);
-    let beside = fs::read_dir(old.parent().unwrap()).unwrap().flatten();
-    assert_eq!(beside.filter(|file| file.file_name().to_string_lossy().starts_with("old.db")).count(), 1);
+    let files = fs::read_dir(old.parent().unwrap()).unwrap().flatten();
+    assert_eq!(files.filter(|file| file.file_name().to_string_lossy().starts_with("old.db")).count(), 1);
 
     let again = machine.run(&old.display().to_string()).await;
     assert!(again.starts_with("3 sessions: 0 messages new, "), "{again}");

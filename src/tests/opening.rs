@@ -16,16 +16,23 @@ async fn open(dir: &Path) -> (String, Option<String>) {
 }
 
 #[tokio::test]
-async fn next_to_another_programs_file_a_new_one_is_made_with_one_notice() {
-    let dir = tempfile::tempdir().unwrap();
-    let theirs = dir.path().join("project.db");
-    Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    let before = std::fs::read(&theirs).unwrap();
-    let (name, notice) = open(dir.path()).await;
-    assert_eq!(name, "project-2.db");
-    assert!(notice.unwrap().contains("belongs to another program; the history goes to"));
-    assert_eq!(open(dir.path()).await, (name, None));
-    assert_eq!(std::fs::read(&theirs).unwrap(), before);
+async fn next_to_a_file_that_is_not_ours_a_new_one_is_made_with_one_notice() {
+    let development =
+        "PRAGMA application_id = 0x4c434d31; PRAGMA user_version = 2; CREATE TABLE messages (x)";
+    for (statements, expected) in [
+        ("CREATE TABLE theirs (x)", "belongs to another program; the history goes to"),
+        (development, "was written by a development version and stays as it is (/lcm import"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = dir.path().join("project.db");
+        Connection::open(&theirs).unwrap().execute_batch(statements).unwrap();
+        let before = std::fs::read(&theirs).unwrap();
+        let (name, notice) = open(dir.path()).await;
+        assert_eq!(name, "project-2.db");
+        assert!(notice.unwrap().contains(expected));
+        assert_eq!(open(dir.path()).await, (name, None));
+        assert_eq!(std::fs::read(&theirs).unwrap(), before);
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use super::world::{World, events, knobs, marks};
 use crate::compaction::Outcome;
 use crate::dag::{MessageKind, Step};
-use crate::ids::{ConversationId, Hash, MessageId};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::store::{Purge, PurgePlan, Store};
@@ -179,7 +179,9 @@ async fn everything(store: &Store) -> String {
             all.push_str(&format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
         }
         for session in view.upkeep().audited_conversations()? {
-            all.push_str(&format!("{:?}", view.summaries().files_listed(session.id)?));
+            for entry in view.upkeep().audit_entries(session.id, EntryId(i64::MAX))? {
+                all.push_str(&format!("{:?}", view.summaries().listed_by(entry.id)?));
+            }
         }
         Ok(all)
     });
@@ -204,7 +206,7 @@ async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
         for session in view.upkeep().audited_conversations()? {
-            for entry in view.upkeep().audit_entries(session.id, crate::ids::EntryId(i64::MAX))? {
+            for entry in view.upkeep().audit_entries(session.id, EntryId(i64::MAX))? {
                 rows.insert(format!("{} {entry:?}", session.session_id));
             }
         }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
 const FLOORS: [&[&str]; 10] = [
-    &["error", "files", "frames", "ids", "log", "text", "tokens"],
+    &["error", "files", "frames", "ids", "log", "sync", "text", "tokens"],
     &["config", "dag", "model", "policy"],
     &["facts"],
     &["llm", "store"],
     &["branch"],
-    &["compaction", "doctor", "ingest", "pruning", "recall"],
-    &["tools", "upkeep"],
+    &["compaction", "ingest", "pruning", "recall"],
+    &["doctor", "tools", "upkeep"],
     &["commands", "mcp"],
     &["cli", "engine"],
     &["binding", "fuzzing"],

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lines::{self, list, message, titled};
-use super::parameters::{self, read, schema};
+use super::parameters::{read, schema};
 use super::{Block, lcm_expand};
 use crate::error::{Error, Result};
 use crate::model::Files;
@@ -38,7 +38,6 @@ struct Parameters {
     #[serde(default)]
     section: Part,
     /// For by_id: id of a summary (s-…) or message (m-…).
-    #[serde(default, deserialize_with = "parameters::word")]
     summary_id: Option<String>,
 }
 
@@ -197,7 +196,7 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
         Some(model) => format!("made by {}", lines::name(model)),
         None => "made without a model".to_owned(),
     };
-    let holds = if portrait.holds { "" } else { "It does not stand for anything on this branch.\n" };
+    let holds = if portrait.holds { "" } else { "It covers nothing on this branch.\n" };
     let mut out = format!(
         "{}\n{made} · {} UTC · {} tokens\n{holds}",
         titled(card),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::parameters::{self, read, schema};
+use super::parameters::{read, schema};
 use super::{Block, lines};
 use crate::error::Result;
 use crate::frames::{Fence, Tags};
@@ -40,27 +40,21 @@ struct Parameters {
     /// A summary (s-…) or a message (m-…); any unique prefix.
     summary_id: String,
     /// Messages before and after it, at most 20.
-    #[serde(default, deserialize_with = "parameters::count")]
     around: Option<usize>,
-    #[serde(default, deserialize_with = "parameters::flag")]
+    #[serde(default)]
     turn: bool,
     /// Only the lines with these words.
-    #[serde(default, deserialize_with = "parameters::words")]
     query: Option<String>,
     /// E.g. 100-180.
-    #[serde(default, deserialize_with = "parameters::word")]
     lines: Option<String>,
     /// Levels below a summary to open. Default: 1.
-    #[serde(default, deserialize_with = "parameters::count")]
     depth: Option<usize>,
     /// Per page. Default: 4000, at most 8000.
-    #[serde(default, deserialize_with = "parameters::count")]
     max_tokens: Option<usize>,
     /// From the page before.
-    #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
     /// The stored JSON.
-    #[serde(default, deserialize_with = "parameters::flag")]
+    #[serde(default)]
     raw: bool,
 }
 
@@ -361,7 +355,7 @@ fn push_excerpt(out: &mut String, excerpt: &Excerpt, place: Place) {
     let _ = writeln!(out, "{name}{} · {}:", lines::place(place), count(excerpt.total, "line"));
     for line in &excerpt.lines {
         let sign = if line.matches { ':' } else { '-' };
-        let _ = writeln!(out, "{}{sign} {}", line.number, lines::marked(&line.snippet));
+        let _ = writeln!(out, "{}{sign} {}", line.number, lines::marked(&line.snippet, lines::in_marks));
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::parameters::{self, read, schema};
+use super::parameters::{read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
 use crate::ids::AGENTS;
@@ -27,6 +27,11 @@ pub(super) const NAME: &str = "lcm_grep";
 /// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
 const MOST_BYTES: usize = 32_000;
 
+/// The roles of messages, in Pi's terms.
+pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
+/// The agents whose messages are stored.
+pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+
 /// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
@@ -39,87 +44,34 @@ struct Parameters {
     #[serde(default)]
     scope: Kinds,
     /// this (default), project (earlier sessions too) or a session's id.
-    #[serde(default, deserialize_with = "parameters::word")]
     session: Option<String>,
     /// Default: all.
     #[serde(default)]
     branch: Branches,
-    role: Option<Speaker>,
+    #[schemars(extend("enum" = ROLES))]
+    role: Option<String>,
     /// Only its results, e.g. bash.
-    #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
     /// Only with session project.
-    agent: Option<Wrote>,
+    #[schemars(extend("enum" = WRITERS))]
+    agent: Option<String>,
     /// Only what names this file.
-    #[serde(default, deserialize_with = "parameters::word")]
     path: Option<String>,
     /// ISO, or 2h, 3d, yesterday.
-    #[serde(default, deserialize_with = "parameters::word")]
     after: Option<String>,
-    #[serde(default, deserialize_with = "parameters::word")]
     before: Option<String>,
     /// Default: relevance.
     #[serde(default)]
     sort: Sort,
     /// Longer snippets.
-    #[serde(default, deserialize_with = "parameters::flag")]
+    #[serde(default)]
     full: bool,
     /// Messages around each result, at most 5.
-    #[serde(default, deserialize_with = "parameters::count")]
     context: Option<usize>,
     /// Default: 20, at most 100.
-    #[serde(default, deserialize_with = "parameters::count")]
     limit: Option<usize>,
     /// From the page before.
-    #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
-}
-
-/// Which agent's messages.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Wrote {
-    Pi,
-    ClaudeCode,
-    Codex,
-    Gemini,
-    Opencode,
-}
-
-impl Wrote {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pi => PI,
-            Self::ClaudeCode => AGENTS[0],
-            Self::Codex => AGENTS[1],
-            Self::Gemini => AGENTS[2],
-            Self::Opencode => AGENTS[3],
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-enum Speaker {
-    User,
-    Assistant,
-    ToolResult,
-    BashExecution,
-    Custom,
-    BranchSummary,
-}
-
-impl Speaker {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::ToolResult => "toolResult",
-            Self::BashExecution => "bashExecution",
-            Self::Custom => "custom",
-            Self::BranchSummary => "branchSummary",
-        }
-    }
 }
 
 pub(super) fn spec() -> Value {
@@ -162,9 +114,9 @@ pub(super) async fn answer(
         sort: parameters.sort,
         full: parameters.full,
         context: parameters.context.unwrap_or_default(),
-        role: parameters.role.map(|role| role.as_str().to_owned()),
+        role: parameters.role,
         tool: parameters.tool,
-        agent: parameters.agent.map(|agent| agent.as_str().to_owned()),
+        agent: parameters.agent,
         limit: parameters.limit.unwrap_or(match parameters.scope {
             Kinds::Sessions => DEFAULT_LIMIT / 2,
             _ => DEFAULT_LIMIT,
@@ -193,7 +145,7 @@ pub(super) async fn answer(
 
 /// Rejects arguments that exclude each other.
 fn contradictions(parameters: &Parameters) -> Result<()> {
-    let role = parameters.role.map_or("toolResult", Speaker::as_str);
+    let role = parameters.role.as_deref().unwrap_or("toolResult");
     if let (Some(tool), true) = (&parameters.tool, role != "toolResult") {
         return Err(Error::invalid(format!(
             "role {role} and tool {} exclude each other, only toolResult messages come from a tool: leave one of them out",
@@ -211,7 +163,7 @@ fn contradictions(parameters: &Parameters) -> Result<()> {
         ("role", parameters.role.is_some()),
         ("tool", parameters.tool.is_some()),
         ("path", parameters.path.is_some()),
-        ("agent", parameters.agent.is_some_and(|agent| agent.as_str() != PI)),
+        ("agent", parameters.agent.as_deref().is_some_and(|agent| agent != PI)),
     ];
     match of_messages.into_iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) if parameters.scope == Kinds::Summaries => Err(Error::invalid(format!(
@@ -271,19 +223,19 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         (Place::OtherSession, _) if hit.session.is_some() => "",
         (place, _) => lines::place(place),
     };
-    let beside = |out: &mut String, is_before: bool| {
+    let neighbors = |out: &mut String, is_before: bool| {
         for (card, headline) in hit.beside.iter().filter(|(card, _)| (card.sequence < sequence) == is_before)
         {
             let _ = writeln!(out, "  {}: {headline}", lines::hit(card, now));
         }
     };
-    beside(out, true);
+    neighbors(out, true);
     let also = match hit.also.as_slice() {
         [] => String::new(),
         handles => format!(" (also in {})", handles.join(", ")),
     };
-    let _ = writeln!(out, "{name}{place}: {}{also}", lines::marked(&hit.snippet));
-    beside(out, false);
+    let _ = writeln!(out, "{name}{place}: {}{also}", lines::marked(&hit.snippet, lines::in_marks));
+    neighbors(out, false);
 }
 
 fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {

@@ -1,37 +1,34 @@
 //! `lcm_note`: the model's notes, which every block shows verbatim.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Block;
-use super::parameters::{self, read, schema};
+use super::parameters::{checked, schema};
 use crate::error::{Error, Result};
 use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
 use crate::recall::Scope;
 use crate::store::Store;
+use crate::sync::lock;
 use crate::text::{count, grouped};
 
 pub(super) const NAME: &str = NOTE_TOOL;
 
 /// The arguments of a call. The description is short, because every request carries it.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[expect(dead_code, reason = "calls are interpreted from their stored form")]
 struct Parameters {
     /// text: add; note + text: rewrite; note + old + text: replace that part; note: remove.
     changes: Vec<Asked>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[expect(dead_code, reason = "calls are interpreted from their stored form")]
 struct Asked {
-    #[serde(default, deserialize_with = "parameters::count")]
     note: Option<usize>,
-    #[serde(default, deserialize_with = "parameters::words")]
     old: Option<String>,
-    #[serde(default, deserialize_with = "parameters::words")]
     text: Option<String>,
 }
 
@@ -40,12 +37,8 @@ struct Asked {
 pub struct Notepad(Mutex<Option<(Option<String>, Notes)>>);
 
 impl Notepad {
-    fn lock(&self) -> MutexGuard<'_, Option<(Option<String>, Notes)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn at(&self, leaf: Option<&String>) -> Option<Notes> {
-        self.lock().as_ref().filter(|(at, _)| at.as_ref() == leaf).map(|(_, notes)| notes.clone())
+        lock(&self.0).as_ref().filter(|(at, _)| at.as_ref() == leaf).map(|(_, notes)| notes.clone())
     }
 }
 
@@ -66,7 +59,7 @@ pub(super) async fn answer(
     arguments: &str,
     notepad: &Notepad,
 ) -> Result<Vec<Block>> {
-    let _: Parameters = read(NAME, arguments)?;
+    checked::<Parameters>(NAME, arguments)?;
     let named = |error: Error| Error::invalid(format!("{NAME}: {error}"));
     let changes = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
     let mut notes = match (notepad.at(scope.leaf.as_ref()), scope.leaf.clone()) {
@@ -91,6 +84,6 @@ pub(super) async fn answer(
     ];
     let done: String = done.into_iter().flatten().collect();
     let (many, tokens, most) = (count(notes.list().len(), "note"), notes.tokens(), grouped(MOST_TOKENS));
-    *notepad.lock() = Some((scope.leaf.clone(), notes));
+    *lock(&notepad.0) = Some((scope.leaf.clone(), notes));
     Ok(vec![Block::Text(format!("{done}{many}, {} of {most} tokens.", grouped(tokens)))])
 }

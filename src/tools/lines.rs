@@ -1,7 +1,5 @@
 //! How answers name messages and summaries.
 
-use std::fmt::Write as _;
-
 use crate::frames::{begin_with_id, opening};
 use crate::recall::grep::{Place, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
@@ -11,7 +9,6 @@ use crate::text::{count, minute, one_line, time_span};
 const NAME: usize = 60;
 
 /// `m-1a2b3c4d5e · toolResult read · 2026-11-20 09:12 UTC`
-#[must_use]
 pub fn message(card: &MessageCard) -> String {
     format!("{} · {} · {} UTC", card.handle, speaker(card), minute(card.timestamp))
 }
@@ -45,7 +42,6 @@ pub(super) fn name(name: &str) -> String {
 }
 
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`
-#[must_use]
 pub fn summary(card: &SummaryCard) -> String {
     let degraded = if card.degraded { " · degraded" } else { "" };
     format!(
@@ -77,12 +73,18 @@ pub(super) fn place(place: Place) -> &'static str {
     }
 }
 
-/// The snippet with its matches in «».
-pub(super) fn marked(snippet: &Snippet) -> String {
+/// A match as a model sees it.
+pub fn in_marks(found: &str) -> String {
+    format!("«{found}»")
+}
+
+/// The snippet with its matches highlighted.
+pub fn marked(snippet: &Snippet, highlight: impl Fn(&str) -> String) -> String {
     let mut out = String::from(if snippet.cut_before { "…" } else { "" });
     let mut at = 0;
     for mark in &snippet.marks {
-        let _ = write!(out, "{}«{}»", &snippet.text[at..mark.start], &snippet.text[mark.clone()]);
+        out += &snippet.text[at..mark.start];
+        out += &highlight(&snippet.text[mark.clone()]);
         at = mark.end;
     }
     out.push_str(&snippet.text[at..]);

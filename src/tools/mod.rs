@@ -20,8 +20,9 @@ use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::store::Store;
 pub use lcm_expand::NAME as EXPAND;
+pub use lcm_grep::{ROLES, WRITERS};
 pub use lcm_note::Notepad;
-pub use lines::{message as message_line, summary as summary_line};
+pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 
 /// A part of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,6 @@ pub enum Block {
 }
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.
-#[must_use]
 pub fn specs(notes: bool) -> Value {
     let mut specs = vec![lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()];
     specs.extend(notes.then(lcm_note::spec));
@@ -75,7 +75,6 @@ pub async fn call(
 }
 
 /// The error for a call of `name`, which is not a tool.
-#[must_use]
 pub fn unknown(name: &str) -> Error {
     let name = crate::text::one_line(name, 60);
     Error::invalid(format!("there is no tool `{name}`: there are lcm_grep, lcm_expand and lcm_describe"))

@@ -3,8 +3,7 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -66,8 +65,14 @@ fn plain(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// Parses the arguments of a call of `tool`. Null counts as absent, and a number is accepted as a string.
+/// Parses the arguments of a call of `tool`. Null counts as absent.
 pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str) -> Result<T> {
+    let object = checked::<T>(tool, arguments)?;
+    serde_json::from_value(Value::Object(object)).map_err(|error| Error::invalid(format!("{tool}: {error}")))
+}
+
+/// The same as JSON. The items of a list are not checked.
+pub(super) fn checked<T: JsonSchema>(tool: &str, arguments: &str) -> Result<Map<String, Value>> {
     let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
     let mut object: Map<String, Value> = match arguments.trim() {
         "" | "null" => Map::new(),
@@ -80,51 +85,62 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str
         },
     };
     object.retain(|_, value| !value.is_null());
-    let schema = schema::<T>();
-    check(&schema, &object).map_err(wrong)?;
-    for (name, value) in &mut object {
-        if value.is_number() && schema["properties"][name]["type"] == "string" {
-            *value = value.to_string().into();
-        }
-    }
-    serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))
+    convert(&schema::<T>(), &mut object).map_err(wrong)?;
+    Ok(object)
 }
 
-/// Checks a call against the schema, and words errors for a model: by names and values.
-fn check(schema: &Value, object: &Map<String, Value>) -> std::result::Result<(), String> {
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !object.contains_key(name) {
-            let given: Vec<&str> = object.keys().map(String::as_str).take(5).collect();
-            let given =
-                if given.is_empty() { "nothing".into() } else { text::one_line(&given.join(", "), 80) };
-            return Err(format!("{name} is missing ({given} was given)"));
-        }
+/// Checks a call against the schema, and converts its values to the schema's types. Errors are worded for a
+/// model: by names and values.
+fn convert(schema: &Value, object: &mut Map<String, Value>) -> std::result::Result<(), String> {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if let Some(name) = required.iter().find(|name| !object.contains_key(**name)) {
+        let given: Vec<&str> = object.keys().map(String::as_str).take(5).collect();
+        let given = if given.is_empty() { "nothing".into() } else { text::one_line(&given.join(", "), 80) };
+        return Err(format!("{name} is missing ({given} was given)"));
     }
-    for (name, value) in object {
-        let property = &schema["properties"][name];
-        let shown = || text::one_line(&value.to_string(), 40);
-        if let Some(names) = property["enum"].as_array() {
-            if !names.contains(value) {
-                let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-                return Err(format!("{name} must be one of {}, not {}", names.join(", "), shown()));
-            }
-        } else if property["type"] == "string" && !(value.is_string() || value.is_number()) {
-            return Err(format!("{name} must be a string, not {}", shown()));
-        } else if property["type"] == "integer" {
-            let number = number(value).ok_or_else(|| format!("{name} must be a number, not {}", shown()))?;
-            if !(0.0..=ABSURD).contains(&number) {
-                return Err(format!(
-                    "{name} must be a number from 0 to {ABSURD}, not {}: leave it out for the default",
-                    shown()
-                ));
-            }
-        } else if property["type"] == "array" && !value.is_array() {
-            return Err(format!("{name} must be a list, not {}", shown()));
-        } else if property["type"] == "boolean" && truth(value).is_none() {
-            return Err(format!("{name} must be true or false, not {}", shown()));
-        }
+    for (name, value) in object.iter_mut() {
+        *value = converted(name, &schema["properties"][name], value.take())?;
     }
+    object.retain(|name, value| required.contains(&name.as_str()) || !is_absent(name, value));
     Ok(())
+}
+
+/// One value: a number may be a string that contains one, and a string a number meant as one.
+fn converted(name: &str, property: &Value, value: Value) -> std::result::Result<Value, String> {
+    let wrong = |what: &str| format!("{name} must be {what}, not {}", text::one_line(&value.to_string(), 40));
+    if let Some(names) = property["enum"].as_array() {
+        let known = || names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+        return if names.contains(&value) { Ok(value) } else { Err(wrong(&format!("one of {}", known()))) };
+    }
+    match property["type"].as_str() {
+        Some("string") => match value {
+            Value::Number(number) => Ok(number.to_string().into()),
+            Value::String(_) => Ok(value),
+            _ => Err(wrong("a string")),
+        },
+        Some("integer") => match number(&value).ok_or_else(|| wrong("a number"))? {
+            count if (0.0..=ABSURD).contains(&count) => Ok(whole(count).into()),
+            _ => Err(wrong(&format!("a number from 0 to {ABSURD}")) + ": leave it out for the default"),
+        },
+        Some("boolean") => truth(&value).map(Value::from).ok_or_else(|| wrong("true or false")),
+        Some("array") if !value.is_array() => Err(wrong("a list")),
+        _ => Ok(value),
+    }
+}
+
+/// Some hosts send 0, a blank text or the word `null` for null. Only a query may be that word.
+fn is_absent(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Number(_) => *value == 0,
+        Value::String(text) => text.trim().is_empty() || (text == "null" && name != "query"),
+        _ => false,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
+fn whole(count: f64) -> u64 {
+    count as u64
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -141,47 +157,5 @@ fn truth(value: &Value) -> Option<bool> {
         Value::Bool(yes) => Some(*yes),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
-    }
-}
-
-/// A count: a number, or a string that contains one. Fractions are truncated; 0 counts as absent, because
-/// some hosts send it for null.
-pub(super) fn count<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> std::result::Result<Option<usize>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    if value.is_null() {
-        return Ok(None);
-    }
-    let number = number(&value).ok_or_else(|| D::Error::custom("not a number"))?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates; bounds are checked next"
-    )]
-    Ok(Some(number as usize).filter(|count| *count > 0))
-}
-
-/// A boolean, or a string that contains one.
-pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
-    truth(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("neither true nor false"))
-}
-
-/// A word: a string, or a number meant as one. Some hosts send the word `null` for null.
-pub(super) fn word<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> std::result::Result<Option<String>, D::Error> {
-    Ok(words(deserializer)?.filter(|word| word != "null"))
-}
-
-/// Any text that is not empty.
-pub(super) fn words<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> std::result::Result<Option<String>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::String(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
-        Value::Number(number) => Ok(Some(number.to_string())),
-        Value::Null => Ok(None),
-        _ => Err(D::Error::custom("not a string")),
     }
 }

@@ -12,15 +12,10 @@ use crate::store::{BackupFacts, Place, backup_name};
 /// A finished backup.
 #[derive(Debug, Serialize)]
 pub struct BackedUp {
-    /// The copy.
     pub path: PathBuf,
-    /// Its size in bytes.
     pub bytes: u64,
-    /// The number of its messages.
     pub messages: usize,
-    /// The number of its sessions.
     pub sessions: usize,
-    /// The number of its summaries.
     pub summaries: usize,
     /// The copied database.
     #[serde(skip)]

@@ -32,9 +32,7 @@ pub struct Still {
 
 /// What a purge would remove.
 pub struct Candidate {
-    /// The request.
     purge: Purge,
-    /// Everything it removes.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -42,7 +40,6 @@ pub struct Candidate {
 
 /// What was removed.
 pub struct Removed {
-    /// Everything it removed.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -149,7 +146,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     }
     still.backups = view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
     if let Place::File(database) = database {
-        for path in beside(database) {
+        for path in other_files(database) {
             if !still.backups.contains(&path) {
                 still.backups.push(path);
             }
@@ -160,7 +157,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
 
 /// Databases of the project that were skipped for the one in use, and all their backups, including the
 /// doctor's.
-fn beside(database: &Path) -> Vec<PathBuf> {
+fn other_files(database: &Path) -> Vec<PathBuf> {
     let own = database.file_name().unwrap_or_default().to_string_lossy();
     let project = project_of(&own).unwrap_or(&own);
     let files = database.parent().and_then(|dir| dir.read_dir().ok()).into_iter().flatten().flatten();
@@ -213,7 +210,7 @@ mod tests {
             std::fs::write(dir.path().join(file), "").unwrap();
         }
         let found = |database: &str| -> Vec<String> {
-            let found = beside(&dir.path().join(database));
+            let found = other_files(&dir.path().join(database));
             found.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
         };
         let copies = ["abc-2.db.20261120T091200000Z.bak", "abc-3.db"];

@@ -76,9 +76,6 @@ impl Branch {
 
     /// Reads what comes after the entry `ancestor`, or all, of the branch that ends at `leaf`: an abandoned
     /// branch, to be summarized as a whole.
-    ///
-    /// # Errors
-    /// As [`Branch::read`].
     pub(super) fn read_after(
         view: &View<'_>,
         memory: &Memory,
@@ -138,9 +135,6 @@ impl Branch {
     }
 
     /// Adds summaries made since. The branch's messages do not change during a compaction.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
         let new = self.all.refresh(view, &self.path)?;
         self.forest = self.forest.grown(new);
@@ -217,9 +211,6 @@ impl Branch {
 
     /// The files that changed on disk since the branch's newest messages showed them, with the last such
     /// message; the last touched file first.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(super) fn changes(&self, view: &View<'_>, memory: &Memory) -> Result<Vec<(String, Change, String)>> {
         let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
         let newest = self.visible().iter().enumerate().skip(self.visible().len().saturating_sub(MOST_READ));

@@ -30,9 +30,6 @@ impl Branch {
     /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
     /// room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
     /// come first, since they have the least detail left, and among equals the newest.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub(in super::super) fn unfold(
         &mut self,
         view: &View<'_>,

@@ -126,14 +126,13 @@ fn every_setting_can_be_set_in_a_file_and_in_the_environment() {
                 let folder = std::env::temp_dir().join("elsewhere");
                 (json!(folder), folder.to_string_lossy().into_owned())
             }
-            Kind::Identity { .. } => (json!("git"), "Git".into()),
-            Kind::Context { .. } => (json!("full"), "Full".into()),
+            Kind::Word { words: [_, other], .. } => (json!(other), other.to_uppercase()),
             Kind::Names { .. } if definition.key == "alsoRead" => {
                 (json!(["codex", "gemini"]), "codex,gemini".into())
             }
             Kind::Names { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
         };
-        for name in [&[definition.key], definition.also].concat() {
+        for name in definition.names() {
             let from_file = World::new().global(json!({name: json})).load();
             let from_variable = World::new().environment(&variable(name), &text).load();
             for loaded in [from_file, from_variable] {
@@ -150,7 +149,6 @@ fn invalid_values_and_unknown_names_are_reported_together_and_ignored() {
         .global(json!({"leafChunkTokens": "many", "maxDepth": 21, "leafChunkToken": 1, "zebra": 1, "status": "no"}))
         .project(json!({"compactionModels": ["no-slash"], "leafPassConcurrency": 2.5, "dbDir": ""}))
         .environment("LCM_MAX_DEPTHS", "3")
-        .environment("LCM_MODEL_CALLS_PER_HOUR", "3")
         .environment("LCM_DEBUG_MODE", "maybe")
         .environment("LCM_STATUS", "");
     let loaded = world.load();
@@ -158,7 +156,7 @@ fn invalid_values_and_unknown_names_are_reported_together_and_ignored() {
     let file = world.sources.agent_dir.join("settings.json");
     let notice = loaded.notice.unwrap();
     let says = |what: &str| assert!(notice.contains(what), "{what} in:\n{notice}");
-    says("11 settings are invalid:");
+    says("10 settings are invalid:");
     says(&format!(
         "- leafChunkTokens in {} is \"many\", but must be a whole number from 500 to 100000; using 16000",
         file.display()
@@ -166,7 +164,6 @@ fn invalid_values_and_unknown_names_are_reported_together_and_ignored() {
     says("is not a setting: did you mean leafChunkTokens?\n");
     says("zebra");
     says("- LCM_MAX_DEPTHS in the environment is not a setting: did you mean LCM_MAX_DEPTH?");
-    says("- LCM_MODEL_CALLS_PER_HOUR in the environment was removed: use `modelTokensPerHour` instead");
     says("- LCM_DEBUG_MODE in the environment is \"maybe\", but must be true or false; using false");
     assert!(!notice.contains("LCM_STATUS"));
 }

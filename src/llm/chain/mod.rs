@@ -80,7 +80,7 @@ struct Candidate {
     name: Option<String>,
     found: OnceCell<Result<ResolvedModel, String>>,
     /// Whether it was tried in this compaction.
-    met: AtomicBool,
+    was_tried: AtomicBool,
 }
 
 struct ResolvedModel {
@@ -106,7 +106,6 @@ enum Next {
 impl Chain {
     /// The models of the settings first, then the session's cheapest sibling, then, if permitted, the
     /// session's `own` model.
-    #[must_use]
     pub fn new(
         host: Arc<dyn Host>,
         settings: &Settings,
@@ -121,7 +120,7 @@ impl Chain {
         Self {
             host,
             candidates: names
-                .map(|name| Candidate { name, found: OnceCell::new(), met: AtomicBool::new(false) })
+                .map(|name| Candidate { name, found: OnceCell::new(), was_tried: AtomicBool::new(false) })
                 .collect(),
             direct: settings.direct_model_calls,
             retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
@@ -170,7 +169,7 @@ impl Chain {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
-        let is_first = !candidate.met.swap(true, Ordering::Relaxed);
+        let is_first = !candidate.was_tried.swap(true, Ordering::Relaxed);
         let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
@@ -185,17 +184,17 @@ impl Chain {
             let answer = self.call(candidate, found, &request, attempt, usage).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
-                heard => {
+                answer => {
                     pass.alive();
-                    return match heard.map_err(|failure| failure.by(&name)) {
+                    return match answer.map_err(|failure| failure.by(&name)) {
                         Err(failure) if failure.kind == Kind::Refused => Err(Next::Failed(failure)),
-                        heard => Ok(heard),
+                        answer => Ok(answer),
                     };
                 }
             };
             let pause = failure.retry_after_ms.filter(|_| failure.may_pass());
             let slow = failure.kind == Kind::Late || began.elapsed() > SLOW;
-            pass.in_vain(slow, pause.map(|ms| Duration::from_millis(ms.into())));
+            pass.failed(slow, pause.map(|ms| Duration::from_millis(ms.into())));
             let again = failure.may_pass();
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
@@ -353,16 +352,16 @@ impl Chain {
 fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSession) -> bool {
     let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
-    let beside = size(&request.system) + size(&request.prompt);
-    read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(beside)
+    let alone = size(&request.system) + size(&request.prompt);
+    read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(alone)
 }
 
 /// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
 fn was_cached(reply: &Reply, expected: usize) -> bool {
     let Some(usage) = &reply.usage else { return true };
     let count = |name: &str| usage[name].as_u64().unwrap_or_default();
-    let is_told = count("cacheRead") + count("cacheWrite") + count("input") > 0;
-    !is_told || usize::try_from(2 * count("cacheRead")).is_ok_and(|read| read >= expected)
+    let is_reported = count("cacheRead") + count("cacheWrite") + count("input") > 0;
+    !is_reported || usize::try_from(2 * count("cacheRead")).is_ok_and(|read| read >= expected)
 }
 
 impl Candidate {
@@ -441,9 +440,9 @@ impl Model for Chain {
                     Err(Next::Failed(failure)) => failed = Some(failure),
                 }
             }
-            let nobody =
+            let no_model =
                 || Failure::of(Kind::Unasked, format!("no model can be asked ({})", unasked.join("; ")));
-            Err(Failure { usage, ..failed.unwrap_or_else(nobody) })
+            Err(Failure { usage, ..failed.unwrap_or_else(no_model) })
         })
     }
 

@@ -44,7 +44,6 @@ enum Wire {
 }
 
 /// The model, if it can be asked without Pi; `None` if anything about it is special.
-#[must_use]
 pub fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
     let line = Endpoint::new(&plan)?;

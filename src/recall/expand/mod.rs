@@ -28,8 +28,8 @@ use crate::store::{Shown, View};
 use crate::{text, tokens};
 
 pub use answer::{Expansion, Image, Left, MessagePage, Pictures, Request, Section, SummaryPage, TurnPage};
-pub use around::{Neighbor, Neighborhood};
-pub use inside::{Excerpt, Inside, MatchedLine, Named};
+pub use around::Neighborhood;
+pub use inside::{Excerpt, Inside, Named};
 
 /// Tokens per page by default.
 pub const DEFAULT_TOKENS: usize = 4_000;

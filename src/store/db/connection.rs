@@ -12,8 +12,10 @@ use super::trouble;
 use crate::error::{Code, Error, Result};
 use crate::files;
 
-/// Marks a database as ours (`PRAGMA application_id`): "LCM1".
-pub(in crate::store) const APPLICATION_ID: i64 = 0x4c43_4d31;
+/// Marks a database as ours (`PRAGMA application_id`): "PLCM".
+pub(in crate::store) const APPLICATION_ID: i64 = 0x504c_434d;
+/// The mark of development versions: "LCM1".
+const DEVELOPMENT_ID: i64 = 0x4c43_4d31;
 /// How long a statement waits for another process's transaction.
 pub(in crate::store) const BUSY: Duration = Duration::from_secs(5);
 /// The same, for work that is not worth waiting for.
@@ -226,8 +228,16 @@ fn check_owner(
     }
     // While another process runs its first migration, the tables and the mark commit together, so this sees
     // either both or neither.
-    if number("PRAGMA application_id").map_err(&failed)? != APPLICATION_ID {
-        return Err(Error::foreign(format!("{} belongs to another program", path.display())));
+    match number("PRAGMA application_id").map_err(&failed)? {
+        APPLICATION_ID => {}
+        DEVELOPMENT_ID => {
+            return Err(Error::foreign(format!(
+                "{} was written by a development version and stays as it is (/lcm import stores its sessions again, \
+                 from Pi's files)",
+                path.display()
+            )));
+        }
+        _ => return Err(Error::foreign(format!("{} belongs to another program", path.display()))),
     }
     let version = migrations::version(connection).map_err(&failed)?;
     if version > migrations::current() {

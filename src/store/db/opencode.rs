@@ -44,15 +44,11 @@ pub struct OpenCode {
 /// A session in it.
 #[derive(Debug)]
 pub struct OpenCodeSession {
-    /// Its row.
     pub place: OpenCodePlace,
-    /// Its id.
     pub id: String,
     /// The session that started it, if it is a subagent's.
     pub parent: Option<String>,
-    /// The folder it worked in.
     pub directory: String,
-    /// OpenCode's version.
     pub version: String,
 }
 

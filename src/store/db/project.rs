@@ -11,7 +11,7 @@ use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
-use crate::store::columns::{reading, writing};
+use crate::store::columns::{Queries as _, reading};
 use crate::store::upkeep::backup::open_unchanged;
 use crate::store::{Database, DatabaseWriter, Store};
 
@@ -25,22 +25,18 @@ const TOLD: &str = "told_of:";
 /// A database in the folder of databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The path of the file.
     pub path: PathBuf,
-    /// The project it belongs to.
     pub project: String,
 }
 
 /// A project's folder as its database names it: the real path, or the path as given if the folder no longer
 /// exists.
-#[must_use]
 pub fn real_path(cwd: &Path) -> String {
     cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()).to_string_lossy().into_owned()
 }
 
 /// The project that Pi works on in `cwd`: that folder, or the main folder of its repository, which all
 /// worktrees share. A folder outside any repository, and one in a submodule, is a project of its own.
-#[must_use]
 pub fn project_of(cwd: &Path, identity: ProjectIdentity) -> String {
     let repository = match identity {
         ProjectIdentity::Cwd => None,
@@ -111,7 +107,6 @@ pub(in crate::store) fn name_of(project: &str) -> String {
 }
 
 /// Every readable history in the folder `dir`, sorted by path.
-#[must_use]
 pub fn histories(dir: &Path) -> Vec<History> {
     let files = dir.read_dir().into_iter().flatten().flatten().map(|file| file.path());
     let mut found: Vec<History> = files
@@ -141,9 +136,6 @@ pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<
 
 /// Whether another process has this database open. If not, migrates it to the current format and merges its
 /// log.
-///
-/// # Errors
-/// When it can't be opened.
 pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
     let mut connection = Connection::open(path).map_err(failed)?;
@@ -171,7 +163,6 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
 
 /// The history that this project had before its setting `projectIdentity` changed, if any: that of the folder
 /// alone, or of the repository.
-#[must_use]
 pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Option<History> {
     let (own, repository) = (real_path(cwd), repository_of(cwd)?.to_string_lossy().into_owned());
     if own == repository {
@@ -196,13 +187,9 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
 impl Database<'_> {
     /// Whether this folder is recorded as part of this history, and whether the user was told about that
     /// other history.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn knows_folder(&self, folder: &str, other: Option<&str>) -> Result<(bool, bool)> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")
-            .map_err(reading)?;
+        let mut query =
+            (self.connection).prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")?;
         let mut has = |prefix: &str, name: &str| {
             query.query_row([format!("{prefix}{name}")], |row| row.get(0)).map_err(reading)
         };
@@ -212,16 +199,13 @@ impl Database<'_> {
 
 impl DatabaseWriter<'_> {
     /// Records a folder as part of this history, and that the user was told about another one.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
         for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
             if let Some(name) = name {
-                (self.connection)
-                    .prepare_cached("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)")
-                    .and_then(|mut insert| insert.execute(params![prefix, name, now.to_string()]))
-                    .map_err(writing)?;
+                self.connection.change(
+                    "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)",
+                    params![prefix, name, now.to_string()],
+                )?;
             }
         }
         Ok(())
@@ -231,9 +215,6 @@ impl DatabaseWriter<'_> {
 impl Store {
     /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
     /// one.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
         Self::open(dir, &name_of(project), project)
     }
@@ -248,11 +229,8 @@ impl Store {
     }
 
     /// Opens another store next to this one, which turned out to be damaged.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn beside(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
-        self.open_beside(dir, &name_of(project), project, why)
+    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
+        self.open_another(dir, &name_of(project), project, why)
     }
 }
 
@@ -359,7 +337,7 @@ mod tests {
             ("victim/nested/.git/worktrees/x/gitdir", "../../../../../four/.git\n"),
             ("victim/nested/.git/worktrees/x/commondir", "../..\n"),
             ("four/.git", "gitdir: ../victim/nested/.git/worktrees/x\n"),
-            // A bare repository that a `.git` file beside it names, and its worktree.
+            // A bare repository that a `.git` file next to it names, and its worktree.
             ("hidden/.git", "gitdir: ./.bare\n"),
             ("hidden/.bare/HEAD", ""),
             ("hidden/.bare/objects/x", ""),

@@ -19,9 +19,7 @@ use crate::store::{Batch, Store};
 
 /// A history opened for reading.
 pub struct ReadOnly {
-    /// Its store.
     pub store: Store,
-    /// The project it belongs to.
     pub project: String,
     /// What the user should know about files that were skipped.
     pub notice: Option<String>,
@@ -101,7 +99,6 @@ impl Store {
 }
 
 /// The paths at which a project's database may be, in the order in which they are tried.
-#[must_use]
 pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }

@@ -1,10 +1,9 @@
 //! The size of the store, its breakdown, and when the user was last warned.
 
-use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::store::columns::{reading, writing};
+use crate::store::columns::{Queries as _, reading};
 use crate::store::{Database, DatabaseWriter};
 
 /// The key for the store's size at the last warning.
@@ -28,27 +27,21 @@ pub struct Sizes {
     pub summaries: u64,
     /// Sessions and metadata.
     pub other: u64,
-    /// Free pages.
     pub free: u64,
 }
 
 impl Database<'_> {
     /// Bytes by use. This reads the whole file.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn sizes(&self) -> Result<Sizes> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT d.name, coalesce(s.tbl_name, d.name), d.pgsize
-                   FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
-                  WHERE d.aggregate = TRUE",
-            )
-            .map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT d.name, coalesce(s.tbl_name, d.name), d.pgsize
+               FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
+              WHERE d.aggregate = TRUE",
+        )?;
         let mut sizes = Sizes::default();
-        let mut rows = query.query([]).map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            let (name, table, bytes): (String, String, u64) = row.try_into().map_err(reading)?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (name, table, bytes): (String, String, u64) = row.try_into()?;
             let part = match table.as_str() {
                 "messages" if name == "messages" => &mut sizes.messages,
                 "messages" => &mut sizes.identities,
@@ -67,33 +60,23 @@ impl Database<'_> {
 
     /// The store's size in bytes when the user was last warned about it.
     pub fn size_warned_at(&self) -> Result<Option<u64>> {
-        self.connection
-            .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = ?1")
-            .and_then(|mut query| query.query_row([WARNED_AT], |row| row.get(0)).optional())
-            .map_err(reading)
+        Ok(self.connection.fact(WARNED_AT)?.and_then(|bytes| bytes.parse().ok()))
     }
 
     /// The size of the database's pages in bytes.
     pub fn page_bytes(&self) -> Result<u64> {
-        let bytes: i64 = (self.connection)
-            .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
-                row.get(0)
-            })
-            .map_err(reading)?;
+        let bytes: i64 = (self.connection).query_row(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+            [],
+            |row| row.get(0),
+        )?;
         Ok(bytes.unsigned_abs())
     }
 }
 
 impl DatabaseWriter<'_> {
     /// Records that the user was warned when the store had this many bytes.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn note_size_warned_at(&self, bytes: u64) -> Result<()> {
-        self.connection
-            .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
-            .and_then(|mut insert| insert.execute(params![WARNED_AT, bytes.to_string()]))
-            .map(drop)
-            .map_err(writing)
+        self.connection.set_fact(WARNED_AT, &bytes.to_string())
     }
 }

@@ -32,9 +32,9 @@ const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// Opens one for reading, until `cancel` is raised.
 pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let size = size(path);
-    let has = |ending| beside(path, ending).metadata().is_ok_and(|file| file.len() > 0);
+    let has = |ending| with_ending(path, ending).metadata().is_ok_and(|file| file.len() > 0);
     // A second hard link may be someone's file, and writing here would change it.
-    let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
+    let there = |ending| with_ending(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
     let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
         in_memory(path, cancel)?
     } else if there("-wal") && there("-shm") {
@@ -67,10 +67,10 @@ fn guard(connection: &mut Connection, size: u64, cancel: &CancellationToken) -> 
 
 /// The bytes of a database and its log.
 pub(super) fn size(path: &Path) -> u64 {
-    ["", "-wal"].iter().map(|ending| files::bytes_of(&beside(path, ending))).sum()
+    ["", "-wal"].iter().map(|ending| files::bytes_of(&with_ending(path, ending))).sum()
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}{ending}"))
 }
@@ -78,7 +78,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 /// The file's contents after the interrupted transaction is rolled back and the log is merged.
 fn in_memory(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let failed = |code, words| rusqlite::Error::SqliteFailure(ffi::Error::new(code), words);
-    let bytes = ENDINGS.map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
+    let bytes = ENDINGS.map(|ending| with_ending(path, ending).metadata().map_or(0, |file| file.len()));
     let bytes = bytes.into_iter().fold(0, u64::saturating_add);
     if bytes > LARGEST {
         return Err(failed(ffi::SQLITE_TOOBIG, Some(too_large(bytes))));
@@ -115,7 +115,7 @@ impl Copy {
     fn of(path: &Path, cancel: &CancellationToken) -> io::Result<Self> {
         let copy = Self(Temporary::folder()?);
         for ending in ENDINGS {
-            let from = beside(path, ending);
+            let from = with_ending(path, ending);
             if from.exists() {
                 copy_file(&from, &copy.0.path().join(format!("{NAME}{ending}")), cancel)?;
             }
@@ -199,7 +199,7 @@ mod tests {
     fn killed(path: &Path, endings: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         for ending in endings {
-            fs::copy(beside(path, ending), dir.path().join(format!("killed.db{ending}"))).unwrap();
+            fs::copy(with_ending(path, ending), dir.path().join(format!("killed.db{ending}"))).unwrap();
         }
         let there = dir.path().join("killed.db");
         (dir, there)
@@ -234,7 +234,7 @@ mod tests {
         let name = victim.to_str().unwrap().as_bytes();
         let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
         let length = u32::try_from(name.len()).unwrap();
-        let journal = beside(&left, "-journal");
+        let journal = with_ending(&left, "-journal");
         let lock_page = u32::try_from((1_u64 << 30) / 4096 + 1).unwrap();
         let [page, length, sum] = [lock_page, length, sum].map(u32::to_be_bytes);
         let named = [&page[..], name, &length, &sum, &NAMES_ANOTHER].concat();
@@ -261,7 +261,7 @@ mod tests {
     fn only_so_much_is_copied() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("large.db");
-        fs::write(beside(&path, "-journal"), "x").unwrap();
+        fs::write(with_ending(&path, "-journal"), "x").unwrap();
         File::create(&path).unwrap().set_len(LARGEST).unwrap();
         let cancel = CancellationToken::new();
         let expected = "it was not closed, and then at most 2147.5 MB are read, but it has 2147.5 MB: \

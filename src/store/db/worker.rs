@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
 use crate::store::{Batch, View};
+use crate::sync::lock;
 
 /// Work for the writer.
 struct Job {
@@ -108,7 +109,7 @@ impl Store {
     }
 
     /// Opens another store next to this one, which can't be read because of `why`.
-    pub(in crate::store) fn open_beside(
+    pub(in crate::store) fn open_another(
         &self,
         dir: &Path,
         name: &str,
@@ -173,25 +174,21 @@ impl Store {
     }
 
     /// Where the store is kept.
-    #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
     /// Whether it is read-only.
-    #[must_use]
     pub fn is_apart(&self) -> bool {
         self.0.is_apart
     }
 
     /// What the user should know about where the store is kept.
-    #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.0.notice.as_deref()
     }
 
     /// A message about newly found damage, returned once.
-    #[must_use]
     pub fn take_damage(&self) -> Option<String> {
         lock(&self.0.trouble).damage.take()
     }
@@ -229,15 +226,16 @@ impl Store {
         result.await.map_err(|_| Error::closed())?
     }
 
-    /// Reads through the writer's connection.
-    async fn read_in_turn<T: Send + 'static>(
+    /// Runs `work` on the writer's connection, after what was queued before.
+    async fn in_turn<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| drop(answer.send(in_view(connection, work))));
+        // The receiver may be gone.
+        let work = Box::new(move |connection: &mut Connection| drop(answer.send(work(connection))));
         self.queue(Job { work, unhurried: false, writes: false })?;
-        result.await.map_err(|_| Error::closed())?.map_err(|error| self.explain(error))
+        result.await.map_err(|_| Error::closed())
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
@@ -250,7 +248,10 @@ impl Store {
     ) -> Result<T> {
         let path = match &self.0.place {
             Place::File(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
-            _ => return self.read_in_turn(work).await,
+            _ => {
+                let read = self.in_turn(|connection| in_view(connection, work)).await?;
+                return read.map_err(|error| self.explain(error));
+            }
         };
         if self.is_closed() {
             return Err(Error::closed());
@@ -295,21 +296,12 @@ impl Store {
     }
 
     /// Waits until everything queued so far is on disk.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub async fn flush(&self) -> Result<()> {
-        let (answer, done) = oneshot::channel();
-        let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        done.await.map_err(|_| Error::closed())
+        self.in_turn(|_| ()).await
     }
 
     /// Says that much will be written, or that it was. The log grows longer meanwhile; a [`Store::checkpoint`] moves it
     /// into the database.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub fn expect_much(&self, is_bulk: bool) -> Result<()> {
         let work = Box::new(move |connection: &mut Connection| {
             let _ = connection::checkpoint_every(connection, is_bulk);
@@ -320,13 +312,9 @@ impl Store {
 
     /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
     /// processes allow.
-    ///
-    /// # Errors
-    /// When the store is closed.
     pub async fn checkpoint(&self) -> Result<()> {
-        let (answer, done) = oneshot::channel();
         let is_damaged = lock(&self.0.trouble).is_known;
-        let work = Box::new(move |connection: &mut Connection| {
+        self.in_turn(move |connection| {
             // Another reader may block this. Don't wait: the next checkpoint catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
             // Leave a damaged file as it is.
@@ -340,10 +328,8 @@ impl Store {
                 let _ = vacuum::run(connection);
             }
             let _ = connection.busy_timeout(connection::BUSY);
-            let _ = answer.send(());
-        });
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        done.await.map_err(|_| Error::closed())
+        })
+        .await
     }
 
     /// Rewrites the file after a purge, so that neither it nor its log keeps what was removed. Returns
@@ -352,12 +338,7 @@ impl Store {
     /// # Errors
     /// When the store is closed or the disk fails; then the next start tries again.
     pub async fn vacuum(&self) -> Result<bool> {
-        let (answer, done) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| {
-            let _ = answer.send(vacuum::run(connection));
-        });
-        self.queue(Job { work, unhurried: false, writes: false })?;
-        let outcome = done.await.map_err(|_| Error::closed())?;
+        let outcome = self.in_turn(|connection| vacuum::run(connection)).await?;
         match outcome.map_err(|error| Error::storing("failed to rewrite the history store", error)) {
             Err(error) if trouble::is_busy(&error) => Ok(false),
             outcome => outcome.map_err(|error| self.explain(error)),
@@ -413,10 +394,6 @@ impl Store {
             None => Err(Error::closed()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start_writer(

@@ -14,21 +14,15 @@ use crate::store::{IndexWriter, MessageWriter};
 
 /// A message to store.
 pub struct NewMessage<'a> {
-    /// Its identity.
     pub lineage: Hash,
     /// The message before it, or the original of which it is a rendition.
     pub parent: Option<MessageId>,
     /// The number of messages above it.
     pub height: i64,
-    /// Its kind.
     pub kind: MessageKind,
-    /// Who speaks.
     pub role: &'a Role,
-    /// The tool, if it is a tool result.
     pub tool: Option<&'a str>,
-    /// Estimated tokens.
     pub tokens: usize,
-    /// In ms since the epoch.
     pub timestamp: i64,
     /// The stored JSON, byte for byte.
     pub json: &'a str,
@@ -52,7 +46,6 @@ pub struct Prepared {
 impl Prepared {
     /// Compresses a message's JSON, and splits its searchable text into passages. Other agents' messages come by
     /// the hundred megabytes, and compressing them took most of the time.
-    #[must_use]
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
         let (packed, codec) = pack(json);
@@ -69,9 +62,6 @@ impl Prepared {
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
         self.add_message_at(None, message)
     }
@@ -102,9 +92,9 @@ impl MessageWriter<'_> {
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
-                    ":id": row.map(|row| row.0),
-                    ":lineage": message.lineage.0,
-                    ":parent": message.parent.map(|parent| parent.0),
+                    ":id": row,
+                    ":lineage": message.lineage,
+                    ":parent": message.parent,
                     ":height": message.height,
                     ":kind": kind_to_sql(message.kind),
                     ":role": message.role.as_str(),

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::Row;
 
 use crate::dag::{BranchEntry, BranchMessage, Step};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::store::columns::{kind_from_sql, reading, tokens_at};
+use crate::store::columns::{Queries as _, kind_from_sql, tokens_at};
 use crate::store::{Messages, Store};
 
 /// Rows of other branches to skip before the next entry is looked up by id.
@@ -36,14 +36,11 @@ pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEn
         (4, _) => Step::Stub { target: row.get(4)?, tokens: tokens_at(row, 11)? },
         _ => Step::Link,
     };
-    Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(2)?, step })
+    Ok(BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step })
 }
 
 impl Messages<'_> {
     /// The entries from the root to `leaf`; empty if the store doesn't know `leaf`.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn branch(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<BranchEntry>> {
         self.branch_since(conversation, leaf, |_| false).map(|(_, entries)| entries)
     }
@@ -64,7 +61,7 @@ impl Messages<'_> {
         );
         let mut found = Vec::new();
         let known = self.walk(conversation, leaf, &sql, is_known, |row| {
-            found.push(branch_entry(row).map_err(reading)?);
+            found.push(branch_entry(row)?);
             Ok(())
         })?;
         found.reverse();
@@ -83,20 +80,20 @@ impl Messages<'_> {
     ) -> Result<Option<EntryId>> {
         // A session without branches is stored row after row, so rows are scanned; a gap leads to a lookup by
         // id.
-        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
+        let mut query = self.connection.prepare_cached(sql)?;
         let mut next = self.entry_row(conversation, leaf)?;
         let mut sought = HashSet::new();
         while let Some(from) = next.filter(|entry| !is_known(*entry)) {
             if !sought.insert(from) {
                 return Err(Error::store("entries of the history store form a cycle"));
             }
-            let mut rows = query.query([from.0]).map_err(reading)?;
+            let mut rows = query.query([from])?;
             let mut passed = 0;
-            while let Some(row) = rows.next().map_err(reading)? {
-                let id = EntryId(row.get(0).map_err(reading)?);
+            while let Some(row) = rows.next()? {
+                let id = row.get(0)?;
                 if next == Some(id) {
                     visit(row)?;
-                    next = row.get::<_, Option<i64>>(1).map_err(reading)?.map(EntryId);
+                    next = row.get(1)?;
                     passed = 0;
                     if next.is_none_or(&is_known) {
                         break;
@@ -118,19 +115,12 @@ impl Messages<'_> {
 
     /// How often a row that should never change was changed or removed: see `migrations/001_init.sql`.
     pub fn rewritten(&self) -> Result<i64> {
-        self.connection
-            .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = 'rewritten'")
-            .and_then(|mut query| query.query_row([], |row| row.get(0)).optional())
-            .map(Option::unwrap_or_default)
-            .map_err(reading)
+        Ok(self.connection.fact("rewritten")?.and_then(|times| times.parse().ok()).unwrap_or_default())
     }
 }
 
 impl Store {
     /// The current value of [`Messages::rewritten`].
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub async fn rewritten(&self) -> Result<i64> {
         self.read(|view| view.messages().rewritten()).await
     }

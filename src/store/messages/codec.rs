@@ -28,9 +28,7 @@ const QUICK_LEVEL: i32 = 3;
 pub(in crate::store) const MOST_PACKED: usize = 64 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
-/// Without a dictionary, as in the first versions.
 const ZSTD: i64 = 1;
-const ZSTD_WITH_DICTIONARY: i64 = 2;
 /// A random number in place of a purged message.
 pub(in crate::store) const PURGED: i64 = -1;
 
@@ -66,7 +64,7 @@ fn encode_with(
         && let Ok(packed) = pack(compressor, encoder, json.as_bytes())
         && packed.len() < json.len()
     {
-        return (packed, ZSTD_WITH_DICTIONARY);
+        return (packed, ZSTD);
     }
     (json.as_bytes().to_vec(), PLAIN)
 }
@@ -108,8 +106,7 @@ fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String>
     };
     let bytes = match codec {
         PLAIN => Ok(stored.into_owned()),
-        ZSTD => zstd::bulk::decompress(&stored, length()?),
-        ZSTD_WITH_DICTIONARY => unpack(&stored, length()?),
+        ZSTD => unpack(&stored, length()?),
         PURGED => return Err(Error::store("a message that was purged has no text")),
         other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
     };
@@ -175,22 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn data_packed_without_a_dictionary_is_still_read() {
-        for json in samples() {
-            let stored = zstd::bulk::compress(json.as_bytes(), 3).unwrap();
-            assert_eq!(decode(stored, ZSTD, i64::try_from(json.len()).unwrap()).unwrap(), json);
-        }
-    }
-
-    #[test]
     fn a_row_from_elsewhere_unpacks_to_a_bounded_size_and_a_longer_text_stays_plain() {
         let length = |text: &str| i64::try_from(text.len()).unwrap();
         let most = "x".repeat(MOST_PACKED);
         let (stored, codec) = encode_quickly(&most);
-        assert_eq!(
-            (codec, decode(stored, codec, length(&most)).unwrap()),
-            (ZSTD_WITH_DICTIONARY, most.clone())
-        );
+        assert_eq!((codec, decode(stored, codec, length(&most)).unwrap()), (ZSTD, most.clone()));
         let longer = most + "x";
         let bomb = zstd::bulk::compress(longer.as_bytes(), 3).unwrap();
         assert!(bomb.len() * 1000 < longer.len());
@@ -221,7 +207,6 @@ mod tests {
         assert!(decode(stored.clone(), 9, length).is_err());
         for impossible in [-1, 1 << 40, i64::MAX] {
             assert!(decode(stored.clone(), codec, impossible).is_err());
-            assert!(decode(stored.clone(), ZSTD, impossible).is_err());
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The counts of sessions, kept with each added row: see `db/migrations/002_counts.sql`.
+//! The counts of sessions, kept with each added row: see `db/migrations/001_init.sql`.
 //!
 //! No trigger adds the messages: SQLite opens a savepoint for an insert that fires one, and the full-text index
 //! writes all it has gathered at each savepoint.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::store::columns::{reading, writing};
+use crate::store::columns::{Queries as _, writing};
 use crate::store::{MessageWriter, Messages};
 
 /// The counts of the session `?1`, from its entries.
@@ -41,7 +41,6 @@ pub struct Counts {
     pub visible: usize,
     /// Times of the first and the last of these, in ms.
     pub times: Option<(i64, i64)>,
-    /// The user's first message.
     pub first_request: Option<MessageId>,
     /// The first and the last row of the messages that its entries refer to.
     pub rows: Option<(i64, i64)>,
@@ -55,7 +54,7 @@ fn counts(row: &Row<'_>) -> rusqlite::Result<Counts> {
         messages: row.get("messages")?,
         visible: row.get("visible")?,
         times: pair("from_time", "to_time")?,
-        first_request: row.get::<_, Option<i64>>("first_request")?.map(MessageId),
+        first_request: row.get("first_request")?,
         rows: pair("lowest", "highest")?,
     })
 }
@@ -67,9 +66,6 @@ const fn counting(conversation: ConversationId) -> &'static str {
 
 impl Messages<'_> {
     /// The counts of a session. Costs its length only if they are unknown.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn counts(&self, conversation: ConversationId) -> Result<Counts> {
         match self.recorded(conversation) {
             Ok(Some(counts)) => Ok(counts),
@@ -84,19 +80,11 @@ impl Messages<'_> {
     }
 
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
-        // A database of the first format that was opened for reading has no such table.
-        let Ok(mut query) = self.connection.prepare_cached("SELECT * FROM counts WHERE conversation_id = ?1")
-        else {
-            return Ok(None);
-        };
-        query.query_row([conversation.0], counts).optional().map_err(reading)
+        self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation], counts)
     }
 
     fn counted(&self, conversation: ConversationId) -> Result<Counts> {
-        self.connection
-            .prepare_cached(counting(conversation))
-            .and_then(|mut query| query.query_row([conversation.0], counts))
-            .map_err(reading)
+        self.connection.one(counting(conversation), [conversation.0], counts)
     }
 
     /// Whether what is recorded of a session, or of the whole project (`None`), is right. Costs its length.
@@ -115,33 +103,29 @@ impl MessageWriter<'_> {
     /// Counts a new message.
     pub(in crate::store) fn count_message(&self) -> Result<()> {
         self.connection
-            .prepare_cached("UPDATE counts SET messages = messages + 1 WHERE conversation_id = ?1")
-            .and_then(|mut update| update.execute([PROJECT.0]))
+            .change("UPDATE counts SET messages = messages + 1 WHERE conversation_id = ?1", [PROJECT.0])
             .map(drop)
-            .map_err(writing)
     }
 
     /// Counts the message of a new entry. A message that a session shows in several entries counts once.
     pub(in crate::store) fn count_entry(&self, entry: EntryId, message: MessageId) -> Result<()> {
         // Integers, NULL where nothing is to be counted.
         type Facts = (i64, bool, bool, Option<i64>, Option<i64>);
-        let (conversation, is_new, is_visible, time, request): Facts = self
-            .connection
-            .prepare_cached(
-                "SELECT e.conversation_id,
-                        e.kind = 1 AND m.kind IN (0, 1)
-                          AND NOT EXISTS (SELECT 1 FROM entries o
-                                           WHERE o.message_id = e.message_id AND o.conversation_id = e.conversation_id
-                                             AND o.kind = 1 AND o.id <> e.id),
-                        e.kind = 1 AND m.kind = 0,
-                        CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END,
-                        CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END
-                   FROM entries e JOIN messages m ON m.id = ?2 WHERE e.id = ?1",
-            )
-            .and_then(|mut query| query.query_row([entry.0, message.0], |row| row.try_into()))
-            .map_err(reading)?;
+        let (conversation, is_new, is_visible, time, request): Facts = self.connection.one(
+            "SELECT e.conversation_id,
+                   e.kind = 1 AND m.kind IN (0, 1)
+                     AND NOT EXISTS (SELECT 1 FROM entries o
+                                      WHERE o.message_id = e.message_id AND o.conversation_id = e.conversation_id
+                                        AND o.kind = 1 AND o.id <> e.id),
+                   e.kind = 1 AND m.kind = 0,
+                   CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END,
+                   CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END
+              FROM entries e JOIN messages m ON m.id = ?2 WHERE e.id = ?1",
+            (entry, message),
+            |row| row.try_into(),
+        )?;
         self.connection
-            .prepare_cached(
+            .change(
                 "UPDATE counts
                     SET messages = messages + ?2, visible = visible + (?2 AND ?3),
                         from_time = coalesce(min(from_time, ?4), from_time, ?4),
@@ -150,18 +134,12 @@ impl MessageWriter<'_> {
                         lowest = coalesce(min(lowest, ?6), ?6),
                         highest = coalesce(max(highest, ?6), ?6)
                   WHERE conversation_id = ?1",
+                params![conversation, is_new, is_visible, time, request, message],
             )
-            .and_then(|mut update| {
-                update.execute(params![conversation, is_new, is_visible, time, request, message.0])
-            })
             .map(drop)
-            .map_err(writing)
     }
 
     /// Makes all counts unknown: they are recorded again at the next checkpoint.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn forget_counts(&self) -> Result<()> {
         self.connection.execute("DELETE FROM counts", []).map(drop).map_err(writing)
     }
@@ -173,10 +151,10 @@ pub(in crate::store) fn count(connection: &Connection) -> rusqlite::Result<()> {
         "SELECT id FROM (SELECT -1 AS id UNION ALL SELECT id FROM conversations)
           WHERE id NOT IN (SELECT conversation_id FROM counts)",
     )?;
-    let unknown = unknown.query_map([], |row| row.get(0).map(ConversationId))?;
+    let unknown = unknown.query_map([], |row| row.get(0))?;
     for conversation in unknown.collect::<rusqlite::Result<Vec<_>>>()? {
         let sql = format!("INSERT OR IGNORE INTO counts {}", counting(conversation));
-        connection.prepare_cached(&sql)?.execute([conversation.0])?;
+        connection.prepare_cached(&sql)?.execute([conversation])?;
     }
     Ok(())
 }

@@ -1,21 +1,17 @@
 //! Entries: which messages a session shows, and the tree they form.
 
-use rusqlite::{OptionalExtension as _, named_params, params};
+use rusqlite::{named_params, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::store::columns::{hash_at, reading, writing};
+use crate::store::columns::{Queries as _, writing};
 use crate::store::{MessageWriter, Messages};
 
 /// An entry to store.
 pub struct NewEntry<'a> {
-    /// Pi's id.
     pub entry_id: &'a str,
-    /// The entry above it.
     pub parent: Option<EntryId>,
-    /// What it does.
     pub role: EntryRole<'a>,
-    /// The last message at or above it.
     pub head: Option<MessageId>,
 }
 
@@ -26,15 +22,9 @@ pub enum EntryRole<'a> {
     /// Shows a message.
     Message(MessageId),
     /// Replaces (or, with `None`, hides) what another entry shows.
-    Edit {
-        /// Pi's id of that entry.
-        target: &'a str,
-        /// The rendition.
-        rendition: Option<MessageId>,
-    },
+    Edit { target: &'a str, rendition: Option<MessageId> },
     /// Shows a stub of ours in place of what another entry shows.
     Stub {
-        /// Pi's id of that entry.
         target: &'a str,
         /// Estimated tokens of the stub; 0 if nothing is shown.
         tokens: usize,
@@ -47,42 +37,36 @@ pub enum EntryRole<'a> {
 
 impl Messages<'_> {
     /// Pi's ids of all stored entries of a session.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT entry_id FROM entries WHERE conversation_id = ?1")
-            .map_err(reading)?;
-        let ids = query.query_map([conversation.0], |row| row.get(0)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT entry_id FROM entries WHERE conversation_id = ?1",
+            [conversation],
+            |row| row.get(0),
+        )
     }
 
     /// The number of stored entries of a session.
     pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT count(*) FROM entries WHERE conversation_id = ?1",
+            [conversation],
+            |row| row.get(0),
+        )
     }
 
     /// The last stored entry of any session.
     pub fn newest_entry(&self) -> Result<EntryId> {
-        self.connection
-            .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
-            .and_then(|mut query| query.query_row([], |row| row.get(0).map(EntryId)))
-            .map_err(reading)
+        self.connection.one("SELECT coalesce(max(id), 0) FROM entries", [], |row| row.get(0))
     }
 
     /// Reads the newest entries, so that opening a session detects a damaged table.
     pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
-                        (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |_| Ok(())))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
+              (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
+            [conversation],
+            |_| Ok(()),
+        )
     }
 
     /// The number of messages that a session shows on any branch.
@@ -96,17 +80,13 @@ impl Messages<'_> {
         conversation: ConversationId,
         entries: impl Iterator<Item = &'a str>,
     ) -> Result<usize> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)",
-            )
-            .map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)",
+        )?;
         let mut said = 0;
         for entry in entries {
-            said += query
-                .query_row(params![conversation.0, entry], |row| row.get::<_, usize>(0))
-                .map_err(reading)?;
+            said += query.query_row(params![conversation, entry], |row| row.get::<_, usize>(0))?;
         }
         Ok(said)
     }
@@ -129,85 +109,61 @@ impl Messages<'_> {
                                      WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
             }
         };
-        (self.connection)
-            .prepare_cached(sql)
-            .and_then(|mut query| {
-                query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
-            })
-            .map_err(reading)
+        self.connection.one(sql, [conversation.0, before.0], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The row of an entry, if it is stored.
     pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2")
-            .map_err(reading)?;
-        query
-            .query_row(params![conversation.0, entry_id], |row| row.get(0).map(EntryId))
-            .optional()
-            .map_err(reading)
+        self.connection.first(
+            "SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2",
+            params![conversation, entry_id],
+            |row| row.get(0),
+        )
     }
 
     /// The last message at or above an entry, with its lineage and height: what its children extend.
     pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
-        let mut query = self.connection.prepare_cached(
+        self.connection.first(
             "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
-        ).map_err(reading)?;
-        query
-            .query_row([entry.0], |row| {
-                Ok((MessageId(row.get("id")?), hash_at(row, "lineage")?, row.get("height")?))
-            })
-            .optional()
-            .map_err(reading)
+            [entry],
+            |row| {
+                Ok((row.get("id")?, row.get("lineage")?, row.get("height")?))
+            },
+        )
     }
 
     /// The message that an entry shows, if any.
     pub fn shown_by(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
-        let mut query = self
-            .connection
-            .prepare_cached(
-                "SELECT message_id FROM entries
+        self.connection.first(
+            "SELECT message_id FROM entries
               WHERE conversation_id = ?1 AND entry_id = ?2 AND kind = 1 AND message_id IS NOT NULL",
-            )
-            .map_err(reading)?;
-        query
-            .query_row(params![conversation.0, entry_id], |row| row.get(0).map(MessageId))
-            .optional()
-            .map_err(reading)
+            params![conversation, entry_id],
+            |row| row.get(0),
+        )
     }
 
     /// Whether an entry shows the message with this plain hash, whatever is above; `None` if it shows none, or a
     /// purged one.
     pub fn shows(&self, conversation: ConversationId, entry_id: &str, digest: &Hash) -> Result<Option<bool>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.lineage, coalesce(p.lineage, zeroblob(32)) AS above
-                   FROM entries e JOIN messages m ON m.id = e.message_id LEFT JOIN messages p ON p.id = m.parent_id
-                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind <> 4",
-            )
-            .map_err(reading)?;
-        query
-            .query_row(params![conversation.0, entry_id], |row| {
-                Ok(hash_at(row, "above")?.child_of(digest) == hash_at(row, "lineage")?)
-            })
-            .optional()
-            .map_err(reading)
+        self.connection.first(
+            "SELECT m.lineage, coalesce(p.lineage, zeroblob(32)) AS above
+               FROM entries e JOIN messages m ON m.id = e.message_id LEFT JOIN messages p ON p.id = m.parent_id
+              WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind <> 4",
+            params![conversation, entry_id],
+            |row| {
+                Ok(row.get::<_, Hash>("above")?.child_of(digest) == row.get("lineage")?)
+            },
+        )
     }
 
     /// How many hiding edits directly below an entry are ours.
     pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1", [entry], |row| row.get(0))
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores an entry unless it exists, and returns its row.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
         let (kind, message, target) = match &entry.role {
             EntryRole::Link => (0, None, None),
@@ -229,12 +185,12 @@ impl MessageWriter<'_> {
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
-                    ":conversation": conversation.0,
+                    ":conversation": conversation,
                     ":entry_id": entry.entry_id,
-                    ":parent": entry.parent.map(|parent| parent.0),
+                    ":parent": entry.parent,
                     ":kind": kind,
-                    ":message": message.map(|message| message.0),
-                    ":head": entry.head.map(|head| head.0),
+                    ":message": message,
+                    ":head": entry.head,
                     ":target": target,
                     ":stub_tokens": stub_tokens,
                     ":hides": hides,

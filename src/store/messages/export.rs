@@ -5,33 +5,26 @@ use rusqlite::{Row, named_params};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// A session, as the head of its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedSession {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// The session file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
-    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
 /// An entry with the ids of its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedEntry {
-    /// Its row.
     pub row: EntryId,
-    /// Pi's id.
     pub id: String,
     /// Pi's id of the entry above it.
     pub parent: Option<String>,
-    /// What it shows.
     pub shows: Shows,
     /// Whether it shows a conversation or private message, not one of Pi's own system messages or none.
     pub is_said: bool,
@@ -43,12 +36,7 @@ pub enum Shows {
     /// A message.
     Message(MessageId),
     /// A replacement of the entry `target`, or nothing in its place, from here on.
-    Edit {
-        /// Pi's id of the edited entry.
-        target: String,
-        /// The replacement.
-        rendition: Option<MessageId>,
-    },
+    Edit { target: String, rendition: Option<MessageId> },
     /// A compaction.
     Compaction,
     /// Nothing; it only links its children.
@@ -57,7 +45,7 @@ pub enum Shows {
 
 fn exported_session(row: &Row<'_>) -> rusqlite::Result<ExportedSession> {
     Ok(ExportedSession {
-        id: ConversationId(row.get("id")?),
+        id: row.get("id")?,
         session_id: row.get("session_id")?,
         file: row.get("file")?,
         parent: row.get("parent_session")?,
@@ -66,7 +54,7 @@ fn exported_session(row: &Row<'_>) -> rusqlite::Result<ExportedSession> {
 }
 
 fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
-    let message = row.get::<_, Option<i64>>("message_id")?.map(MessageId);
+    let message = row.get("message_id")?;
     let shows = match (row.get::<_, i64>("kind")?, message, row.get("target")?) {
         (1, Some(message), _) => Shows::Message(message),
         (2, rendition, Some(target)) => Shows::Edit { target, rendition },
@@ -74,7 +62,7 @@ fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
         _ => Shows::Link,
     };
     Ok(ExportedEntry {
-        row: EntryId(row.get("id")?),
+        row: row.get("id")?,
         id: row.get("entry_id")?,
         parent: row.get("parent")?,
         shows,
@@ -84,17 +72,12 @@ fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
 
 impl Messages<'_> {
     /// All sessions, oldest first, or only this one.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn exported_sessions(&self, only: Option<ConversationId>) -> Result<Vec<ExportedSession>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT * FROM conversations WHERE :only IS NULL OR id = :only ORDER BY id")
-            .map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":only": only.map(|id| id.0)}, exported_session)
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT * FROM conversations WHERE :only IS NULL OR id = :only ORDER BY id",
+            named_params! {":only": only},
+            exported_session,
+        )
     }
 
     /// At most `most` entries of a session after the row `after`, parents before children.
@@ -104,35 +87,27 @@ impl Messages<'_> {
         after: EntryId,
         most: usize,
     ) -> Result<Vec<ExportedEntry>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT e.id, e.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END AS kind, e.message_id, e.target,
-                        p.entry_id AS parent,
-                        coalesce(e.kind = 1 AND m.kind IN (0, 1), 0) AS is_said
-                   FROM entries e
-                   LEFT JOIN entries p ON p.id = e.parent_id
-                   LEFT JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = :conversation AND e.id > :after
-                  ORDER BY e.id LIMIT :most",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map(
-                named_params! {":conversation": conversation.0, ":after": after.0, ":most": most},
-                exported_entry,
-            )
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT e.id, e.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END AS kind, e.message_id, e.target,
+                    p.entry_id AS parent,
+                    coalesce(e.kind = 1 AND m.kind IN (0, 1), 0) AS is_said
+               FROM entries e
+               LEFT JOIN entries p ON p.id = e.parent_id
+               LEFT JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = :conversation AND e.id > :after
+              ORDER BY e.id LIMIT :most",
+            named_params! {":conversation": conversation, ":after": after, ":most": most},
+            exported_entry,
+        )
     }
 
     /// Whether any message of the session was purged.
     pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                 WHERE e.conversation_id = ?1 AND m.kind = 4)",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND m.kind = 4)",
+            [conversation],
+            |row| row.get(0),
+        )
     }
 }

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::OptionalExtension as _;
-
 use crate::dag::Step;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::model::{Change, Message, Notes, Role, is_noting};
 use crate::store::Messages;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// Maximum number of results of one message's calls.
 const RESULTS: usize = 256;
@@ -17,17 +15,11 @@ const RESULTS: usize = 256;
 impl Messages<'_> {
     /// The notes at `leaf`. Unreadable and purged messages change nothing. Costs the entries since the first
     /// note.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn notes(&self, conversation: ConversationId, leaf: &str) -> Result<Notes> {
         self.notes_without(conversation, leaf, &BTreeSet::new())
     }
 
     /// The same, as if the messages `gone` were removed.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn notes_without(
         &self,
         conversation: ConversationId,
@@ -55,17 +47,13 @@ impl Messages<'_> {
 
     /// The entries of a session that changed notes on any branch, with their messages.
     fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
-                  CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
-                  WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map([conversation.0], |row| Ok((EntryId(row.get(0)?), MessageId(row.get(1)?))))
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
+              CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
+              WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
+            [conversation],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 
     /// A message's changes to the notes, and whether the user made them. The text of a model's note is in its
@@ -96,13 +84,10 @@ impl Messages<'_> {
 
     /// The previous message and its role.
     fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
-        self.connection
-            .prepare_cached(
-                "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
-            )
-            .and_then(|mut query| {
-                query.query_row([id.0], |row| Ok((MessageId(row.get(0)?), row.get(1)?))).optional()
-            })
-            .map_err(reading)
+        self.connection.first(
+            "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
+            [id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 }

@@ -5,12 +5,10 @@ use rusqlite::{Row, named_params};
 use super::codec;
 use crate::error::Result;
 use crate::ids::MessageId;
-use crate::store::columns::reading;
 use crate::store::{Filter, Messages};
 
 /// A compressed message.
 pub struct Packed {
-    /// Its row.
     pub id: MessageId,
     stored: Vec<u8>,
     codec: i64,
@@ -19,11 +17,10 @@ pub struct Packed {
 
 impl Packed {
     fn at(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { id: MessageId(row.get(0)?), stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
+        Ok(Self { id: row.get(0)?, stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
     }
 
     /// Its compressed size in bytes.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.stored.len()
     }
@@ -73,9 +70,6 @@ impl Messages<'_> {
     }
 
     /// The same for `messages`, in their order.
-    ///
-    /// # Errors
-    /// As [`Messages::messages_in_turn`].
     pub fn messages_among(
         &self,
         messages: &[MessageId],
@@ -120,15 +114,14 @@ impl Messages<'_> {
                        WHERE e.message_id = m.id AND e.conversation_id = :conversation))
               ORDER BY m.id {order}"
         );
-        let mut query = (self.connection).prepare_cached(&sql).map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(&sql)?;
         let mut rows = query
             .query(named_params! {
-                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|message| message.0),
-                ":only": only.map(|message| message.0), ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
-            })
-            .map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            if !visit(Packed::at(row).map_err(reading)?)? {
+                ":conversation": filter.conversation, ":beyond": beyond,
+                ":only": only, ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
+            })?;
+        while let Some(row) = rows.next()? {
+            if !visit(Packed::at(row)?)? {
                 return Ok(false);
             }
         }

@@ -6,12 +6,12 @@
 
 use std::ops::RangeInclusive;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::reading;
+use crate::store::columns::{Queries as _, reading};
 
 /// The messages before and after a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,25 +50,19 @@ impl RowRanges {
 
 impl Messages<'_> {
     /// The branch that ends at `leaf`; empty if the store doesn't know it.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
         let mut found = RowRanges::default();
-        let mut next = self.entry_row(conversation, leaf)?.map(|entry| entry.0);
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id, parent_id, kind = 2 FROM entries
-                  WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
-                  ORDER BY id DESC LIMIT 1",
-            )
-            .map_err(reading)?;
+        let mut next = self.entry_row(conversation, leaf)?.map(|id| id.0);
+        let mut query = (self.connection).prepare_cached(
+            "SELECT id, parent_id, kind = 2 FROM entries
+              WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+              ORDER BY id DESC LIMIT 1",
+        )?;
         while let Some(last) = next {
             let mut from = last;
             next = loop {
-                let (id, parent, is_edit): (i64, Option<i64>, bool) = query
-                    .query_row([from], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                    .map_err(reading)?;
+                let (id, parent, is_edit): (i64, Option<i64>, bool) =
+                    query.query_row([from], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
                 found.is_edited |= is_edit;
                 from = id - 1;
                 if parent != Some(from) {
@@ -88,15 +82,12 @@ impl Messages<'_> {
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
-            )
-            .map_err(reading)?;
-        let entries =
-            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
+        )?;
+        let entries = query.query_map(params![message, conversation], |row| row.get(0))?;
         for entry in entries {
-            if branch.hold(entry.map_err(reading)?) {
+            if branch.hold(entry?) {
                 return Ok(true);
             }
         }
@@ -116,16 +107,14 @@ impl Messages<'_> {
         let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
         let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
             self.connection
-                .prepare_cached(
+                .one(
                     "SELECT e.parent_id, m.id FROM entries e
                        LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
                       WHERE e.id = ?1",
+                    [entry],
+                    |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)),
                 )
-                .and_then(|mut query| {
-                    query.query_row([entry], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))
-                })
                 .map(|(parent, message)| (parent, message.map(MessageId)))
-                .map_err(reading)
         };
         let mut next = said(entry)?.0;
         while let (Some(at), true) = (next, around.before.len() < most) {
@@ -151,25 +140,23 @@ impl Messages<'_> {
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<Option<i64>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
+        let entries: Vec<i64> = self.connection.all(
+            "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
                   ORDER BY conversation_id = ?2 DESC, id DESC",
-            )
-            .map_err(reading)?;
-        let entries =
-            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
-        let entries: Vec<i64> = entries.collect::<rusqlite::Result<_>>().map_err(reading)?;
+            params![message, conversation],
+            |row| row.get(0),
+        )?;
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
 
     /// The first child of an entry. Entries have no index by parent. The child is mostly the next row;
     /// otherwise all later rows are scanned.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
-        (self.connection)
-            .prepare_cached("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1")
-            .and_then(|mut query| query.query_row([entry], |row| row.get(0)).optional())
-            .map_err(reading)
+        self.connection.first(
+            "SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1",
+            [entry],
+            |row| row.get(0),
+        )
     }
 
     /// The user's last message on the branch.
@@ -179,12 +166,11 @@ impl Messages<'_> {
                 "SELECT m.id, m.role = 'user' AND m.kind = 0 FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1
                   ORDER BY e.id DESC",
-            )
-            .map_err(reading)?;
+            )?;
         for rows in &branch.rows {
-            let mut found = query.query([rows.start(), rows.end()]).map_err(reading)?;
-            while let Some(row) = found.next().map_err(reading)? {
-                if row.get(1).map_err(reading)? {
+            let mut found = query.query([rows.start(), rows.end()])?;
+            while let Some(row) = found.next()? {
+                if row.get(1)? {
                     return row.get(0).map(|id| Some(MessageId(id))).map_err(reading);
                 }
             }

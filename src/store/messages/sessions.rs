@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension as _, named_params, params};
+use rusqlite::{named_params, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
-use crate::store::columns::{reading, writing};
+use crate::store::columns::{Queries as _, writing};
 use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
 
@@ -18,80 +18,62 @@ pub(in crate::store) const IS_PI_S: &str =
 /// A session, as other sessions see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
-    /// Pi's id.
     pub session_id: String,
-    /// The number of its messages.
     pub messages: usize,
-    /// Time of its first message, in ms.
     pub from_time: i64,
-    /// Time of its last message, in ms.
     pub to_time: i64,
-    /// The user's first message.
     pub first_request: Option<MessageId>,
 }
 
 /// One Pi session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
 impl Messages<'_> {
     /// Pi's id of a session.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
         self.connection
-            .prepare_cached("SELECT session_id FROM conversations WHERE id = ?1")
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
+            .one("SELECT session_id FROM conversations WHERE id = ?1", [conversation], |row| row.get(0))
     }
 
     /// When each session was last opened, in ms, by Pi's id.
     pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT session_id, seen_at FROM conversations")
-            .map_err(reading)?;
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection
+            .all("SELECT session_id, seen_at FROM conversations", [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// At most `most` sessions of other agents that have messages, the last started first.
     pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
-        let mut query = (self.connection)
-            .prepare_cached(&format!(
+        self.connection.all(
+            &format!(
                 "SELECT id FROM conversations c
                   WHERE NOT {IS_PI_S}
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind IN (0, 1))
                   ORDER BY started_at DESC, id DESC LIMIT ?1"
-            ))
-            .map_err(reading)?;
-        let ids = query.query_map([most], |row| row.get(0).map(ConversationId)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+            ),
+            [most],
+            |row| row.get(0),
+        )
     }
 
     /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
-    pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
-        let mut query = (self.connection)
-            .prepare_cached(&format!(
+    pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
+        self.connection.all(
+            &format!(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind <> 4)
                   ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
-            ))
-            .map_err(reading)?;
-        let ids = query
-            .query_map(params![conversation.0, most], |row| row.get(0).map(ConversationId))
-            .map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+            ),
+            params![conversation, most],
+            |row| row.get(0),
+        )
     }
 
     /// The number of earlier sessions that have messages, and the newest `most` of them. A fork, whose origin
@@ -102,8 +84,7 @@ impl Messages<'_> {
         parent: Option<&str>,
         most: usize,
     ) -> Result<(usize, Vec<ConversationId>)> {
-        let mut query = (self.connection)
-            .prepare_cached(&format!(
+        let mut ids = self.connection.all::<_, Vec<_>>(&format!(
                 "WITH RECURSIVE origins (id, parent_session) AS (
                    SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
                    UNION
@@ -114,12 +95,7 @@ impl Messages<'_> {
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind = 0)
                   ORDER BY id DESC"
-            ))
-            .map_err(reading)?;
-        let ids = query
-            .query_map(params![conversation.0, parent], |row| row.get(0).map(ConversationId))
-            .map_err(reading)?;
-        let mut ids = ids.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+            ), params![conversation, parent], |row| row.get(0))?;
         let count = ids.len();
         ids.truncate(most);
         Ok((count, ids))
@@ -127,12 +103,11 @@ impl Messages<'_> {
 
     /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)).optional())
-            .map_err(reading)
+        self.connection.first(
+            "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
+            [conversation],
+            |row| row.get(0),
+        )
     }
 
     /// The facts of a session. Messages hidden from the model are not counted.
@@ -144,70 +119,51 @@ impl Messages<'_> {
     }
 
     /// The session with Pi's id `session_id`, if the store knows it.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn conversation(&self, session_id: &str) -> Result<Option<Conversation>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1")
-            .map_err(reading)?;
-        query
-            .query_row([session_id], |row| {
-                Ok(Conversation {
-                    id: ConversationId(row.get(0)?),
-                    session_id: row.get(1)?,
-                    started_at: row.get(2)?,
-                })
-            })
-            .optional()
-            .map_err(reading)
+        self.connection.first(
+            "SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1",
+            [session_id],
+            |row| Ok(Conversation { id: row.get(0)?, session_id: row.get(1)?, started_at: row.get(2)? }),
+        )
     }
 
     /// The number of the project's sessions.
     pub fn conversations(&self) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT count(*) FROM conversations")
-            .and_then(|mut query| query.query_row([], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one("SELECT count(*) FROM conversations", [], |row| row.get(0))
     }
 
     /// The sessions that show a message.
     pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1")
-            .map_err(reading)?;
-        let sessions = query.query_map([id.0], |row| row.get(0).map(ConversationId)).map_err(reading)?;
-        sessions.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1",
+            [id],
+            |row| row.get(0),
+        )
     }
 
     /// Whether the project has summaries, or other sessions with messages.
-    pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
-        (self.connection)
-            .prepare_cached(&format!(
+    pub fn has_other_history(&self, conversation: ConversationId) -> Result<bool> {
+        self.connection.one(
+            &format!(
                 "SELECT EXISTS (SELECT 1 FROM summaries)
-                     OR EXISTS (SELECT 1 FROM conversations c
-                                 WHERE c.id <> ?1 AND {IS_PI_S}
-                                   AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                                WHERE e.conversation_id = c.id AND m.kind <> 4))"
-            ))
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
+                  OR EXISTS (SELECT 1 FROM conversations c
+                              WHERE c.id <> ?1 AND {IS_PI_S}
+                                AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                             WHERE e.conversation_id = c.id AND m.kind <> 4))"
+            ),
+            [conversation.0],
+            |row| row.get(0),
+        )
     }
 
     /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
-        let mut query =
-            self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
-        let ids = query.query_map([], |row| row.get(0)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all("SELECT session_id FROM conversations", [], |row| row.get(0))
     }
 }
 
 impl MessageWriter<'_> {
     /// The row of a session, created if it is new. Updates its file and when it was last seen.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn conversation_row(
         &self,
         session_id: &str,
@@ -228,7 +184,7 @@ impl MessageWriter<'_> {
                     named_params! {
                         ":session_id": session_id, ":file": file, ":parent_session": parent_session, ":now": now
                     },
-                    |row| row.get(0).map(ConversationId),
+                    |row| row.get(0),
                 )
             })
             .map_err(writing)

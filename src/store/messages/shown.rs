@@ -14,7 +14,6 @@ use crate::store::columns::{kind_from_sql, reading};
 pub struct Shown {
     /// What the model sees: the message, or an edited rendition.
     pub seen: MessageId,
-    /// The original message.
     pub original: MessageId,
     /// Whether the user said it.
     pub is_request: bool,
@@ -46,17 +45,17 @@ impl Messages<'_> {
             ENTRY,
             |_| false,
             |row| {
-                let message = row.get::<_, Option<i64>>(3).map_err(reading)?.map(MessageId);
+                let message = row.get(3)?;
                 if let Some(message) = message {
                     let (lowest, highest) = lowest_and_highest.unwrap_or((message, message));
                     lowest_and_highest = Some((lowest.min(message), highest.max(message)));
                 }
-                match (row.get::<_, i64>(2).map_err(reading)?, message) {
+                match (row.get::<_, i64>(2)?, message) {
                     (1, Some(message)) => {
-                        messages.push((EntryId(row.get(0).map_err(reading)?), message));
+                        messages.push((row.get(0)?, message));
                     }
                     (2, rendition) => {
-                        let target: String = row.get(4).map_err(reading)?;
+                        let target: String = row.get(4)?;
                         if let Some(target) = self.entry_row(conversation, &target)? {
                             edits.entry(target).or_insert(rendition);
                         }
@@ -87,12 +86,12 @@ impl Messages<'_> {
                   WHERE (kind <> 0 OR role = 'user') AND id BETWEEN ?1 AND ?2"
             );
             let mut query = self.connection.prepare_cached(&sql)?;
-            let unusual = query.query_map([lowest.0, highest.0], |row| {
-                Ok((MessageId(row.get(0)?), (kind_from_sql(row.get(1)?), row.get(2)?)))
+            let unusual = query.query_map([lowest, highest], |row| {
+                Ok((row.get(0)?, (kind_from_sql(row.get(1)?), row.get(2)?)))
             })?;
             unusual.collect::<rusqlite::Result<Unusual>>()
         };
-        // The index may be damaged, and a database of the first format that was opened for reading has none.
+        // The index may be damaged.
         read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED")).map_err(reading)
     }
 }

@@ -10,35 +10,31 @@ use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// The entries of a session.
 #[derive(Debug)]
 pub struct Tree {
     /// Each with its parent.
     entries: BTreeMap<EntryId, (Option<EntryId>, BranchEntry)>,
-    /// The leaves, in order.
     ends: Vec<EntryId>,
 }
 
 impl Messages<'_> {
     /// The entries of a session up to `last`.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn tree(&self, conversation: ConversationId, last: EntryId) -> Result<Tree> {
         let sql = format!(
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = :conversation AND e.id <= :last"
         );
-        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":conversation": conversation.0, ":last": last.0}, |row| {
-                let parent = row.get::<_, Option<i64>>(1)?.map(EntryId);
+        let rows = self.connection.all::<_, Vec<_>>(
+            &sql,
+            named_params! {":conversation": conversation, ":last": last},
+            |row| {
+                let parent = row.get(1)?;
                 Ok((parent, branch_entry(row)?))
-            })
-            .map_err(reading)?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+            },
+        )?;
         let inner: HashSet<EntryId> = rows.iter().filter_map(|(parent, _)| *parent).collect();
         let ids = rows.iter().map(|(_, entry)| entry.row);
         let mut ends: Vec<EntryId> = ids.filter(|id| !inner.contains(id)).collect();
@@ -49,13 +45,11 @@ impl Messages<'_> {
 
 impl Tree {
     /// The leaves.
-    #[must_use]
     pub fn ends(&self) -> &[EntryId] {
         &self.ends
     }
 
     /// The entry of this row.
-    #[must_use]
     pub fn entry(&self, row: EntryId) -> Option<&BranchEntry> {
         self.entries.get(&row).map(|(_, entry)| entry)
     }
@@ -70,7 +64,6 @@ impl Tree {
     /// leaf summaries.
     ///
     /// Whether a summary is valid follows from the branch up to its last message, and from edits.
-    #[must_use]
     pub fn deciding(&self, lasts: &HashSet<MessageId>) -> HashMap<EntryId, EntryId> {
         let shows_last = |step: &Step| match step {
             Step::Message(message) => lasts.contains(&message.id),
@@ -106,7 +99,6 @@ impl Tree {
     }
 
     /// The entries from the root to `end`.
-    #[must_use]
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
         let upwards = std::iter::successors(self.entries.get(&end), |entry| self.above(entry));
         let mut branch: Vec<BranchEntry> = upwards.map(|(_, entry)| entry.clone()).collect();

@@ -9,33 +9,26 @@ use crate::ids::{Hash, SummaryId};
 use crate::model::{Quote, State, SummaryRecord, parts};
 use crate::store::columns::writing;
 use crate::store::messages::codec;
-use crate::store::summaries::beside::Beside;
+use crate::store::summaries::extras::Extras;
 use crate::store::{IndexWriter, SummaryWriter};
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
 pub struct NewSummary {
-    /// Its identity.
     pub hash: Hash,
-    /// 0 for a leaf.
     pub depth: u32,
-    /// The text.
     pub text: String,
-    /// Estimated tokens of the text.
     pub tokens: usize,
     /// Whether a model made it.
     pub state: State,
     /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// The version of its prompts.
     pub prompt_version: u32,
     /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// In ms since the epoch.
     pub created_at: i64,
     /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
-    /// Its sources.
     pub sources: crate::dag::Sources,
     /// Made from `text`.
     pub prepared: PreparedText,
@@ -60,13 +53,11 @@ pub struct PreparedText {
 
 impl PreparedText {
     /// Compresses a text, and splits it for the index.
-    #[must_use]
     pub fn of(text: &str) -> Self {
         Self::with(codec::encode(text), text)
     }
 
     /// The same for a short-lived text that is needed at once: faster, but larger.
-    #[must_use]
     pub fn at_once(text: &str) -> Self {
         Self::with(codec::encode_quickly(text), text)
     }
@@ -87,9 +78,6 @@ impl SummaryWriter<'_> {
     }
 
     /// The same with the facts of its messages, if known.
-    ///
-    /// # Errors
-    /// As [`SummaryWriter::add_summary`].
     pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
@@ -104,25 +92,25 @@ impl SummaryWriter<'_> {
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let beside = Beside { quotes, facts: facts.cloned(), usage };
+        let extras = Extras { quotes, facts: facts.cloned(), usage };
         let id = self
             .connection
             .prepare_cached(
                 "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,
-                                        packed, codec, bytes, beside)
+                                        packed, codec, bytes, extras)
                  VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
-                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :beside)",
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :extras)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
-                    ":hash": summary.hash.0,
+                    ":hash": summary.hash,
                     ":depth": summary.depth,
                     ":text": if is_packed { "" } else { &summary.text },
                     ":packed": packed,
                     ":codec": is_packed.then_some(codec),
                     ":bytes": is_packed.then_some(summary.text.len()),
-                    ":beside": beside.to_sql(),
+                    ":extras": extras.to_sql(),
                     ":tokens": summary.tokens,
                     ":state": summary.state.as_str(),
                     ":model": summary.model,
@@ -154,7 +142,7 @@ impl SummaryWriter<'_> {
             )
             .map_err(writing)?;
         for (ordinal, (message, source)) in edges.into_iter().enumerate() {
-            insert.execute(params![summary.0, ordinal, message, source]).map_err(writing)?;
+            insert.execute(params![summary, ordinal, message, source]).map_err(writing)?;
         }
         Ok(())
     }

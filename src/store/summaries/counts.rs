@@ -4,8 +4,8 @@ use rusqlite::named_params;
 
 use crate::error::Result;
 use crate::ids::ConversationId;
-use crate::store::columns::reading;
-use crate::store::summaries::beside::Beside;
+use crate::store::columns::{Queries as _, reading};
+use crate::store::summaries::extras::Extras;
 use crate::store::{Messages, Summaries};
 
 /// The counts of one session.
@@ -15,26 +15,20 @@ pub struct Totals {
     pub messages: usize,
     /// Summaries of its messages.
     pub summaries: usize,
-    /// How many of them are degraded.
     pub degraded: usize,
-    /// The greatest depth.
     pub depth: u32,
 }
 
 /// The summaries of one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthCount {
-    /// The depth.
     pub depth: u32,
-    /// How many there are.
     pub summaries: usize,
-    /// How many of them are degraded.
     pub degraded: usize,
 }
 
 impl Totals {
     /// The totals of these depths, of a session with so many messages.
-    #[must_use]
     pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
         Self {
             messages,
@@ -47,9 +41,6 @@ impl Totals {
 
 impl Summaries<'_> {
     /// Counts of one session.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
         let messages = Messages::new(self.connection).said_in(conversation)?;
         Ok(Totals::of(messages, &self.depths(conversation)?))
@@ -66,46 +57,38 @@ impl Summaries<'_> {
         let Some((lowest, highest)) = Messages::new(self.connection).counts(conversation)?.rows else {
             return Ok(Vec::new());
         };
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
-                   FROM summaries s INDEXED BY summaries_by_first_message
-                  WHERE first_message BETWEEN ?2 AND ?3
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
-                  GROUP BY depth ORDER BY depth",
-            )
-            .map_err(reading)?;
-        let counts = query
-            .query_map([conversation.0, lowest, highest], |row| {
+        self.connection.all(
+            "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+               FROM summaries s INDEXED BY summaries_by_first_message
+              WHERE first_message BETWEEN ?2 AND ?3
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
+              GROUP BY depth ORDER BY depth",
+            (conversation, lowest, highest),
+            |row| {
                 Ok(DepthCount {
                     depth: row.get("depth")?,
                     summaries: row.get("summaries")?,
                     degraded: row.get("degraded")?,
                 })
-            })
-            .map_err(reading)?;
-        counts.collect::<rusqlite::Result<_>>().map_err(reading)
+            },
+        )
     }
 
     /// The usage of each summary's model calls as JSON, for one session or for all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT beside FROM summaries s
-                  WHERE beside IS NOT NULL
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":conversation": conversation.map(|id| id.0)}, |row| {
-                Ok(Beside::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
-            })
-            .map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT extras FROM summaries s
+              WHERE extras IS NOT NULL
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
+        )?;
+        let rows = query.query_map(named_params! {":conversation": conversation}, |row| {
+            Ok(Extras::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
+        })?;
         rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)
     }
 }

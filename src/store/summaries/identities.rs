@@ -4,13 +4,10 @@ use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::Hash;
 use crate::store::Summaries;
-use crate::store::columns::{hash_at, reading};
+use crate::store::columns::{Queries as _, reading};
 
 impl Summaries<'_> {
     /// The identities of these sources.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
         let (sql, rows): (_, Vec<i64>) = match sources {
             Sources::Messages(messages) => {
@@ -29,18 +26,16 @@ impl Summaries<'_> {
                 return Ok(found);
             }
         }
-        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
-        rows.into_iter()
-            .map(|id| query.query_row([id], |row| hash_at(row, "lineage")).map_err(reading))
-            .collect()
+        let mut query = self.connection.prepare_cached(sql)?;
+        rows.into_iter().map(|id| query.query_row([id], |row| row.get("lineage")).map_err(reading)).collect()
     }
 
     /// The same for messages in consecutive rows, which most are.
     fn lineages(&self, first: i64, last: i64) -> Result<Vec<Hash>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
-            .map_err(reading)?;
-        let found = query.query_map([first, last], |row| hash_at(row, "lineage")).map_err(reading)?;
-        found.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+            [first, last],
+            |row| row.get("lineage"),
+        )
     }
 }

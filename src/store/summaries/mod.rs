@@ -1,11 +1,11 @@
 //! Summaries: their texts, edges and facts, claims on spans, and token calibration per model.
 
 pub(super) mod adding;
-pub(super) mod beside;
 pub(super) mod calibration;
 pub(super) mod carried;
 pub(super) mod claims;
 pub(super) mod counts;
+pub(super) mod extras;
 pub(super) mod identities;
 pub(super) mod records;
 pub(super) mod spans;

@@ -3,56 +3,44 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, Row, Rows, named_params};
+use rusqlite::{Row, Rows, named_params};
 
-use super::beside::Beside;
+use super::extras::Extras;
 use crate::dag::{Node, Sources};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::model::Quote;
-use crate::store::columns::{hash_at, reading, tokens_at};
+use crate::store::columns::{Queries as _, tokens_at};
 use crate::store::messages::codec;
 use crate::store::{Filter, Summaries, Turn};
 
 /// A summary as stored, without its edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary {
-    /// Its row.
     pub id: SummaryId,
-    /// Its identity.
     pub hash: Hash,
-    /// 0 for a leaf.
     pub depth: u32,
-    /// The text.
     pub text: String,
-    /// Estimated tokens of the text.
     pub tokens: usize,
     /// Whether it was made without a model.
     pub degraded: bool,
     /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// The version of its prompts.
     pub prompt_version: u32,
     /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// When it was made, in ms.
     pub created_at: i64,
     /// Verbatim quotes from its messages, in order.
     pub quotes: Vec<Quote>,
-    /// The number of messages in its span.
     pub messages: usize,
-    /// Time of the first of them, in ms.
     pub from_time: i64,
-    /// Time of the last of them, in ms.
     pub to_time: i64,
 }
 
 /// The neighbors of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
-    /// Its sources.
     pub sources: Sources,
-    /// The summaries condensed from it.
     pub parents: Vec<SummaryId>,
 }
 
@@ -69,10 +57,10 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         Ok(text) => text,
         Err(error) => return Ok(Err(error)),
     };
-    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside")?);
+    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
     Ok(Ok(StoredSummary {
-        id: SummaryId(row.get("id")?),
-        hash: hash_at(row, "hash")?,
+        id: row.get("id")?,
+        hash: row.get("hash")?,
         depth: row.get("depth")?,
         text,
         tokens: tokens_at(row, "tokens")?,
@@ -94,22 +82,16 @@ impl Summaries<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read.
     pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
-        self.connection
-            .prepare_cached("SELECT * FROM summaries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([id.0], stored_summary))
-            .map_err(reading)?
+        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id], stored_summary)?
     }
 
     /// A summary's sources and the summaries condensed from it.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn edges(&self, id: SummaryId) -> Result<Edges> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id")
-            .map_err(reading)?;
-        let parents = query.query_map([id.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
-        let parents = parents.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        let parents = self.connection.all(
+            "SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id",
+            [id],
+            |row| row.get(0),
+        )?;
         Ok(Edges { sources: self.sources(id)?, parents })
     }
 
@@ -122,56 +104,47 @@ impl Summaries<'_> {
             return Ok(Vec::new());
         };
         let wanted: LazyCell<HashSet<MessageId>, _> = LazyCell::new(|| visible.iter().copied().collect());
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
-                   FROM summaries WHERE first_message BETWEEN ?1 AND ?2
-                  ORDER BY id",
-            )
-            .map_err(reading)?;
-        let rows = query.query([lowest.0, highest.0]).map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+               FROM summaries WHERE first_message BETWEEN ?1 AND ?2
+              ORDER BY id",
+        )?;
+        let rows = query.query([lowest, highest])?;
         self.nodes_of(rows, |message| wanted.contains(&message))
     }
 
     /// The summaries after `newest` that start with a message for which `shows` is true.
     pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
-                   FROM summaries WHERE id > ?1
-                  ORDER BY id",
-            )
-            .map_err(reading)?;
-        self.nodes_of(query.query([newest.0]).map_err(reading)?, shows)
+        let mut query = (self.connection).prepare_cached(
+            "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+               FROM summaries WHERE id > ?1
+              ORDER BY id",
+        )?;
+        self.nodes_of(query.query([newest])?, shows)
     }
 
     /// The last messages of all leaf summaries.
     pub fn last_messages(&self) -> Result<HashSet<MessageId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id
+        let lasts = self.connection.all::<_, Vec<_>>(
+            "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id
                           ORDER BY ordinal DESC LIMIT 1)
                    FROM summaries s",
-            )
-            .map_err(reading)?;
-        let lasts = query.query_map([], |row| row.get::<_, Option<i64>>(0)).map_err(reading)?;
-        let lasts = lasts.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+            [],
+            |row| row.get::<_, Option<i64>>(0),
+        )?;
         Ok(lasts.into_iter().flatten().map(MessageId).collect())
     }
 
     /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
-        self.connection
-            .prepare_cached("SELECT coalesce(max(id), 0) FROM summaries")
-            .and_then(|mut query| query.query_row([], |row| row.get(0).map(SummaryId)))
-            .map_err(reading)
+        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [], |row| row.get(0))
     }
 
     fn nodes_of(&self, mut rows: Rows<'_>, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
-        while let Some(row) = rows.next().map_err(reading)? {
-            if shows(MessageId(row.get("first_message").map_err(reading)?)) {
-                nodes.push(node(row).map_err(reading)?);
+        while let Some(row) = rows.next()? {
+            if shows(row.get("first_message")?) {
+                nodes.push(node(row)?);
             }
         }
         for node in &mut nodes {
@@ -182,13 +155,11 @@ impl Summaries<'_> {
 
     /// The leaf summaries that cover a message, oldest first.
     pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
-            )
-            .map_err(reading)?;
-        let leaves = query.query_map([message.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
-        leaves.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
+            [message],
+            |row| row.get(0),
+        )
     }
 
     /// At most two summaries whose ids have this prefix, of one session if given.
@@ -198,23 +169,16 @@ impl Summaries<'_> {
         conversation: Option<ConversationId>,
     ) -> Result<Vec<SummaryId>> {
         let (low, high) = handle.range();
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id FROM summaries s
-                  WHERE hash BETWEEN :low AND :high
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
-                  LIMIT 2",
-            )
-            .map_err(reading)?;
-        let ids = query
-            .query_map(
-                named_params! {":low": low.0, ":high": high.0, ":conversation": conversation.map(|c| c.0)},
-                |row| row.get(0).map(SummaryId),
-            )
-            .map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT id FROM summaries s
+              WHERE hash BETWEEN :low AND :high
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+              LIMIT 2",
+            named_params! {":low": low, ":high": high, ":conversation": conversation},
+            |row| row.get(0),
+        )
     }
 
     /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
@@ -241,15 +205,13 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
               ORDER BY s.id {order}"
         );
-        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
-        let mut rows = query
-            .query(named_params! {
-                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|summary| summary.0),
-                ":after": filter.after, ":before": filter.before
-            })
-            .map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            if !visit(stored_summary(row).map_err(reading)??)? {
+        let mut query = self.connection.prepare_cached(&sql)?;
+        let mut rows = query.query(named_params! {
+            ":conversation": filter.conversation, ":beyond": beyond,
+            ":after": filter.after, ":before": filter.before
+        })?;
+        while let Some(row) = rows.next()? {
+            if !visit(stored_summary(row)??)? {
                 break;
             }
         }
@@ -258,23 +220,18 @@ impl Summaries<'_> {
 
     /// The summary with this identity.
     pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
-        self.connection
-            .prepare_cached("SELECT id FROM summaries WHERE hash = ?1")
-            .and_then(|mut query| query.query_row([hash.0], |row| row.get(0).map(SummaryId)).optional())
-            .map_err(reading)
+        self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash], |row| row.get(0))
     }
 
     fn sources(&self, id: SummaryId) -> Result<Sources> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
-            )
-            .map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(
+            "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
+        )?;
         let (mut messages, mut summaries) = (Vec::new(), Vec::new());
-        let mut rows = query.query([id.0]).map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            messages.extend(row.get::<_, Option<i64>>(0).map_err(reading)?.map(MessageId));
-            summaries.extend(row.get::<_, Option<i64>>(1).map_err(reading)?.map(SummaryId));
+        let mut rows = query.query([id])?;
+        while let Some(row) = rows.next()? {
+            messages.extend(row.get::<_, Option<MessageId>>(0)?);
+            summaries.extend(row.get::<_, Option<SummaryId>>(1)?);
         }
         Ok(if summaries.is_empty() { Sources::Messages(messages) } else { Sources::Summaries(summaries) })
     }
@@ -283,7 +240,7 @@ impl Summaries<'_> {
 /// A node without its sources.
 fn node(row: &Row<'_>) -> rusqlite::Result<Node> {
     Ok(Node {
-        id: SummaryId(row.get("id")?),
+        id: row.get("id")?,
         depth: row.get("depth")?,
         degraded: row.get("degraded")?,
         prompt_version: row.get("prompt_version")?,

@@ -6,7 +6,7 @@ use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::store::Summaries;
-use crate::store::columns::reading;
+use crate::store::columns::{Queries as _, reading};
 
 /// The messages that a summary spans.
 pub(in crate::store) struct SourceSpan {
@@ -19,9 +19,6 @@ pub(in crate::store) struct SourceSpan {
 
 impl Summaries<'_> {
     /// The span of a future summary: from the start of its first source to the end of its last.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
         let missing = || Error::store("a summary needs at least one source");
         match sources {
@@ -29,7 +26,7 @@ impl Summaries<'_> {
                 let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
                 let time = |id: MessageId| {
                     self.connection
-                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| {
+                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id], |row| {
                             row.get(0)
                         })
                         .map_err(reading)
@@ -57,44 +54,37 @@ impl Summaries<'_> {
     }
 
     fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
-        self.connection
-            .prepare_cached(
-                "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
-            )
-            .and_then(|mut query| {
-                query.query_row([id.0], |row| {
-                    Ok(SourceSpan {
-                        first: MessageId(row.get(0)?),
-                        last: MessageId(row.get(1)?),
-                        messages: row.get(2)?,
-                        from_time: row.get(3)?,
-                        to_time: row.get(4)?,
-                    })
+        self.connection.one(
+            "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
+            [id],
+            |row| {
+                Ok(SourceSpan {
+                    first: row.get(0)?,
+                    last: row.get(1)?,
+                    messages: row.get(2)?,
+                    from_time: row.get(3)?,
+                    to_time: row.get(4)?,
                 })
-            })
-            .map_err(reading)
+            },
+        )
     }
 
     /// Whether a leaf summary covers every message from its first to its last. If so, it is valid on any
     /// unedited branch that shows its last message.
     pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
-                   FROM summaries s
-                   JOIN messages first ON first.id = s.first_message
-                   JOIN messages last ON last.id = s.last_message
-                  WHERE s.id = ?1",
-            )
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
+               FROM summaries s
+               JOIN messages first ON first.id = s.first_message
+               JOIN messages last ON last.id = s.last_message
+              WHERE s.id = ?1",
+            [summary],
+            |row| row.get(0),
+        )
     }
 
     /// The last message of a summary's span.
     pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        (self.connection)
-            .prepare_cached("SELECT last_message FROM summaries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0).map(MessageId)))
-            .map_err(reading)
+        self.connection.one("SELECT last_message FROM summaries WHERE id = ?1", [summary], |row| row.get(0))
     }
 }

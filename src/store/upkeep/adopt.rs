@@ -1,15 +1,15 @@
 //! Imports from another database what replaying its entries does not restore: summaries, which compaction
 //! carries which, lists of files, and when sessions were seen.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
 use super::salvage::OldStore;
 use crate::dag::Sources;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{Files, State};
-use crate::store::columns::{hash_at, reading};
-use crate::store::summaries::beside::{Beside, from_sql};
+use crate::store::columns::Queries as _;
+use crate::store::summaries::extras::{Extras, from_sql};
 use crate::store::summaries::records::text_of;
 use crate::store::{Messages, NewSummary, PreparedText, Summaries, SummaryWriter, UpkeepWriter};
 
@@ -39,14 +39,9 @@ enum Noted {
 /// A session's times in an old database.
 #[derive(Clone, Debug)]
 pub struct OldTimes {
-    /// Pi's id of the session.
     pub session_id: String,
     started_at: i64,
     seen_at: i64,
-}
-
-fn unreadable(error: rusqlite::Error) -> Error {
-    Error::storing("failed to read the old history", error)
 }
 
 impl OldStore {
@@ -57,13 +52,12 @@ impl OldStore {
     /// When the table can't be read at all; so for all methods here.
     pub fn summaries(&self) -> Result<Vec<OldSummary>> {
         let connection = self.connection();
-        let mut query =
-            connection.prepare("SELECT * FROM summaries ORDER BY depth, id").map_err(unreadable)?;
-        let mut rows = query.query([]).map_err(unreadable)?;
+        let mut query = connection.prepare("SELECT * FROM summaries ORDER BY depth, id")?;
+        let mut rows = query.query([])?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(unreadable)? {
+        while let Some(row) = rows.next()? {
             let Ok(Some(summary)) = old_summary(row) else { continue };
-            let id: i64 = row.get("id").map_err(unreadable)?;
+            let id: i64 = row.get("id")?;
             let Ok(sources) = self.sources_of(id) else { continue };
             found.push(OldSummary { summary, sources });
         }
@@ -76,7 +70,7 @@ impl OldStore {
                LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
               WHERE e.summary_id = ?1 ORDER BY e.ordinal",
         )?;
-        let sources = query.query_map([summary], |row| hash_at(row, "hash"))?;
+        let sources = query.query_map([summary], |row| row.get("hash"))?;
         sources.collect()
     }
 
@@ -96,34 +90,28 @@ impl OldStore {
     }
 
     fn noted(&self, sql: &str, what: impl Fn(&Row<'_>) -> rusqlite::Result<Noted>) -> Result<Vec<OldNote>> {
-        let mut query = self.connection().prepare(sql).map_err(unreadable)?;
-        let notes = query
-            .query_map([], |row| {
-                Ok(OldNote { session_id: row.get(0)?, entry_id: row.get(1)?, what: what(row)? })
-            })
-            .map_err(unreadable)?;
+        let mut query = self.connection().prepare(sql)?;
+        let notes = query.query_map([], |row| {
+            Ok(OldNote { session_id: row.get(0)?, entry_id: row.get(1)?, what: what(row)? })
+        })?;
         Ok(notes.filter_map(std::result::Result::ok).collect())
     }
 
     /// When its sessions were seen.
     pub fn times(&self) -> Result<Vec<OldTimes>> {
-        let mut query = (self.connection())
-            .prepare("SELECT session_id, started_at, seen_at FROM conversations")
-            .map_err(unreadable)?;
-        let times = query
-            .query_map([], |row| {
-                Ok(OldTimes { session_id: row.get(0)?, started_at: row.get(1)?, seen_at: row.get(2)? })
-            })
-            .map_err(unreadable)?;
+        let mut query =
+            (self.connection()).prepare("SELECT session_id, started_at, seen_at FROM conversations")?;
+        let times = query.query_map([], |row| {
+            Ok(OldTimes { session_id: row.get(0)?, started_at: row.get(1)?, seen_at: row.get(2)? })
+        })?;
         Ok(times.filter_map(std::result::Result::ok).collect())
     }
 
     /// The identities of the messages that its sessions show.
     pub fn lineages(&self) -> Result<Vec<Hash>> {
         let mut query = (self.connection())
-            .prepare("SELECT DISTINCT m.lineage FROM entries e JOIN messages m ON m.id = e.message_id")
-            .map_err(unreadable)?;
-        let lineages = query.query_map([], |row| hash_at(row, "lineage")).map_err(unreadable)?;
+            .prepare("SELECT DISTINCT m.lineage FROM entries e JOIN messages m ON m.id = e.message_id")?;
+        let lineages = query.query_map([], |row| row.get("lineage"))?;
         Ok(lineages.filter_map(std::result::Result::ok).collect())
     }
 }
@@ -131,10 +119,10 @@ impl OldStore {
 fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
     let Ok(text) = text_of(row)? else { return Ok(None) };
     let is_degraded = row.get::<_, String>("state")? == "degraded";
-    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside").unwrap_or_default());
+    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras").unwrap_or_default());
     Ok(Some(NewSummary {
         prepared: PreparedText::of(&text),
-        hash: hash_at(row, "hash")?,
+        hash: row.get("hash")?,
         depth: row.get("depth")?,
         text,
         tokens: row.get("tokens")?,
@@ -151,9 +139,6 @@ fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
 impl UpkeepWriter<'_> {
     /// Stores a summary from an old database if all of its sources exist here. Returns whether it exists here
     /// now.
-    ///
-    /// # Errors
-    /// When the database can't be written; so for all methods here.
     pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
         let mut summary = old.summary.clone();
         let known = Summaries::new(self.connection).summary_by_hash(summary.hash)?;
@@ -202,7 +187,7 @@ impl UpkeepWriter<'_> {
     /// Merges a session's times: it started at the earlier time of both databases. It was last opened when
     /// the old one says, or at `before` (ms), its time here before the import, if that is later.
     pub fn adopt_times(&self, times: &OldTimes, before: Option<i64>) -> Result<()> {
-        self.run(
+        self.connection.change(
             "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = ?3 WHERE session_id = ?1",
             params![
                 times.session_id,
@@ -215,13 +200,9 @@ impl UpkeepWriter<'_> {
 
     /// How many of these messages are missing here.
     pub fn lacking(&self, lineages: &[Hash]) -> Result<usize> {
-        let mut query =
-            (self.connection).prepare_cached("SELECT 1 FROM messages WHERE lineage = ?1").map_err(reading)?;
-        let mut lacking = 0;
-        for lineage in lineages {
-            lacking +=
-                usize::from(query.query_row([lineage.0], |_| Ok(())).optional().map_err(reading)?.is_none());
-        }
-        Ok(lacking)
+        let messages = Messages::new(self.connection);
+        lineages.iter().try_fold(0, |lacking, lineage| {
+            Ok(lacking + usize::from(messages.message_by_lineage(*lineage)?.is_none()))
+        })
     }
 }

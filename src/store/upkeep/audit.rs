@@ -8,7 +8,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
-use crate::store::columns::{kind_from_sql, reading};
+use crate::store::columns::{Queries as _, kind_from_sql, reading};
 use crate::store::db::connection::APPLICATION_ID;
 use crate::store::db::migrations;
 use crate::store::messages::codec;
@@ -22,7 +22,6 @@ const COMPLAINTS: usize = 100;
 pub struct FileFacts {
     /// Whether it has our mark.
     pub ours: bool,
-    /// Its format.
     pub version: i64,
     /// The format this engine writes.
     pub current: i64,
@@ -31,20 +30,15 @@ pub struct FileFacts {
 /// The last rows at one moment; later ones are left to the next check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// The last message.
     pub message: MessageId,
-    /// The last entry.
     pub entry: EntryId,
-    /// The last summary.
     pub summary: SummaryId,
-    /// The number of messages.
     pub messages: usize,
 }
 
 /// A row that refers to a missing one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dangling {
-    /// Its table.
     pub table: String,
     /// The row; `None` in a table without row ids.
     pub row: Option<i64>,
@@ -55,7 +49,6 @@ pub struct Dangling {
 /// A message's raw row, with the recorded facts of its parent.
 #[derive(Debug)]
 pub struct AuditedMessage {
-    /// Its row.
     pub id: MessageId,
     /// Its identity, if that is a valid hash.
     pub lineage: Option<Hash>,
@@ -65,11 +58,9 @@ pub struct AuditedMessage {
     pub above: Option<(Hash, i64)>,
     /// The number of messages above it in its lineage.
     pub height: i64,
-    /// Its kind.
     pub kind: MessageKind,
     /// Its recorded facts; `None` if a column has the wrong type.
     pub facts: Option<Facts>,
-    /// In ms since the epoch.
     pub timestamp: i64,
     /// The recorded length of the JSON, in bytes.
     pub bytes: i64,
@@ -79,42 +70,31 @@ pub struct AuditedMessage {
     pub nonce: Option<Nonce>,
     /// Row id of its first passage in the index.
     pub first_passage: Option<i64>,
-    /// The number of its passages there.
     pub passages: i64,
 }
 
 /// The recorded facts of a message that follow from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Who speaks.
     pub role: String,
-    /// The tool, if it is a tool result.
     pub tool: Option<String>,
-    /// Estimated tokens.
     pub tokens: i64,
-    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
 /// A session as the check sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedConversation {
-    /// Its row.
     pub id: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// Its file, if it had one.
     pub file: Option<String>,
 }
 
 /// An entry's raw row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedEntry {
-    /// Its row.
     pub id: EntryId,
-    /// Pi's id.
     pub entry_id: String,
-    /// The entry above it.
     pub parent: Option<EntryId>,
     /// 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub of ours.
     pub kind: i64,
@@ -139,21 +119,16 @@ pub struct AuditedEntry {
 /// A summary's raw row, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedSummary {
-    /// Its row.
     pub id: SummaryId,
     /// Its identity, if that is a valid hash.
     pub hash: Option<Hash>,
-    /// 0 for a leaf.
     pub depth: i64,
     /// First message of its span.
     pub first: MessageId,
     /// Last message of its span.
     pub last: MessageId,
-    /// The number of messages in its span.
     pub messages: i64,
-    /// Time of the first, in ms.
     pub from_time: i64,
-    /// Time of the last, in ms.
     pub to_time: i64,
 }
 
@@ -164,7 +139,6 @@ pub struct AuditedEdge {
     pub summary: SummaryId,
     /// The source's position among that summary's sources, from 0.
     pub ordinal: i64,
-    /// The source.
     pub source: Source,
 }
 
@@ -189,9 +163,9 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     let json = codec::decode(stored, codec_id, bytes);
     Ok(AuditedMessage {
         nonce,
-        id: MessageId(row.get("id")?),
+        id: row.get("id")?,
         lineage: hash_in(row, "lineage")?,
-        parent: row.get::<_, Option<i64>>("parent_id")?.map(MessageId),
+        parent: row.get("parent_id")?,
         above: hash_in(row, "above")?.zip(row.get("above_height")?),
         height: row.get("height")?,
         kind: kind_from_sql(row.get("kind")?),
@@ -217,14 +191,14 @@ fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
     let kind: Option<i64> = row.get("message_kind")?;
     let hangs_from: Option<i64> = row.get("message_parent")?;
     Ok(AuditedEntry {
-        id: EntryId(row.get("id")?),
+        id: row.get("id")?,
         entry_id: row.get("entry_id")?,
-        parent: row.get::<_, Option<i64>>("parent_id")?.map(EntryId),
+        parent: row.get("parent_id")?,
         kind: row.get("kind")?,
-        message: row.get::<_, Option<i64>>("message_id")?.map(MessageId),
+        message: row.get("message_id")?,
         shown: kind.map(|kind| (kind_from_sql(kind), hangs_from.map(MessageId))),
         lineage: hash_in(row, "lineage")?,
-        head: row.get::<_, Option<i64>>("head_id")?.map(MessageId),
+        head: row.get("head_id")?,
         head_lineage: hash_in(row, "head_lineage")?,
         target: row.get("target")?,
         stub_tokens: row.get("stub_tokens")?,
@@ -234,16 +208,12 @@ fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
 
 impl Upkeep<'_> {
     /// What the file says about itself.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn file_facts(&self) -> Result<FileFacts> {
-        let mark: i64 =
-            (self.connection).query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(reading)?;
+        let mark: i64 = (self.connection).query_row("PRAGMA application_id", [], |row| row.get(0))?;
         Ok(FileFacts {
             // A store in memory has no header for the mark.
             ours: mark == APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
-            version: migrations::version(self.connection).map_err(reading)?,
+            version: migrations::version(self.connection)?,
             current: migrations::current(),
         })
     }
@@ -255,10 +225,11 @@ impl Upkeep<'_> {
         for index in [Index::Messages, Index::Summaries] {
             let _ = self.finds(index, "refresh", 0);
         }
-        let mut query =
-            (self.connection).prepare(&format!("PRAGMA integrity_check({COMPLAINTS})")).map_err(reading)?;
-        let lines = query.query_map([], |row| row.get::<_, String>(0)).map_err(reading)?;
-        let mut lines = lines.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+        let mut lines = self.connection.all::<_, Vec<_>>(
+            &format!("PRAGMA integrity_check({COMPLAINTS})"),
+            [],
+            |row| row.get::<_, String>(0),
+        )?;
         lines.retain(|line| line != "ok");
         Ok(lines)
     }
@@ -268,11 +239,10 @@ impl Upkeep<'_> {
         let reads = [
             "SELECT count(messages) FROM counts",
             "SELECT count(*) FROM messages INDEXED BY messages_unusual
-                      WHERE kind <> 0 OR role = 'user'",
+              WHERE kind <> 0 OR role = 'user'",
         ];
         let is_damaged = |sql| {
             let read = self.connection.query_row(sql, [], |_| Ok(()));
-            // An older format lacks them.
             read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
         };
         migrations::DERIVED
@@ -285,11 +255,9 @@ impl Upkeep<'_> {
 
     /// Rows that refer to missing ones.
     pub fn dangling(&self) -> Result<Vec<Dangling>> {
-        let mut query = self.connection.prepare("PRAGMA foreign_key_check").map_err(reading)?;
-        let rows = query
-            .query_map([], |row| Ok(Dangling { table: row.get(0)?, row: row.get(1)?, into: row.get(2)? }))
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all("PRAGMA foreign_key_check", [], |row| {
+            Ok(Dangling { table: row.get(0)?, row: row.get(1)?, into: row.get(2)? })
+        })
     }
 
     /// The last rows at this moment.
@@ -297,13 +265,13 @@ impl Upkeep<'_> {
         (self.connection)
             .query_row(
                 "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries),
-                        (SELECT coalesce(max(id), 0) FROM summaries), (SELECT count(*) FROM messages)",
+                  (SELECT coalesce(max(id), 0) FROM summaries), (SELECT count(*) FROM messages)",
                 [],
                 |row| {
                     Ok(Horizon {
-                        message: MessageId(row.get(0)?),
-                        entry: EntryId(row.get(1)?),
-                        summary: SummaryId(row.get(2)?),
+                        message: row.get(0)?,
+                        entry: row.get(1)?,
+                        summary: row.get(2)?,
                         messages: row.get(3)?,
                     })
                 },
@@ -321,16 +289,14 @@ impl Upkeep<'_> {
         last: MessageId,
         mut visit: impl FnMut(AuditedMessage) -> Result<bool>,
     ) -> Result<()> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.*, above.lineage AS above, above.height AS above_height
-                   FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
-                  WHERE m.id > ?1 AND m.id <= ?2 ORDER BY m.id",
-            )
-            .map_err(reading)?;
-        let mut rows = query.query([after.0, last.0]).map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            if !visit(audited_message(row).map_err(reading)?)? {
+        let mut query = (self.connection).prepare_cached(
+            "SELECT m.*, above.lineage AS above, above.height AS above_height
+               FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
+              WHERE m.id > ?1 AND m.id <= ?2 ORDER BY m.id",
+        )?;
+        let mut rows = query.query([after, last])?;
+        while let Some(row) = rows.next()? {
+            if !visit(audited_message(row)?)? {
                 break;
             }
         }
@@ -339,92 +305,70 @@ impl Upkeep<'_> {
 
     /// All sessions, oldest first.
     pub fn audited_conversations(&self) -> Result<Vec<AuditedConversation>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT id, session_id, file FROM conversations ORDER BY id")
-            .map_err(reading)?;
-        let rows = query
-            .query_map([], |row| {
-                let id = ConversationId(row.get(0)?);
-                Ok(AuditedConversation { id, session_id: row.get(1)?, file: row.get(2)? })
-            })
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all("SELECT id, session_id, file FROM conversations ORDER BY id", [], |row| {
+            let id = row.get(0)?;
+            Ok(AuditedConversation { id, session_id: row.get(1)?, file: row.get(2)? })
+        })
     }
 
     /// The entries of a session up to `last`, in order.
     pub fn audit_entries(&self, conversation: ConversationId, last: EntryId) -> Result<Vec<AuditedEntry>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT e.*, m.kind AS message_kind, m.parent_id AS message_parent, m.lineage,
-                        h.lineage AS head_lineage
-                   FROM entries e
-                   LEFT JOIN messages m ON m.id = e.message_id
-                   LEFT JOIN messages h ON h.id = e.head_id
-                  WHERE e.conversation_id = ?1 AND e.id <= ?2 ORDER BY e.id",
-            )
-            .map_err(reading)?;
-        let rows = query.query_map([conversation.0, last.0], audited_entry).map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT e.*, m.kind AS message_kind, m.parent_id AS message_parent, m.lineage,
+                    h.lineage AS head_lineage
+               FROM entries e
+               LEFT JOIN messages m ON m.id = e.message_id
+               LEFT JOIN messages h ON h.id = e.head_id
+              WHERE e.conversation_id = ?1 AND e.id <= ?2 ORDER BY e.id",
+            (conversation, last),
+            audited_entry,
+        )
     }
 
     /// Messages that any context edit ever hid or replaced.
     pub fn edited_messages(&self) -> Result<HashSet<MessageId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT DISTINCT t.message_id
-                   FROM entries e JOIN entries t ON t.conversation_id = e.conversation_id AND t.entry_id = e.target
-                  WHERE e.kind = 2 AND t.message_id IS NOT NULL",
-            )
-            .map_err(reading)?;
-        let rows = query.query_map([], |row| row.get(0).map(MessageId)).map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT DISTINCT t.message_id
+               FROM entries e JOIN entries t ON t.conversation_id = e.conversation_id AND t.entry_id = e.target
+              WHERE e.kind = 2 AND t.message_id IS NOT NULL",
+            [],
+            |row| row.get(0),
+        )
     }
 
     /// The summaries up to `last`, in order, without their texts.
     pub fn audit_summaries(&self, last: SummaryId) -> Result<Vec<AuditedSummary>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT * FROM summaries WHERE id <= ?1 ORDER BY id")
-            .map_err(reading)?;
-        let rows = query
-            .query_map([last.0], |row| {
-                Ok(AuditedSummary {
-                    id: SummaryId(row.get("id")?),
-                    hash: hash_in(row, "hash")?,
-                    depth: row.get("depth")?,
-                    first: MessageId(row.get("first_message")?),
-                    last: MessageId(row.get("last_message")?),
-                    messages: row.get("messages")?,
-                    from_time: row.get("from_time")?,
-                    to_time: row.get("to_time")?,
-                })
+        self.connection.all("SELECT * FROM summaries WHERE id <= ?1 ORDER BY id", [last], |row| {
+            Ok(AuditedSummary {
+                id: row.get("id")?,
+                hash: hash_in(row, "hash")?,
+                depth: row.get("depth")?,
+                first: row.get("first_message")?,
+                last: row.get("last_message")?,
+                messages: row.get("messages")?,
+                from_time: row.get("from_time")?,
+                to_time: row.get("to_time")?,
             })
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        })
     }
 
     /// The edges of the summaries up to `last`, in order.
     pub fn audit_edges(&self, last: SummaryId) -> Result<Vec<AuditedEdge>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT summary_id, ordinal, message_id, source_id FROM summary_sources
-                  WHERE summary_id <= ?1 ORDER BY summary_id, ordinal",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map([last.0], |row| {
+        self.connection.all(
+            "SELECT summary_id, ordinal, message_id, source_id FROM summary_sources
+              WHERE summary_id <= ?1 ORDER BY summary_id, ordinal",
+            [last],
+            |row| {
                 let source = match row.get::<_, Option<i64>>(2)? {
                     Some(message) => Source::Message(MessageId(message)),
                     None => Source::Summary(SummaryId(row.get::<_, Option<i64>>(3)?.unwrap_or_default())),
                 };
-                Ok(AuditedEdge { summary: SummaryId(row.get(0)?), ordinal: row.get(1)?, source })
-            })
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+                Ok(AuditedEdge { summary: row.get(0)?, ordinal: row.get(1)?, source })
+            },
+        )
     }
 
     pub(in crate::store) fn rows(&self, sql: &str) -> Result<Vec<i64>> {
-        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
-        let rows = query.query_map([], |row| row.get(0)).map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(sql, [], |row| row.get(0))
     }
 }

@@ -1,11 +1,11 @@
 //! Reads the two full-text indexes for a check: their rows and their own counts.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::store::Upkeep;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// Columns of each index.
 const INDEXED: usize = 2;
@@ -37,20 +37,13 @@ fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
 
 impl Upkeep<'_> {
     /// Each searchable message with the rows of its passages in the index: the first, and how many.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn passage_ranges(&self) -> Result<Vec<(MessageId, i64, i64)>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id, first_passage, passages FROM messages
-                  WHERE first_passage IS NOT NULL ORDER BY first_passage, id",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map([], |row| Ok((MessageId(row.get(0)?), row.get(1)?, row.get(2)?)))
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all(
+            "SELECT id, first_passage, passages FROM messages
+              WHERE first_passage IS NOT NULL ORDER BY first_passage, id",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
     }
 
     /// The row ids of the summaries.
@@ -68,18 +61,14 @@ impl Upkeep<'_> {
 
     /// The rows whose length, which ranking needs, an index can't read.
     pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
-                Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
-            })
-            .map_err(reading)?;
-        let rows = query
-            .query_map([], |row| Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))
-            .map_err(reading)?;
+        let mut query = (self.connection).prepare_cached(match index {
+            Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
+            Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
+        })?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
         let mut without = Vec::new();
         for row in rows {
-            let (id, lengths) = row.map_err(reading)?;
+            let (id, lengths) = row?;
             if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
                 without.push(id);
             }
@@ -89,14 +78,11 @@ impl Upkeep<'_> {
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.
     pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
-                Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
-            })
-            .map_err(reading)?;
-        let record: Option<Option<Vec<u8>>> =
-            query.query_row([], |row| row.get(0)).optional().map_err(reading)?;
+        let sql = match index {
+            Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
+            Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
+        };
+        let record: Option<Option<Vec<u8>>> = self.connection.first(sql, [], |row| row.get(0))?;
         // Nothing was indexed yet.
         let record = record.flatten().unwrap_or_default();
         Ok(varints(&record).and_then(|numbers| match *numbers {
@@ -108,24 +94,19 @@ impl Upkeep<'_> {
 
     /// Whether the index has the row `row`.
     pub fn has_row(&self, index: Index, row: i64) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
-                Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
-            })
-            .map_err(reading)?;
-        Ok(query.query_row([row], |_| Ok(())).optional().map_err(reading)?.is_some())
+        let sql = match index {
+            Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
+            Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
+        };
+        Ok(self.connection.first(sql, [row], |_| Ok(()))?.is_some())
     }
 
     /// Whether the index finds the row `row` for an FTS5 `expression`.
     pub fn finds(&self, index: Index, expression: &str, row: i64) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
-                Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
-            })
-            .map_err(reading)?;
-        let found = query.query_row(params![expression, row], |_| Ok(())).optional().map_err(reading)?;
-        Ok(found.is_some())
+        let sql = match index {
+            Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
+            Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
+        };
+        Ok(self.connection.first(sql, params![expression, row], |_| Ok(()))?.is_some())
     }
 }

@@ -4,12 +4,12 @@ use std::os::raw::c_int;
 use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ffi, params};
+use rusqlite::{Connection, OpenFlags, ffi};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::files::temporary::Temporary;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 use crate::store::db::connection;
 use crate::store::{Upkeep, UpkeepWriter};
 use crate::text;
@@ -24,18 +24,14 @@ const STEPS: c_int = 10_000;
 /// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupFacts {
-    /// Its size in bytes.
     pub bytes: u64,
     /// The number of its messages, including edited renditions.
     pub messages: usize,
-    /// The number of its sessions.
     pub sessions: usize,
-    /// The number of its summaries.
     pub summaries: usize,
 }
 
 /// `<name>.db.20261120T091200000Z.bak`, next to the database.
-#[must_use]
 pub fn backup_name(database: &Path) -> PathBuf {
     let time: String = text::timestamp(text::now()).chars().filter(char::is_ascii_alphanumeric).collect();
     let mut name = database.file_name().unwrap_or_default().to_owned();
@@ -70,7 +66,7 @@ fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) 
     Ok(())
 }
 
-/// Gives a copy that was made beside `path` this name.
+/// Gives a copy that was made next to `path` this name.
 fn named(copy: Temporary, path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default();
     copy.become_file(name, false).map_err(|error| unwritten(path, error))
@@ -158,15 +154,12 @@ impl Upkeep<'_> {
     }
 
     /// The recorded paths of backups.
-    ///
-    /// # Errors
-    /// When the database can't be read.
     pub fn backups(&self) -> Result<Vec<PathBuf>> {
-        let noted: Option<String> = (self.connection)
-            .prepare_cached("SELECT value FROM _metadata WHERE key = ?1")
-            .and_then(|mut query| query.query_row([BACKUPS], |row| row.get(0)).optional())
-            .map_err(reading)?;
-        Ok(noted.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+        Ok(self
+            .connection
+            .fact(BACKUPS)?
+            .and_then(|json| serde_json::from_str(&json).ok())
+            .unwrap_or_default())
     }
 }
 
@@ -186,18 +179,11 @@ fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
 
 impl UpkeepWriter<'_> {
     /// Records the path of a backup, so that a purge can name it.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn note_backup(&self, path: &Path) -> Result<()> {
         let mut backups = self.backups()?;
         backups.retain(|known| known != path && known.exists());
         backups.push(path.to_owned());
-        self.run(
-            "INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)",
-            params![BACKUPS, serde_json::json!(backups).to_string()],
-        )
-        .map(drop)
+        self.connection.set_fact(BACKUPS, &serde_json::json!(backups).to_string())
     }
 }
 

@@ -34,18 +34,14 @@ pub struct PurgePlan {
     pub summaries: BTreeSet<SummaryId>,
     /// Time of the first and the last requested message, in ms.
     pub times: Option<(i64, i64)>,
-    /// The sessions that show any of them.
     pub sessions: Vec<PurgedSession>,
 }
 
 /// A session that shows purged messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgedSession {
-    /// Its row.
     pub conversation: ConversationId,
-    /// Pi's id.
     pub session_id: String,
-    /// Its file, if it has one.
     pub file: Option<String>,
 }
 

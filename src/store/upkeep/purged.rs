@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
-use super::purge::purging;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::store::columns::{hash_at, reading};
+use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
-use crate::store::{NewMessage, Upkeep, UpkeepWriter};
+use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
-#[must_use]
 pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
 }
@@ -20,81 +18,68 @@ pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
 impl Upkeep<'_> {
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
     /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn purged_as(
         &self,
         conversation: ConversationId,
         entry_id: &str,
         new: &NewMessage<'_>,
     ) -> Result<Option<(MessageId, Hash, i64)>> {
-        self.connection
-            .prepare_cached(
-                "SELECT id, lineage, height FROM messages m
-                  WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = m.id
-                                   AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id)
-                                        OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
-            )
-            .and_then(|mut query| {
-                query
-                    .query_row(
-                        params![new.parent.map(|parent| parent.0), new.timestamp, entry_id, conversation.0],
-                        |row| Ok((MessageId(row.get(0)?), hash_at(row, "lineage")?, row.get(2)?)),
-                    )
-                    .optional()
-            })
-            .map_err(reading)
+        self.connection.first(
+            "SELECT id, lineage, height FROM messages m
+              WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = m.id
+                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id)
+                                    OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
+            params![new.parent, new.timestamp, entry_id, conversation],
+            |row| Ok((row.get(0)?, row.get("lineage")?, row.get(2)?)),
+        )
     }
 
     /// Whether a message was purged that another entry with this id showed.
     pub fn is_purged_beside(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
         let prefix = format!("{entry_id} purged ");
-        self.connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM entries
-                                 WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
-            )
-            .and_then(|mut query| query.query_row(params![conversation.0, prefix], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT EXISTS (SELECT 1 FROM entries
+              WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
+            params![conversation, prefix],
+            |row| row.get(0),
+        )
     }
 
     /// Whether an entry shows the placeholder of a purged message.
     pub fn shows_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
-        self.connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                 WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind = 4)",
-            )
-            .and_then(|mut query| query.query_row(params![conversation.0, entry_id], |row| row.get(0)))
-            .map_err(reading)
+        self.connection.one(
+            "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind = 4)",
+            params![conversation, entry_id],
+            |row| row.get(0),
+        )
     }
 
     /// Whether any message above an entry was purged.
     pub fn is_below_purged(&self, entry: EntryId) -> Result<bool> {
-        self.stands_below(entry, |message| {
-            self.connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)")
-                .and_then(|mut query| query.query_row([message.0], |row| row.get(0)))
-                .map_err(reading)
+        self.is_below(entry, |message| {
+            self.connection.one(
+                "SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)",
+                [message],
+                |row| row.get(0),
+            )
         })
     }
 
-    pub(in crate::store) fn stands_below(
+    pub(in crate::store) fn is_below(
         &self,
         entry: EntryId,
         is_it: impl Fn(MessageId) -> Result<bool>,
     ) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT parent_id, message_id FROM entries WHERE id = ?1")
-            .map_err(reading)?;
+        let mut query =
+            (self.connection).prepare_cached("SELECT parent_id, message_id FROM entries WHERE id = ?1")?;
         let mut at = Some(entry.0);
         let mut seen = HashSet::new();
         while let Some(id) = at.filter(|id| seen.insert(*id)) {
             let (parent, message): (Option<i64>, Option<i64>) =
-                query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).map_err(reading)?;
+                query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
             if message.map_or(Ok(false), |message| is_it(MessageId(message)))? {
                 return Ok(true);
             }
@@ -106,9 +91,6 @@ impl Upkeep<'_> {
 
 impl UpkeepWriter<'_> {
     /// Adds a placeholder from an old database. Returns its row, lineage and height here.
-    ///
-    /// # Errors
-    /// When the database can't be written.
     pub fn add_purged(
         &self,
         above: Option<(MessageId, Hash, i64)>,
@@ -118,17 +100,13 @@ impl UpkeepWriter<'_> {
         let (parent, lineage, height) =
             above.map_or((None, Hash::ROOT, 0), |(id, lineage, height)| (Some(id), lineage, height + 1));
         let lineage = lineage.purged(nonce);
-        let found = (self.connection)
-            .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")
-            .and_then(|mut query| query.query_row([lineage.0], |row| row.get(0)).optional())
-            .map_err(purging)?;
-        if let Some(id) = found {
-            return Ok((MessageId(id), lineage, height));
+        if let Some(id) = Messages::new(self.connection).message_by_lineage(lineage)? {
+            return Ok((id, lineage, height));
         }
-        self.run(
+        self.connection.change(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tokens, timestamp, json, codec, bytes, passages)
              VALUES (?1, ?2, ?3, 4, 'purged', 0, ?4, ?5, ?6, 0, 0)",
-            params![lineage.0, parent.map(|parent| parent.0), height, timestamp, nonce, codec::PURGED],
+            params![lineage, parent, height, timestamp, nonce, codec::PURGED],
         )?;
         Ok((MessageId(self.connection.last_insert_rowid()), lineage, height))
     }

@@ -15,7 +15,7 @@ use crate::dag::{MessageKind, Sources};
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, Nonce, SummaryId};
 use crate::model::{State, SummaryRecord, replacements};
-use crate::store::columns::{hash_at, reading};
+use crate::store::columns::Queries as _;
 use crate::store::{Messages, StoredSummary, Summaries, Upkeep, UpkeepWriter};
 
 /// The changed identities by row: old and new.
@@ -27,11 +27,9 @@ impl Upkeep<'_> {
     }
 
     fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
-        (self.connection)
-            .prepare_cached("SELECT json FROM messages WHERE id = ?1")
-            .and_then(|mut query| query.query_row([message], |row| row.get::<_, Vec<u8>>(0)))
+        self.connection
+            .one("SELECT json FROM messages WHERE id = ?1", [message], |row| row.get::<_, Vec<u8>>(0))
             .map(|stored| stored.as_slice().try_into().ok())
-            .map_err(reading)
     }
 }
 
@@ -64,7 +62,8 @@ impl UpkeepWriter<'_> {
             // Several edits of one message may change nothing visible.
             let others = (1..).map(|n: usize| above.1.edited(&n.to_string()));
             let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
-            self.run("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new.0])?;
+            self.connection
+                .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
             changed.insert(tombstone.id, (old, new));
         }
         self.rename_summaries(&changed)
@@ -108,13 +107,11 @@ impl UpkeepWriter<'_> {
     /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,
     /// which are now invalid; the next one carries them again.
     fn rename_summaries(&self, messages: &Changed) -> Result<()> {
-        let mut query = (self.connection)
-            .prepare("SELECT id, hash FROM summaries ORDER BY depth, id")
-            .map_err(reading)?;
-        let all = query.query_map([], |row| Ok((row.get(0)?, hash_at(row, "hash")?))).map_err(reading)?;
+        let mut query = (self.connection).prepare("SELECT id, hash FROM summaries ORDER BY depth, id")?;
+        let all = query.query_map([], |row| Ok((row.get(0)?, row.get("hash")?)))?;
         let mut changed = Changed::new();
         let mut broken = BTreeSet::new();
-        for summary in all.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)? {
+        for summary in all.collect::<rusqlite::Result<Vec<_>>>()? {
             let (id, old): (i64, Hash) = summary;
             let sources = Summaries::new(self.connection).edges(SummaryId(id))?.sources;
             let (rows, known): (Vec<i64>, _) = match &sources {
@@ -140,12 +137,12 @@ impl UpkeepWriter<'_> {
                 broken.insert(id);
                 continue;
             };
-            self.run("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash.0])?;
-            self.run("DELETE FROM carried WHERE summary_id = ?1", params![id])?;
+            self.connection.change("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash])?;
+            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", params![id])?;
             changed.insert(id, (old, hash));
         }
         for id in &broken {
-            self.run("DELETE FROM summaries_fts WHERE rowid = ?1", params![id])?;
+            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![id])?;
         }
         self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
     }

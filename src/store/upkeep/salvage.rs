@@ -36,9 +36,7 @@ pub struct OldStore {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldSession {
     row: i64,
-    /// Pi's id.
     pub session_id: String,
-    /// Its file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
@@ -62,8 +60,7 @@ struct OldEntry {
     kind: i64,
     message: Option<i64>,
     target: Option<String>,
-    /// The tokens that a stub shows, and how many hiding edits are below it. Formats without stubs have
-    /// neither.
+    /// The tokens that a stub shows, and how many hiding edits are below it.
     stub: (usize, usize),
 }
 
@@ -136,7 +133,6 @@ impl OldStore {
     }
 
     /// The number of sessions and entries so far whose rows can't be read at all.
-    #[must_use]
     pub fn lost(&self) -> usize {
         self.lost
     }

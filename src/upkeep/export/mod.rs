@@ -43,9 +43,7 @@ pub enum Format {
 
 /// The history to export, and how.
 pub struct Exporter<'a> {
-    /// The project and its store.
     pub home: &'a Home,
-    /// The session and its branch.
     pub scope: &'a Scope,
     /// The page's template, if installed.
     pub viewer_template: Option<&'a Path>,
@@ -62,11 +60,8 @@ pub struct Exporter<'a> {
 pub struct Exported {
     /// `md`, `jsonl`, `html` or `log`.
     pub format: &'static str,
-    /// The files.
     pub files: Vec<PathBuf>,
-    /// The number of their messages.
     pub messages: usize,
-    /// Their size in bytes.
     pub bytes: u64,
 }
 

@@ -1,8 +1,8 @@
--- The whole store. Comments stand inside the statements, so that `.schema` shows them.
--- A shipped migration never changes; the next one is a new file.
+-- The whole store. Comments are inside the statements, so that `.schema` shows them.
+-- A released migration never changes; the next one is a new file.
 
 CREATE TABLE _metadata (
-  -- What the database says of itself: `cwd`, the project it belongs to.
+  -- Facts about the database, such as `cwd`: the project it belongs to.
   key   TEXT PRIMARY KEY,
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -29,26 +29,28 @@ CREATE TABLE messages (
   tokens        INTEGER NOT NULL,      -- estimate
   timestamp     INTEGER NOT NULL,      -- ms
   json          BLOB NOT NULL,         -- exactly what JSON.stringify gave, coded as `codec` says
-  codec         INTEGER NOT NULL,      -- 0 plain, 1 zstd
+  codec         INTEGER NOT NULL,      -- 0 plain, 1 zstd with our dictionary
   bytes         INTEGER NOT NULL,      -- length of the JSON before coding
   first_passage INTEGER,               -- rowid of its first passage in messages_fts, the others follow; NULL: not searched
   passages      INTEGER NOT NULL,      -- how many
-  broken_line   INTEGER                -- 1: has a line that was cut between two passages; a word may stand in neither, so that
-                                       -- the index does not tell where it is not
+  broken_line   INTEGER                -- 1: a line was cut between two passages; the index may lack a word of it
 ) STRICT;
 
--- What a purged message leaves is of kind 4: its `json` is a random number (`codec` -1), its lineage is made of that and of the
--- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. An entry of a copied session is known by it.
+-- A purged message leaves a row of kind 4: its `json` is a random number (`codec` -1), its lineage the hash of that and of the
+-- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
 
--- The few messages that are looked for by what is special about them: purged, changing the notes of a branch, or with a cut line.
+-- Finds the few messages that are purged, change the notes of a branch, or have a cut line.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)
  WHERE kind = 4 OR tool_name = 'lcm_note' OR broken_line = 1;
 
--- From a passage that was found to its message, and the next free passage.
+-- Finds the message of a passage, and the next free passage.
 CREATE INDEX messages_by_passage ON messages (first_passage) WHERE first_passage IS NOT NULL;
 
+-- Finds the messages of a branch that are not plain conversation, and the user's requests, without reading the others.
+CREATE INDEX messages_unusual ON messages (id, kind, role) WHERE kind <> 0 OR role = 'user';
+
 CREATE TABLE entries (
-  -- Which session shows which message where: one row per entry of a session's tree, of every kind.
+  -- One row per entry of a session's tree, of every kind: which session shows which message where.
   id              INTEGER PRIMARY KEY,
   conversation_id INTEGER NOT NULL REFERENCES conversations (id),
   entry_id        TEXT NOT NULL,       -- Pi's id, unique within the session only
@@ -57,10 +59,10 @@ CREATE TABLE entries (
                                        -- in place of what `target` shows
   message_id      INTEGER REFERENCES messages (id), -- its message; for an edit the rendition, NULL where it hides
   head_id         INTEGER REFERENCES messages (id), -- the last message at or above: its lineage is this entry's
-  target          TEXT,                -- for an edit or a stub: the entry_id it stands for
-  files           TEXT,                -- JSON: files that a compaction which is not of ours lists
+  target          TEXT,                -- for an edit or a stub: the entry_id it replaces
+  files           TEXT,                -- JSON: files listed by a compaction that is not ours
   stub_tokens     INTEGER,             -- of what a stub shows instead, an estimate; 0 where nothing is shown
-  hides           INTEGER,             -- so many hiding edits right below it are ours too: they say so nowhere themselves
+  hides           INTEGER,             -- how many hiding edits right below it are ours too: nothing in them says so
   UNIQUE (conversation_id, entry_id)
 ) STRICT;
 
@@ -83,14 +85,14 @@ CREATE TABLE summaries (
   messages       INTEGER NOT NULL,     -- how many messages the span has
   from_time      INTEGER NOT NULL,     -- ms, of the first message
   to_time        INTEGER NOT NULL,     -- ms, of the last message
-  packed         BLOB,                 -- the text, coded as `codec` says; NULL: it stands in `text`
+  packed         BLOB,                 -- the text, coded as `codec` says; NULL: it is in `text`
   codec          INTEGER,              -- as in messages
   bytes          INTEGER,              -- length of the text before coding
-  beside         BLOB                  -- packed JSON {quotes, files, usage}: what the user said, word for word; files its messages
-                                       -- name; what its calls used, as Pi reports usage
+  extras         BLOB                  -- packed JSON {quotes, facts, usage}: what the user said, verbatim; facts of its messages,
+                                       -- once extracted; the usage of its model calls
 ) STRICT;
 
--- The summaries that may hold on a branch: those that begin with one of its messages.
+-- Finds the summaries that may be valid on a branch: those that begin with one of its messages.
 CREATE INDEX summaries_by_first_message ON summaries (first_message);
 
 CREATE TABLE summary_sources (
@@ -117,12 +119,31 @@ CREATE TABLE carried (
 
 CREATE TABLE claims (
   -- Who is summarizing what, so that two processes do not pay for the same summary. A lease that its owner does not renew ends.
-  span  BLOB PRIMARY KEY,  -- hash over the identities of what the summary is to stand for
-  owner TEXT NOT NULL,     -- a name that no other has
-  until INTEGER NOT NULL   -- ms; after that it holds no more
+  span  BLOB PRIMARY KEY,  -- hash of the identities of the sources
+  owner TEXT NOT NULL,     -- a unique name
+  until INTEGER NOT NULL   -- ms; when the lease ends
 ) STRICT, WITHOUT ROWID;
 
--- Passages of the messages' searchable text. It keeps no text: that is cut from the message again.
+CREATE TABLE counts (
+  -- Counts that would otherwise require reading a whole session, all derived from the other tables. A session without a row is
+  -- counted when needed, and gets its row at the next checkpoint.
+  conversation_id INTEGER PRIMARY KEY,   -- -1: the whole project, of which only `messages` is counted
+  messages        INTEGER NOT NULL,      -- that its entries show, including those kept from the model
+  visible         INTEGER NOT NULL,      -- those of kind 0
+  from_time       INTEGER,               -- ms, of the first of these
+  to_time         INTEGER,               -- ms, of the last
+  first_request   INTEGER,               -- the user's first message
+  lowest          INTEGER,               -- the first row of `messages` that an entry refers to
+  highest         INTEGER                -- the last
+) STRICT;
+
+INSERT INTO counts (conversation_id, messages, visible) VALUES (-1, 0, 0);
+
+CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
+  INSERT OR REPLACE INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
+END;
+
+-- Passages of the messages' searchable text. The index stores no text; passages are cut from the message again.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   body,   -- the passage
   parts,  -- humps of identifiers, pairs of ideographs
@@ -137,26 +158,31 @@ CREATE VIRTUAL TABLE summaries_fts USING fts5 (
   tokenize = 'porter unicode61 remove_diacritics 2'
 );
 
--- Two segments of the index on one level are enough for a merge that is asked for: stores that grow message by message
--- stay as small as those that were filled at once.
+-- Two segments of the index on one level are enough for an explicit merge: stores that grow message by message stay as
+-- small as those that were filled at once.
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('usermerge', 2);
 INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('usermerge', 2);
 
--- What an open session remembers of its branch holds as long as rows are only added. Where one is changed or removed, in whichever
--- process, that is counted under `rewritten`, and everything is read anew. Files that are looked up later change nothing.
+-- An open session's memory of its branch, and the counts, are right as long as rows are only added. A purge or a repair, in
+-- any process, changes or removes rows: then `rewritten` increases, every session reads its branch again, and everything is
+-- counted again.
 CREATE TRIGGER entries_changed
 AFTER UPDATE OF id, conversation_id, entry_id, parent_id, kind, message_id, head_id, target ON entries BEGIN
   INSERT INTO _metadata (key, value) VALUES ('rewritten', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1;
+  DELETE FROM counts;
 END;
 CREATE TRIGGER entries_removed AFTER DELETE ON entries BEGIN
   INSERT INTO _metadata (key, value) VALUES ('rewritten', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1;
+  DELETE FROM counts;
 END;
 CREATE TRIGGER messages_changed
 AFTER UPDATE OF id, lineage, parent_id, kind, role, tokens, timestamp ON messages BEGIN
   INSERT INTO _metadata (key, value) VALUES ('rewritten', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1;
+  DELETE FROM counts;
 END;
 CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
   INSERT INTO _metadata (key, value) VALUES ('rewritten', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1;
+  DELETE FROM counts;
 END;
 CREATE TRIGGER summaries_changed
 AFTER UPDATE OF id, hash, depth, tokens, state, prompt_version, first_message, last_message ON summaries BEGIN

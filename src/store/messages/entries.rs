@@ -1,6 +1,6 @@
 //! Entries: which messages a session shows, and the tree they form.
 
-use rusqlite::{OptionalExtension as _, named_params, params};
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -225,20 +225,20 @@ impl MessageWriter<'_> {
             .prepare_cached(
                 "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
                                       stub_tokens, hides)
-                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target, :stub_tokens, :hides)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )
             .and_then(|mut insert| {
-                insert.insert(named_params! {
-                    ":conversation": conversation.0,
-                    ":entry_id": entry.entry_id,
-                    ":parent": entry.parent.map(|parent| parent.0),
-                    ":kind": kind,
-                    ":message": message.map(|message| message.0),
-                    ":head": entry.head.map(|head| head.0),
-                    ":target": target,
-                    ":stub_tokens": stub_tokens,
-                    ":hides": hides,
-                })
+                insert.insert(params![
+                    conversation.0,
+                    entry.entry_id,
+                    entry.parent.map(|parent| parent.0),
+                    kind,
+                    message.map(|message| message.0),
+                    entry.head.map(|head| head.0),
+                    target,
+                    stub_tokens,
+                    hides,
+                ])
             })
             .map(EntryId)
             .map_err(writing)?;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use memchr::memmem;
+
 use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
@@ -95,7 +97,7 @@ fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
     match content {
         Content::Compaction(details) => details.as_ref().map(Cow::Borrowed),
         // Only a branch summary has this extension's details among its own fields.
-        Content::Message(json) if json.contains(LEFT) => {
+        Content::Message(json) if memmem::find(json.as_bytes(), LEFT).is_some() => {
             CompactionDetails::of_left_branch(json).map(Cow::Owned)
         }
         _ => None,
@@ -103,7 +105,7 @@ fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
 }
 
 /// The type of a branch summary.
-const LEFT: &str = "\"branch_summary\"";
+const LEFT: &[u8] = b"\"branch_summary\"";
 
 /// A message that is parsed, hashed, packed and tokenized: all the work that needs no database.
 struct Ready {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile};
@@ -22,7 +22,7 @@ use super::restore::restore_supplement;
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
-use crate::store::{Place, Store, View, project_of};
+use crate::store::{Batch, Place, Store, View, project_of};
 use crate::text;
 
 /// The progress of an import.
@@ -213,6 +213,10 @@ impl Home {
 /// The pause between two times that the log is moved into the database: it grows by some 16 MB meanwhile.
 const LOG_EMPTIED: Duration = Duration::from_millis(400);
 
+/// How many slices one transaction writes: with fewer, the same pages of indexes are written more often; with more, an
+/// open session waits longer.
+const TOGETHER: usize = 4;
+
 /// A running import.
 struct Run<'a> {
     home: &'a Home,
@@ -251,7 +255,7 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
-        store.expect_much(true)?;
+        store.expect_much()?;
         let written = CancellationToken::new();
         let writing = async {
             let outcome = self.files(files, store).await;
@@ -259,7 +263,7 @@ impl Run<'_> {
             outcome
         };
         let (outcome, ()) = tokio::join!(writing, empty_log(store, &written));
-        store.expect_much(false)?;
+        store.expect_little().await?;
         outcome?;
         self.report.projects += usize::from(self.report.sessions > before);
         store.checkpoint().await
@@ -301,20 +305,23 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, mut reading: Reading, store: &Store) -> Result<Taken> {
-        let mut conversation = reading.conversation;
+    async fn session(&self, reading: Reading, store: &Store) -> Result<Taken> {
+        let Reading { session, mut conversation, mut slices, rest } = reading;
         let mut new = 0;
-        while let Some(slice) = reading.slices.recv().await {
+        while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            let session = Arc::clone(&reading.session);
-            let (row, added) = store.write(move |batch| add(batch, &session, slice)).await?;
+            let session = Arc::clone(&session);
+            let write = move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices)?, slices));
+            let ((row, added), unwritten) = store.write(write).await?;
+            slices = unwritten;
             conversation = Some(row);
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = reading.end().await?;
+        let rest = rest.await.map_err(stopped)??;
+        let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
         let Some(conversation) = conversation else {
             let silent = usize::from(!is_side_chain);
             return Ok(Taken { new, broken, lost, unknown, silent, ..Taken::default() });
@@ -356,11 +363,12 @@ fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Has
     Ok(differing)
 }
 
-/// Folds a slice. Returns the conversation and the number of new messages.
+/// Folds a slice, and those that are read by then. Returns the conversation and the number of new messages.
 fn add(
-    batch: &crate::store::Batch<'_>,
+    batch: &Batch<'_>,
     session: &(Header, Option<String>),
     slice: PreparedHandover,
+    others: &mut mpsc::Receiver<PreparedHandover>,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
@@ -374,6 +382,10 @@ fn add(
     };
     let last = batch.messages().last_message()?;
     slice.fold(batch, conversation)?;
+    for _ in 1..TOGETHER {
+        let Ok(slice) = others.try_recv() else { break };
+        slice.fold(batch, conversation)?;
+    }
     Ok((conversation, batch.messages().messages_after(last)?))
 }
 

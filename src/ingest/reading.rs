@@ -12,7 +12,7 @@ use super::file::{Header, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
-use super::import::{aside, stopped};
+use super::import::aside;
 use super::salvage::{OldSessions, is_database};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Hash};
@@ -23,9 +23,8 @@ use crate::store::{Place, Store};
 const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
-/// The bytes of messages that one transaction writes: with fewer, more of the time goes to commits; with more, an open
-/// session waits longer.
-const WRITTEN: usize = 1024 * 1024;
+/// The bytes of messages that are prepared at a time: with more, an import needs more memory.
+const SLICE: usize = 1024 * 1024;
 
 /// A session that is to be read.
 struct Unread {
@@ -158,7 +157,8 @@ pub(super) struct Reading {
     pub conversation: Option<ConversationId>,
     /// What is read. Reading ends when this is gone.
     pub slices: mpsc::Receiver<PreparedHandover>,
-    rest: JoinHandle<Result<Read>>,
+    /// Ends when all is read.
+    pub rest: JoinHandle<Result<Read>>,
 }
 
 /// What is known of a session once all of it is read.
@@ -199,7 +199,7 @@ impl Unread {
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
                 if is_stored
-                    && waiting.size() >= WRITTEN
+                    && waiting.size() >= SLICE
                     && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
                 {
                     break;
@@ -228,14 +228,6 @@ impl Reading {
     /// The session's id.
     pub fn id(&self) -> &str {
         &self.session.0.id
-    }
-
-    /// Waits for the end.
-    ///
-    /// # Errors
-    /// When the file can't be read.
-    pub async fn end(self) -> Result<Read> {
-        self.rest.await.map_err(stopped)?
     }
 }
 

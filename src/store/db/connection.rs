@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::bulk;
 use super::migrations;
 use super::trouble;
 use crate::error::{Code, Error, Result};
@@ -21,7 +22,7 @@ pub(in crate::store) const BUSY: Duration = Duration::from_secs(5);
 /// The same, for work that is not worth waiting for.
 pub(in crate::store) const BRIEFLY: Duration = Duration::from_millis(50);
 /// Index pages merged per call: 2 MB, tens of milliseconds.
-const MERGED: usize = 500;
+pub(super) const MERGED: usize = 500;
 /// Free pages are kept for reuse up to one in this many.
 const TRIFLE: usize = 50;
 /// Pages returned to the disk per call: 8 MB, tens of milliseconds.
@@ -271,22 +272,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "secure_delete", true)?;
     // The pages that a large transaction touches: otherwise it writes them out before its end, and reads them again.
     connection.pragma_update(None, "cache_size", -16 * 1024)?;
-    checkpoint_every(connection, false)?;
-    connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)?;
-    Ok(())
-}
-
-/// How long the log grows until the writer moves it into the database: with pages of 4 KB to 2 MB, so that it stays small, and
-/// to 64 MB while much is written, because another thread moves most of it ([`Store::checkpoint_aside`](super::worker::Store)).
-pub(in crate::store) fn checkpoint_every(connection: &Connection, is_bulk: bool) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "wal_autocheckpoint", if is_bulk { 16 * 1024 } else { 512 })
-}
-
-/// How many segments of one size the index collects before it merges them: SQLite's default, or twice as many while
-/// much is written, which took a fifth of an import's time.
-pub(in crate::store) fn merge_every(connection: &Connection, is_bulk: bool) -> rusqlite::Result<()> {
-    let merge = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('automerge', ?1)";
-    connection.execute(merge, [if is_bulk { 8 } else { 4 }]).map(drop)
+    bulk::checkpoint_every(connection, false)
 }
 
 /// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A

@@ -2,6 +2,7 @@
 //!
 //! Queries about messages and summaries are elsewhere.
 
+mod bulk;
 pub(super) mod connection;
 pub(super) mod migrations;
 pub(super) mod opencode;

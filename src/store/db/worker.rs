@@ -29,12 +29,12 @@ use crate::store::{Batch, View};
 use crate::sync::lock;
 
 /// Work for the writer.
-struct Job {
-    work: Box<dyn FnOnce(&mut Connection) + Send>,
+pub(super) struct Job {
+    pub work: Box<dyn FnOnce(&mut Connection) + Send>,
     /// Whether no caller waits for it.
-    unhurried: bool,
+    pub unhurried: bool,
     /// Whether it is a write transaction.
-    writes: bool,
+    pub writes: bool,
 }
 
 /// Opens another read connection.
@@ -264,7 +264,11 @@ impl Store {
     }
 
     /// Runs `work` on one of the read connections.
-    fn on_reader<T>(&self, path: &Path, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    pub(super) fn on_reader<T>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         let idle = lock(&self.0.readers).pop();
         let mut connection = match idle {
             Some(connection) => connection,
@@ -279,35 +283,9 @@ impl Store {
         outcome
     }
 
-    /// Moves what was written so far from the log into the database, on another thread than the writer's, which goes
-    /// on writing.
-    pub async fn checkpoint_aside(&self) {
-        let Place::File(path) = &self.0.place else { return };
-        let (path, store) = (path.clone(), self.clone());
-        let task = tokio::task::spawn_blocking(move || {
-            store.on_reader(&path, |connection| {
-                // If another process does so at the same time, this does nothing.
-                let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-                Ok(())
-            })
-        });
-        // What fails is done by the next checkpoint.
-        let _ = task.await;
-    }
-
     /// Waits until everything queued so far is on disk.
     pub async fn flush(&self) -> Result<()> {
         self.in_turn(|_| ()).await
-    }
-
-    /// Says that much will be written, or that it was. The log grows longer meanwhile; a [`Store::checkpoint`] moves it
-    /// into the database.
-    pub fn expect_much(&self, is_bulk: bool) -> Result<()> {
-        let work = Box::new(move |connection: &mut Connection| {
-            let _ = connection::checkpoint_every(connection, is_bulk);
-            let _ = connection::merge_every(connection, is_bulk);
-        });
-        self.queue(Job { work, unhurried: false, writes: false })
     }
 
     /// Compacts the index and the file, counts what is not counted, merges the log into the database and empties it, as far as other
@@ -388,7 +366,7 @@ impl Store {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 
-    fn queue(&self, job: Job) -> Result<()> {
+    pub(super) fn queue(&self, job: Job) -> Result<()> {
         match &*lock(&self.0.jobs) {
             Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
             None => Err(Error::closed()),

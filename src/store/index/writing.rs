@@ -20,19 +20,25 @@ impl IndexWriter<'_> {
         Ok(next.unwrap_or(1))
     }
 
-    /// Adds a passage in row `row`; `parts` are those of `body`.
-    pub(in crate::store) fn add_passage(&self, row: i64, body: &str, parts: &str) -> Result<()> {
-        self.add("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body, parts)
+    /// Adds passages, each with its parts, from row `first` on.
+    pub(in crate::store) fn add_passages<'p>(
+        &self,
+        first: i64,
+        passages: impl IntoIterator<Item = (&'p str, impl AsRef<str>)>,
+    ) -> Result<()> {
+        let mut insert = (self.connection)
+            .prepare_cached("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")
+            .map_err(writing)?;
+        for (row, (body, parts)) in (first..).zip(passages) {
+            insert.execute(params![row, body, parts.as_ref()]).map_err(writing)?;
+        }
+        Ok(())
     }
 
     /// Adds the text of the summary in row `row`.
     pub(in crate::store) fn add_text(&self, row: i64, body: &str, parts: &str) -> Result<()> {
-        self.add("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body, parts)
-    }
-
-    fn add(&self, sql: &str, row: i64, body: &str, parts: &str) -> Result<()> {
         self.connection
-            .prepare_cached(sql)
+            .prepare_cached("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")
             .and_then(|mut insert| insert.execute(params![row, body, parts]))
             .map(drop)
             .map_err(writing)

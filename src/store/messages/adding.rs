@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rusqlite::named_params;
+use rusqlite::{ErrorCode, params};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
@@ -72,9 +72,6 @@ impl MessageWriter<'_> {
         row: Option<MessageId>,
         message: &NewMessage<'_>,
     ) -> Result<MessageId> {
-        if let Some(id) = self.message_by_lineage(message.lineage)? {
-            return Ok(id);
-        }
         let Prepared { packed, codec, passages, has_broken_line } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
@@ -82,37 +79,44 @@ impl MessageWriter<'_> {
         };
         let first_passage =
             if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
-        let id = self
+        let added = self
             .connection
             .prepare_cached(
                 "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
                                        json, codec, bytes, first_passage, passages, broken_line)
-                 VALUES (:id, :lineage, :parent, :height, :kind, :role, :tool, :tokens, :timestamp,
-                         :json, :codec, :bytes, :first_passage, :passages, :broken_line)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )
             .and_then(|mut insert| {
-                insert.insert(named_params! {
-                    ":id": row,
-                    ":lineage": message.lineage,
-                    ":parent": message.parent,
-                    ":height": message.height,
-                    ":kind": kind_to_sql(message.kind),
-                    ":role": message.role.as_str(),
-                    ":tool": message.tool,
-                    ":tokens": message.tokens,
-                    ":timestamp": message.timestamp,
-                    ":json": packed,
-                    ":codec": codec,
-                    ":bytes": message.json.len(),
-                    ":first_passage": first_passage,
-                    ":passages": passages.len(),
-                    ":broken_line": (*has_broken_line && first_passage.is_some()).then_some(1),
-                })
+                insert.insert(params![
+                    row,
+                    message.lineage,
+                    message.parent,
+                    message.height,
+                    kind_to_sql(message.kind),
+                    message.role.as_str(),
+                    message.tool,
+                    message.tokens,
+                    message.timestamp,
+                    packed,
+                    codec,
+                    message.json.len(),
+                    first_passage,
+                    passages.len(),
+                    (*has_broken_line && first_passage.is_some()).then_some(1),
+                ])
             })
-            .map_err(writing)?;
-        for (rowid, (range, parts)) in (first_passage.unwrap_or_default()..).zip(passages) {
-            let body = &message.searchable[range.clone()];
-            IndexWriter::new(self.connection).add_passage(rowid, body, parts)?;
+            ;
+        let id = match added {
+            Ok(id) => id,
+            // Few are stored already: looking for each first costs more.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                return self.message_by_lineage(message.lineage)?.ok_or_else(|| writing(error));
+            }
+            Err(error) => return Err(writing(error)),
+        };
+        if let Some(first) = first_passage {
+            let passages = passages.iter().map(|(range, parts)| (&message.searchable[range.clone()], parts));
+            IndexWriter::new(self.connection).add_passages(first, passages)?;
         }
         if matches!(message.kind, MessageKind::Conversation | MessageKind::Private) {
             self.count_message()?;

@@ -1,6 +1,6 @@
 //! Entries: which messages a session shows, and the tree they form.
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -181,20 +181,20 @@ impl MessageWriter<'_> {
             .prepare_cached(
                 "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
                                       stub_tokens, hides)
-                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target, :stub_tokens, :hides)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )
             .and_then(|mut insert| {
-                insert.insert(named_params! {
-                    ":conversation": conversation,
-                    ":entry_id": entry.entry_id,
-                    ":parent": entry.parent,
-                    ":kind": kind,
-                    ":message": message,
-                    ":head": entry.head,
-                    ":target": target,
-                    ":stub_tokens": stub_tokens,
-                    ":hides": hides,
-                })
+                insert.insert(params![
+                    conversation,
+                    entry.entry_id,
+                    entry.parent,
+                    kind,
+                    message,
+                    entry.head,
+                    target,
+                    stub_tokens,
+                    hides,
+                ])
             })
             .map(EntryId)
             .map_err(writing)?;

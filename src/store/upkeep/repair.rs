@@ -218,10 +218,9 @@ impl UpkeepWriter<'_> {
         self.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
             let (Ok(json), Some(first)) = (&message.json, message.first_passage) else { return Ok(true) };
             let text = Message::parse(json).searchable();
-            for (row, range) in (first..first.saturating_add(message.passages)).zip(passages(&text)) {
-                let body = &text[range];
-                IndexWriter::new(self.connection).add_passage(row, body, &parts(body))?;
-            }
+            let recorded = usize::try_from(message.passages).unwrap_or_default();
+            let bodies = passages(&text).into_iter().take(recorded).map(|range| &text[range]);
+            IndexWriter::new(self.connection).add_passages(first, bodies.map(|body| (body, parts(body))))?;
             Ok(true)
         })
     }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use checks::Check;
 pub use files::File;
 pub use related::Meaning;
-pub use statements::decisions;
+pub use statements::{decisions, rules};
 
 use crate::model::{Files, Message, Role};
 use crate::text;
@@ -122,7 +122,7 @@ impl Facts {
                 self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
             }
             if message.role == Role::User {
-                self.rules.extend(statements::rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.rules.extend(rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
                 self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
             }
         }

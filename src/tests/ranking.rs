@@ -90,6 +90,27 @@ async fn a_decision_comes_before_those_who_repeat_it() {
 }
 
 #[tokio::test]
+async fn advice_begins_with_the_rule_or_preference_about_it() {
+    for (standing, comes_first) in [
+        ("Always list the eggs when I ask about a nest.", true),
+        ("I'd prefer round nests, can you draw one of them?", true),
+        ("Yesterday I saw a big nest near a pond.", false),
+    ] {
+        let session = Session::new()
+            .user(standing)
+            .assistant("Noted.")
+            .user("Today the nest is dry.")
+            .assistant("Nice.");
+        let asking = Asking::about(&session.user("Go on.")).await;
+        let answer = asking.grep(json!({"query": "how should I build a nest"})).await;
+        let first = results(&answer, "user")[0].contains(standing.split_at(20).0);
+        assert_eq!(first, comes_first, "{standing}: {answer}");
+        let answer = asking.grep(json!({"query": "when did I build a nest"})).await;
+        assert!(results(&answer, "user")[0].contains("Today"), "not advice: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn where_something_was_made_comes_before_where_it_is_mentioned() {
     let session = Session::new()
         .tool("write", json!({"path": "nest.toml", "content": "heron_eggs = 4"}), "Done.")

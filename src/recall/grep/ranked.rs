@@ -223,13 +223,14 @@ fn weigh(
     let best = read.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let (passage, score, has) = best.unwrap_or_default();
     let shown = ranges.get(passage).map_or("", |range| &text[range.clone()]);
+    let is_user = stored.role == "user";
     Ok(Weighed {
         message,
         passage,
-        score: score * wanted.weight(&stored.json, &text, shown),
+        score: score * wanted.weight(is_user, &stored.json, &text, shown),
         has,
         length: text.len(),
-        is_user: stored.role == "user",
+        is_user,
         is_talk: is_talk(&stored.role),
         is_output: stored.role == "toolResult",
         time: stored.timestamp,

@@ -9,13 +9,13 @@ use crate::model::humps;
 /// Two words of the query are near each other with at most this many words between them.
 const NEAR: usize = 6;
 /// The bonus if all words are near their neighbors.
-const NEIGHBORS: f64 = 1.5;
+const NEIGHBORS: f64 = 2.5;
 /// The weights of neighbors in reverse order, and of the farthest neighbors.
 const REVERSED: f64 = 0.7;
 const FARTHEST: f64 = 0.6;
 /// The words of a window, and its bonus if it contains the whole query.
 const WINDOW: usize = 12;
-const WITHIN: f64 = 2.0;
+const WITHIN: f64 = 0.5;
 /// The bonus for an identifier made of the query's words.
 const MADE_OF: f64 = 2.0;
 /// The most words of a query and of an identifier that are compared.
@@ -30,7 +30,7 @@ const AS_IT_STANDS: f64 = 1.5;
 /// The weight of a user's messages in a session with tools.
 const USER: f64 = 1.5;
 /// The highest weight in a mere talk, where the user's words weigh the more the fewer they are.
-const RARE_USER: f64 = 4.0;
+const RARE_USER: f64 = 6.0;
 /// The weight of a tool's output.
 const OUTPUT: f64 = 0.8;
 

@@ -1,15 +1,18 @@
-//! What kind of message a query asks for: a run by its outcome, a decision, where something was made, or what
-//! one of the two who talk said. Others that repeat the same words come after it.
+//! What kind of message a query asks for: a run by its outcome, a decision, where something was made, what one
+//! of the two who talk said, or, if it asks for advice, the user's rules and preferences. Others that repeat
+//! the same words come after it.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::facts::decisions;
+use crate::facts::{decisions, rules};
 use crate::model::{Message, Part, Role};
 
 /// The weight of a message of the wanted kind.
 const WANTED: f64 = 1.25;
+/// The weight of a rule or preference of the user, which shares few words with the question it is about.
+const RULE: f64 = 3.0;
 /// The weight of a message of the one whose words are wanted.
 const SAID: f64 = 2.0;
 
@@ -38,6 +41,10 @@ static PASSED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|\bPASS(?:ED)?\b|^ok\b|test result: ok|(?i:\bsucceeded\b|\bsuccessful)").ok()
 });
 
+/// A preference of the user shows one of these, even in a question.
+static PREFERRED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\bI(?:['’]d| would)? prefer\b|\bmy preference").ok());
+
 /// Tools that look at what there is, or change it, and run nothing.
 const LOOKING: [&str; 6] = ["read", "write", "edit", "grep", "find", "ls"];
 
@@ -52,6 +59,8 @@ enum Kind {
     Decided,
     /// A file written or edited.
     Made,
+    /// A rule or preference of the user.
+    Rule,
 }
 
 /// The messages that a query asks for.
@@ -76,7 +85,9 @@ impl Wanted {
         };
         // What did you tell me about my port? The model's words, though the user says `my`.
         let of_user = if words.windows(2).any(asks_you) { Some(false) } else { has(&MINE).then_some(true) };
-        Self { kinds: ASKING.iter().filter(asks).map(|(kind, _)| *kind).collect(), of_user }
+        let asked = ASKING.iter().filter(asks).map(|(kind, _)| *kind);
+        let asks_advice = of_user != Some(false) && words.windows(2).any(asks_advice);
+        Self { kinds: asked.chain(asks_advice.then_some(Kind::Rule)).collect(), of_user }
     }
 
     /// The weight of what the user says, or the model.
@@ -85,12 +96,23 @@ impl Wanted {
     }
 
     /// The weight of the message with this JSON and searchable `text`, found by this passage of it.
-    pub fn weight(&self, json: &str, text: &str, passage: &str) -> f64 {
-        if self.kinds.is_empty() {
+    pub fn weight(&self, is_user: bool, json: &str, text: &str, passage: &str) -> f64 {
+        // Parsing takes time, and only the user's rules are wanted.
+        if self.kinds.iter().all(|kind| *kind == Kind::Rule && !is_user) {
             return 1.0;
         }
         let message = Message::parse(json);
-        if self.kinds.iter().any(|kind| kind.is_of(&message, text, passage)) { WANTED } else { 1.0 }
+        let found = self.kinds.iter().filter(|kind| kind.is_of(&message, text, passage));
+        found.map(|kind| if *kind == Kind::Rule { RULE } else { WANTED }).fold(1.0, f64::max)
+    }
+}
+
+/// Whether two words in a row ask for advice.
+fn asks_advice(pair: &[String]) -> bool {
+    match [pair[0].as_str(), pair[1].as_str()] {
+        ["can" | "could" | "should", "i"] | ["how", "to" | "can" | "could" | "do" | "should"] => true,
+        ["you", asked] => ["advise", "explain", "help", "recommend", "show", "suggest"].contains(&asked),
+        _ => false,
     }
 }
 
@@ -111,6 +133,10 @@ impl Kind {
                 .parts
                 .iter()
                 .any(|part| matches!(part, Part::ToolCall { name, .. } if name == "write" || name == "edit")),
+            Self::Rule => {
+                let prefers = PREFERRED.as_ref().is_some_and(|prefers| prefers.is_match(passage));
+                message.role == Role::User && (prefers || !rules(passage).is_empty())
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ import { aProject } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
-/** @typedef {{ title: string, about: string, block: string }} Shown */
+/** What is shown of a block: all of it, or the lines that differ. @typedef {{ title: string, about: string, block: string, shown?: string }} Shown */
 
 const page = path.join(root, "docs", "blocks.md");
 const COMPACTIONS = 20;
@@ -47,7 +47,7 @@ test("docs/blocks.md shows blocks as the model gets them, and twenty compactions
   shown.push({ title: "Default", about: "`maxSummaryTokens` is 4,000.", block: lean });
 
   const grown = await compacted(project, pi, "019a5000-0000-7000-8000-000000000003", slices(COMPACTIONS));
-  shown.push({ title: "After 20 compactions", about: "The same setting; the session was compacted 20 times while it grew. Rules and tasks are the same.", block: grown });
+  shown.push({ title: "After 20 compactions", about: "The same setting; the session was compacted 20 times while it grew. Rules and tasks are the same; these lines differ from the block above.", block: grown, shown: difference(lean, grown) });
   for (const block of [small, lean, grown]) assert.equal(statistics(block).missing, "none");
   assert.deepEqual(outline(grown), outline(lean));
   assert.ok(statistics(grown).depth > 0, "summaries of summaries are among them");
@@ -58,6 +58,13 @@ test("docs/blocks.md shows blocks as the model gets them, and twenty compactions
 
 /** Headings, rules and tasks: the other text depends on the order in which parallel calls are answered. @param {string} shown */
 const outline = (shown) => shown.split("\n").filter((line) => /^#|^- (rule|task|replaced rule): /.test(line));
+
+/** The lines that only one of two blocks has. @param {string} before @param {string} after */
+function difference(before, after) {
+  const [old, fresh] = [before, after].map((block) => block.split("\n"));
+  const only = (/** @type {string[]} */ lines, /** @type {string[]} */ others, /** @type {string} */ mark) => lines.filter((line) => !others.includes(line)).map((line) => `${mark} ${line}`);
+  return [...only(old, fresh, "-"), ...only(fresh, old, "+")].join("\n");
+}
 
 /**
  * Appends these parts to a session, with a compaction after each.
@@ -117,7 +124,7 @@ function summary({ messages }) {
 /** @param {Shown[]} shown */
 function pageOf(shown) {
   const tokens = (/** @type {string} */ block) => Math.ceil(Buffer.byteLength(block) / 4).toLocaleString("en-US");
-  const blocks = shown.map(({ title, about, block }) => `## ${title}\n\n${about} About ${tokens(block)} tokens.\n\n<details>\n<summary>The block</summary>\n\n\`\`\`\`\n${block}\n\`\`\`\`\n\n</details>\n`);
+  const blocks = shown.map(({ title, about, block, shown: part = block }) => `## ${title}\n\n${about} About ${tokens(block)} tokens.\n\n<details>\n<summary>The block</summary>\n\n\`\`\`\`\n${part}\n\`\`\`\`\n\n</details>\n`);
   return `# Three blocks
 
 What the model gets in place of compacted messages, word for word: the demo's session (five days, about 450 messages) on the real Pi,

@@ -15,8 +15,9 @@ const GLIMPSE: (usize, usize) = (240, 800);
 
 /// A chunk ends before a user's message once it is this full: a new request starts a new topic.
 const FULL_ENOUGH: f64 = 0.6;
-/// A last chunk of fewer tokens may wait for more: it stays raw meanwhile, and each request pays for it.
-const REMAINDER: usize = 4_000;
+/// A last chunk of fewer tokens, as the summarizer sees them, may wait for more: it stays raw meanwhile, several times as
+/// long, and each request pays for it.
+const REMAINDER: usize = 2_200;
 /// A last chunk smaller than this share of a full one joins the one before.
 const TOO_SMALL: f64 = 0.25;
 

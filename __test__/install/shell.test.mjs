@@ -26,9 +26,10 @@ test("npx runs pi-lcm from the registry, and an installed one is on the path", a
   const cwd = path.join(folder, "project");
   mkdirSync(cwd);
   const npmrc = path.join(folder, "npmrc");
-  writeFileSync(npmrc, `registry=${registry.url}\ncache=${path.join(folder, "cache")}\nupdate-notifier=false\n`);
+  writeFileSync(npmrc, `registry=${registry.url}\nupdate-notifier=false\n`);
   const env = {
-    ...process.env, HOME: folder, npm_config_userconfig: npmrc, PI_CODING_AGENT_DIR: path.join(folder, "agent"),
+    // npm passes its own cache on, where npx keeps packages of earlier runs.
+    ...process.env, HOME: folder, npm_config_userconfig: npmrc, npm_config_cache: path.join(folder, "cache"), PI_CODING_AGENT_DIR: path.join(folder, "agent"),
     PATH: [path.dirname(node22), process.env.PATH].join(path.delimiter),
   };
   const npx = (/** @type {string[]} */ ...args) => collect(node22, [path.join(npm, "npx-cli.js"), "--yes", PACKAGE, ...args], { cwd, env });

@@ -124,7 +124,7 @@ function summary({ messages }) {
 /** @param {Shown[]} shown */
 function pageOf(shown) {
   const tokens = (/** @type {string} */ block) => Math.ceil(Buffer.byteLength(block) / 4).toLocaleString("en-US");
-  const blocks = shown.map(({ title, about, block, shown: part = block }) => `## ${title}\n\n${about} About ${tokens(block)} tokens.\n\n<details>\n<summary>The block</summary>\n\n\`\`\`\`\n${part}\n\`\`\`\`\n\n</details>\n`);
+  const blocks = shown.map(({ title, about, block, shown: part = block }) => `## ${title}\n\n${about} About ${tokens(block)} tokens.\n\n<details>\n<summary>${part === block ? "The block" : "The lines"}</summary>\n\n\`\`\`\`\n${part}\n\`\`\`\`\n\n</details>\n`);
   return `# Three blocks
 
 What the model gets in place of compacted messages, word for word: the demo's session (five days, about 450 messages) on the real Pi,

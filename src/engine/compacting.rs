@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Engine, background, lock, read_json};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Work};
-use crate::config::Settings;
+use crate::config::{Context, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
 use crate::log::Field;
@@ -57,7 +57,8 @@ impl Engine {
         let settings = self.settings();
         let (asked, is_early) = {
             let lean = lock(&self.lean);
-            (lean.summarize.clone(), lean.is_early)
+            // What was decided for a lean context does not hold for a full one.
+            (lean.summarize.clone(), lean.is_early && settings.context == Context::Lean)
         };
         ahead.fold_before = asked.filter(|(leaf, _)| *leaf == ahead.leaf_id).map(|(_, before)| before);
         if ahead.fold_before.is_none() && (is_early || !background::is_soon(&settings, &ahead)) {

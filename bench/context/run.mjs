@@ -38,7 +38,7 @@ const waysFor = (window) => ({
   "ours, full": { lcm: { context: "full" } },
 });
 
-const usage = `npm run bench:context -- [--shape bulky|ten|forty|real] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--pi VERSION] [--quick] [--plot FILE]`;
+const usage = `npm run bench:context -- [--shape bulky|ten|forty|real|small] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--pi VERSION] [--quick] [--plot FILE]`;
 const { values } = parseArgs({
   options: {
     shape: { type: "string", default: "bulky" },

@@ -28,4 +28,5 @@ export const SHAPES = {
   ten: { turns: 60, requests: 10, calls: 1, result: bulky, answer: () => 60 },
   forty: { turns: 15, requests: 40, calls: 1, result: bulky, answer: () => 60 },
   real: { turns: 120, requests: 5, calls: 1, result: oneOf(RECORDED.results), answer: oneOf(RECORDED.answers) },
+  small: { turns: 75, requests: 2, calls: 1, result: () => 60, answer: () => 60 },
 };

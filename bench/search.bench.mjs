@@ -188,6 +188,7 @@ function questions(texts) {
     { kind: "pieces of words", queries: many(() => found(/\b[a-z]{10,}\b/g).slice(2, -1)) },
     { kind: "misspelt words", queries: many(() => misspelt(found(/\b[a-z]{8,}\b/g))) },
     { kind: "nothing to find", queries: many((n) => `zqx${n}vw kyyq${n}`) },
+    { kind: "advice", queries: many(() => `how should I ${some(common, 2)} the ${some(all, 2)}?`) },
   ];
 }
 

@@ -171,11 +171,22 @@ fn terms(text: &str) -> Vec<&str> {
     let all = text.split(between).map(|term| term.trim_matches(|c: char| !c.is_alphanumeric()));
     let all: Vec<&str> = all.map(without_ending).filter(|term| !term.is_empty()).collect();
     let is_sentence = all.iter().any(|term| is_function_word(term));
-    let says = |term: &&str| !(is_function_word(term) || is_sentence && is_loose_word(term));
-    let telling: Vec<&str> = all.iter().copied().filter(says).collect();
+    let says = |(at, term): &(usize, &str)| {
+        !(is_function_word(term) || is_sentence && is_loose_word(term) || is_of_talk(&all, *at))
+    };
+    let telling: Vec<&str> = all.iter().copied().enumerate().filter(says).map(|(_, term)| term).collect();
     let mut seen = HashSet::new();
     let chosen = if telling.is_empty() { all } else { telling };
     chosen.into_iter().filter(|term| seen.insert(term.to_lowercase())).take(MOST_TERMS).collect()
+}
+
+/// Whether the word at that place speaks of the talk itself: our conversations, walk me through.
+fn is_of_talk(words: &[&str], at: usize) -> bool {
+    let is = |at: usize, wanted: &[&str]| {
+        words.get(at).is_some_and(|word| wanted.iter().any(|one| word.eq_ignore_ascii_case(one)))
+    };
+    at > 0 && is(at - 1, &["our", "these", "this"]) && is(at, &["conversation", "conversations"])
+        || is(at + 1, &["me"]) && is(at + 2, &["through"])
 }
 
 /// `Ann` for `Ann's`, `don` for `don't`: the index knows the whole only as two words in a row.
@@ -292,6 +303,21 @@ mod tests {
         );
         assert_eq!(expressions("while more")[..2], [r#""while""#, r#""more""#], "these are keywords");
         assert_eq!(expressions("O'Brien"), [r#""O'Brien""#, r#""Brien""#]);
+    }
+
+    #[test]
+    fn words_about_the_talk_itself_are_not_searched() {
+        for (query, searched) in [
+            ("How many ports did we mention throughout our conversations?", vec![r#""ports""#]),
+            ("Walk me through the deploy", vec![r#""deploy""#]),
+            (
+                "When is a conversation stored?",
+                vec![r#""conversation""#, r#""stored""#, r#""conversationstored""#],
+            ),
+            ("walk many", vec![r#""walk""#, r#""many""#, r#""walkmany""#]),
+        ] {
+            assert_eq!(expressions(query), searched, "{query}");
+        }
     }
 
     #[test]

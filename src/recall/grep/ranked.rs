@@ -32,7 +32,7 @@ const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker, as a share of the best score.
-pub(super) const WEAK: f64 = 0.35;
+pub(super) const WEAK: f64 = 0.32;
 /// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
 

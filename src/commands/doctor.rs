@@ -30,12 +30,11 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         "" => {
             let report = doctor.check().await?;
             let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
-            Ok(Answer { text, answer: as_json(&report), confirm: None, entry: None })
+            Ok(Answer::new(text, as_json(&report)))
         }
         "--fix" => {
             let outcome = doctor.fix().await?;
-            let answer = outcome_as_json(&outcome);
-            Ok(Answer { text: render_outcome(&outcome, store.place()), answer, confirm: None, entry: None })
+            Ok(Answer::new(render_outcome(&outcome, store.place()), outcome_as_json(&outcome)))
         }
         other => Err(args::foreign(NAME, other, &["--fix"])),
     }

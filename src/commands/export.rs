@@ -1,6 +1,5 @@
 //! `/lcm export`: parses format and target, and says what was written.
 
-use std::fmt;
 use std::path::Path;
 
 use super::import::FROM;
@@ -8,7 +7,7 @@ use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::ingest::foreign::agent;
 use crate::text::{count, megabytes};
-use crate::upkeep::export::{Exported, Exporter, Format};
+use crate::upkeep::export::{Exporter, Format};
 
 const NAME: &str = "export";
 const MARKDOWN: &str = "--md";
@@ -74,19 +73,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         force: has(FORCE),
     };
     let path = Path::new(&asked.home.cwd).join(args::path(&path));
-    Ok(Answer::of(&exporter.export(format, path).await?))
-}
-
-impl fmt::Display for Exported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages = count(self.messages, "message");
-        let size = megabytes(self.bytes);
-        match self.files.as_slice() {
-            [file] => write!(f, "{messages} written to {}, {size}", file.display()),
-            files => {
-                write!(f, "{messages} of {} written, {size}", count(files.len(), "session"))?;
-                files.iter().try_for_each(|file| write!(f, "\n  {}", file.display()))
-            }
+    let made = exporter.export(format, path).await?;
+    let (messages, size) = (count(made.messages, "message"), megabytes(made.bytes));
+    let text = match made.files.as_slice() {
+        [file] => format!("{messages} written to {}, {size}", file.display()),
+        files => {
+            let named: String = files.iter().map(|file| format!("\n  {}", file.display())).collect();
+            format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
         }
-    }
+    };
+    Ok(Answer::new(text, made))
 }

@@ -1,7 +1,5 @@
 //! `/lcm import`: parses what to import, and reports progress and result.
 
-mod adopted;
-
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +8,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::rest::Rest;
-use super::{Answer, Command, Sentence, args};
+use super::{Answer, Command, args};
 use crate::error::{Error, Result};
-use crate::ingest::adopt::adopt;
+use crate::ingest::adopt::{Adopted, adopt};
 use crate::ingest::foreign::agent;
 use crate::ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
 use crate::sync::lock;
-use crate::text::{grouped, one_line};
+use crate::text::{count, grouped, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -92,26 +90,22 @@ impl Importer {
         let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
         let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
         let source = match (wish, turn.is_ok()) {
-            (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
+            (ParsedArgs::Stop, true) => return Ok(Answer::sentence("No import is running.")),
             (ParsedArgs::Stop, false) => {
                 lock(&self.cancel).cancel();
-                return Ok(Sentence::answer("The import is stopping."));
+                return Ok(Answer::sentence("The import is stopping."));
             }
             (_, false) => return Ok(self.under_way()),
             (ParsedArgs::Adopt(folder), true) => {
                 let cancel = self.cancellable();
-                return Ok(Answer::of(&adopt(home, folders, &folder, &self.progress, &cancel).await?));
+                let done = adopt(home, folders, &folder, &self.progress, &cancel).await?;
+                return Ok(Answer::new(adopted(&done), done));
             }
             (ParsedArgs::Import(source), true) => source,
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(Answer {
-            text: render(&report, &source, folders),
-            answer: as_json(&report),
-            confirm: None,
-            entry: None,
-        })
+        Ok(Answer::new(render(&report, &source, folders), as_json(&report)))
     }
 
     /// Imports what `agents` have written about this project since this was done last.
@@ -132,7 +126,7 @@ impl Importer {
     }
 
     fn under_way(&self) -> Answer {
-        Sentence::answer(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
+        Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
     /// The token that stops an import starting now.
@@ -203,93 +197,61 @@ fn read(rest: &Rest) -> Result<ParsedArgs> {
 }
 
 fn as_json(report: &Report) -> Value {
-    let Report {
-        files,
-        sessions,
-        projects,
-        new,
-        known,
-        silent,
-        broken,
-        lost,
-        unknown,
-        differing,
-        failed,
-        stopped,
-    } = report;
-    let failed: Value = failed.iter().map(|file| json!({"name": file.name, "reason": file.reason})).collect();
+    let failed = |file: &Unreadable| json!({"name": file.name, "reason": file.reason});
     json!({
-        "files": files, "sessions": sessions, "projects": projects, "newMessages": new, "knownMessages": known,
-        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "unknownRecords": unknown, "differingEntries": differing,
-        "failed": failed,
-        "stoppedAfter": stopped
+        "files": report.files, "sessions": report.sessions, "projects": report.projects,
+        "newMessages": report.new, "knownMessages": report.known, "silentSessions": report.silent,
+        "brokenLines": report.broken, "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
+        "stoppedAfter": report.stopped,
     })
 }
 
+/// The answer if there is nothing to import.
+fn nothing_in(source: &Source, folders: &Folders) -> String {
+    let what = match source {
+        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
+        Source::Agent { agent, path: Some(path), .. } => {
+            format!("sessions of {} in {}", agent.title, path.display())
+        }
+        Source::Agent { agent, everything: false, .. } => {
+            format!("sessions of {} of this project", agent.title)
+        }
+        Source::Agent { agent, .. } => format!("sessions of {}", agent.title),
+        Source::Everything => format!("older sessions in {}", folders.all_sessions.display()),
+    };
+    format!("There are no {what}.")
+}
+
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {
-    let Report {
-        files,
-        sessions,
-        projects,
-        new,
-        known,
-        silent,
-        broken,
-        lost,
-        unknown,
-        differing,
-        failed,
-        stopped,
-    } = report;
+    let Report { files, stopped, failed, .. } = report;
     if *files == 0 && stopped.is_none() {
-        return match source {
-            Source::Path(path) => format!("There are no session files in {}.", path.display()),
-            Source::Project => {
-                format!("There are no older sessions of this project in {}.", folders.session_dir.display())
-            }
-            Source::Agent { agent, path: Some(path), .. } => {
-                format!("There are no sessions of {} in {}.", agent.title, path.display())
-            }
-            Source::Agent { agent, everything: false, .. } => {
-                format!("There are no sessions of {} of this project.", agent.title)
-            }
-            Source::Agent { agent, .. } => format!("There are no sessions of {}.", agent.title),
-            Source::Everything => {
-                format!("There are no older sessions in {}.", folders.all_sessions.display())
-            }
-        };
+        return nothing_in(source, folders);
     }
     let of = match source {
         Source::Everything | Source::Agent { everything: true, .. } => {
-            format!(" of {}", many(*projects, "project"))
+            format!(" of {}", many(report.projects, "project"))
         }
         _ => String::new(),
     };
-    let mut out = format!(
-        "{}{of}: {} new, {} known already",
-        many(*sessions, "session"),
-        many(*new, "message"),
-        grouped(*known)
-    );
-    if *silent > 0 {
-        out += &format!(", {} left out", many(*silent, "empty session"));
+    let (sessions, new) = (many(report.sessions, "session"), many(report.new, "message"));
+    let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
+    for (n, noun, what) in [
+        (report.silent, "empty session", "left out".to_owned()),
+        (report.broken, "broken line", "left out".to_owned()),
+        (report.lost, "unreadable row", "left out".to_owned()),
+        (report.unknown, "record", "of unknown kinds kept unread".to_owned()),
+        (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
+    ] {
+        if n > 0 {
+            out += &format!(", {} {what}", many(n, noun));
+        }
     }
-    if *broken > 0 {
-        out += &format!(", {} left out", many(*broken, "broken line"));
-    }
-    if *lost > 0 {
-        out += &format!(", {} left out", many(*lost, "unreadable row"));
-    }
-    if *unknown > 0 {
-        out += &format!(", {} of unknown kinds kept unread", many(*unknown, "record"));
-    }
-    if !failed.is_empty() {
-        out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));
-    }
-    match differing {
+    match report.differing {
         0 => {}
         1 => out += "; 1 entry differs from what is stored: the stored one stays",
-        n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(*n)),
+        n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(n)),
     }
     if let Some(done) = stopped {
         out += &format!("; stopped after {done} of {}: the same command continues", many(*files, "file"));
@@ -310,4 +272,30 @@ fn reasons(failed: &[Unreadable]) -> String {
 /// `1 message`, `8,431 messages`.
 fn many(n: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// The final report of `--history-of`.
+fn adopted(done: &Adopted) -> String {
+    if done.stopped {
+        return "Stopped; the same command continues. The old history was not changed.".to_owned();
+    }
+    let mut out = format!(
+        "The history of {} is now part of this project's: {}, {} messages ({} new), {}.",
+        done.project,
+        count(done.sessions, "session"),
+        grouped(done.messages),
+        grouped(done.new),
+        count(done.summaries, "summary")
+    );
+    if done.lost > 0 {
+        out += &format!(" {} of the old database could not be read.", count(done.lost, "row"));
+    }
+    if done.lacking > 0 {
+        let messages = count(done.lacking, "message");
+        out += &format!(" {messages} exist here in another form or were purged here; they were not added.");
+    }
+    for database in &done.databases {
+        out += &format!("\nThe old database remains as a backup: {}", database.display());
+    }
+    out
 }

@@ -1,7 +1,7 @@
 //! `/lcm …`: commands about the history, answered in plain text or as JSON.
 //!
 //! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`], from which help and completion are
-//! generated. Its answer is one value with a text form (`Display`) and a JSON form (`Serialize`).
+//! generated. Its answer has a text form and a JSON form.
 
 pub(crate) mod args;
 pub(crate) mod backup;
@@ -25,7 +25,6 @@ pub(crate) mod stats;
 mod style;
 pub(crate) mod tree;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::pin::Pin;
 
@@ -139,7 +138,7 @@ impl CommandContext<'_> {
 }
 
 /// A command's answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// As text, or as JSON if requested.
     pub text: String,
@@ -174,41 +173,15 @@ pub struct Confirm {
 
 impl Answer {
     /// An answer with a text and a JSON form.
-    pub fn of<T: Display + Serialize>(answer: &T) -> Self {
-        Self {
-            text: answer.to_string(),
-            answer: serde_json::to_value(answer).unwrap_or_default(),
-            confirm: None,
-            entry: None,
-        }
+    fn new(text: String, answer: impl Serialize) -> Self {
+        let answer = serde_json::to_value(answer).unwrap_or_default();
+        Self { text, answer, ..Self::default() }
     }
 
-    /// The same, with a message for the model.
-    pub fn with_entry(self, entry: SessionMessage) -> Self {
-        Self { entry: Some(entry), ..self }
-    }
-
-    /// The same, with a question to the user.
-    pub fn asking(self, confirm: Confirm) -> Self {
-        Self { confirm: Some(confirm), ..self }
-    }
-}
-
-/// An answer that is just a sentence; `{"message"}` as JSON.
-#[derive(Serialize)]
-struct Sentence {
-    message: String,
-}
-
-impl Sentence {
-    fn answer(message: impl Into<String>) -> Answer {
-        Answer::of(&Self { message: message.into() })
-    }
-}
-
-impl Display for Sentence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+    /// An answer that is just a sentence; `{"message"}` as JSON.
+    fn sentence(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(message.clone(), json!({"message": message}))
     }
 }
 
@@ -263,10 +236,5 @@ async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
 
 fn failure(error: &Error) -> Answer {
     let (code, message) = (error.code().as_str(), error.to_string());
-    Answer {
-        text: String::new(),
-        answer: json!({"error": {"code": code, "message": message}}),
-        confirm: None,
-        entry: None,
-    }
+    Answer::new(String::new(), json!({"error": {"code": code, "message": message}}))
 }

@@ -1,10 +1,6 @@
 //! `/lcm settings`: shows the effective settings and their origins, and changes them in Pi's own files.
 
-use std::fmt;
-use std::path::PathBuf;
-
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::Words;
 use super::{Answer, Command, CommandContext, args, as_asked, help};
@@ -50,19 +46,6 @@ const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
     all
 };
 
-#[derive(Serialize)]
-struct AllSettings {
-    settings: Vec<Setting>,
-}
-
-#[derive(Serialize)]
-struct OneSetting {
-    setting: Setting,
-    /// The file it was just saved to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<PathBuf>,
-}
-
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
     // Reads and writes files, which may block.
@@ -100,7 +83,8 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         return Err(Error::invalid("the name of the setting is missing: /lcm settings NAME=VALUE"));
     }
     if name.is_empty() {
-        return Ok(Answer::of(&AllSettings { settings: settings(sources) }));
+        let all = settings(sources);
+        return Ok(Answer::new(list(&all), json!({"settings": all})));
     }
     let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
@@ -109,7 +93,7 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
                 "the value of {name} is missing: /lcm settings {name}=VALUE"
             )));
         }
-        return Ok(Answer::of(&OneSetting { setting: current, saved: None }));
+        return Ok(Answer::new(explained(&current), json!({"setting": current})));
     }
     let into = match (has(GLOBAL), has(PROJECT)) {
         (true, _) => Origin::Global,
@@ -118,7 +102,9 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         _ => Origin::Global,
     };
     let (saved, setting) = change(sources, name, value, into)?;
-    Ok(Answer::of(&OneSetting { setting, saved: Some(saved) }))
+    let overrides = if setting.source == Origin::Environment { ", which overrides the files" } else { "" };
+    let text = format!("Saved in {}: {}{overrides}", saved.display(), shown(&setting));
+    Ok(Answer::new(text, json!({"setting": setting, "saved": saved})))
 }
 
 fn source(setting: &Setting) -> String {
@@ -140,28 +126,21 @@ fn plain(value: &Value) -> String {
     }
 }
 
-impl fmt::Display for AllSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for setting in &self.settings {
-            let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
-            writeln!(f, "{name:<25} {value} ({})", source(setting))?;
-        }
-        write!(f, "\nTo read about one: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
-    }
+fn list(settings: &[Setting]) -> String {
+    let line = |setting: &Setting| {
+        let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
+        format!("{name:<25} {value} ({})\n", source(setting))
+    };
+    let lines: String = settings.iter().map(line).collect();
+    format!("{lines}\nTo read about one: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
 }
 
-impl fmt::Display for OneSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setting { name, help, takes, default, value, variable, .. } = &self.setting;
-        if let Some(saved) = &self.saved {
-            write!(f, "Saved in {}: ", saved.display())?;
-            write!(f, "{name} = {} ({})", plain(value), source(&self.setting))?;
-            if self.setting.source == Origin::Environment {
-                write!(f, ", which overrides the files")?;
-            }
-            return Ok(());
-        }
-        writeln!(f, "{name} = {} ({})\n\n{help}\n", plain(value), source(&self.setting))?;
-        write!(f, "Takes {takes}. Default: {}. Environment: {variable}.", plain(default))
-    }
+fn shown(setting: &Setting) -> String {
+    format!("{} = {} ({})", setting.name, plain(&setting.value), source(setting))
+}
+
+fn explained(setting: &Setting) -> String {
+    let Setting { help, takes, variable, .. } = setting;
+    let default = plain(&setting.default);
+    format!("{}\n\n{help}\n\nTakes {takes}. Default: {default}. Environment: {variable}.", shown(setting))
 }

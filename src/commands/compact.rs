@@ -1,9 +1,11 @@
 //! `/lcm compact --dry-run`: what a compaction would do now. Pi runs the compaction itself.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
-use crate::compaction::{Forecast, forecast};
+use crate::compaction::{Forecast, Session, forecast};
 use crate::error::{Error, Result};
 use crate::text::{count, grouped};
 
@@ -35,8 +37,9 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
     let found = match &scope.leaf {
         Some(leaf) => {
-            forecast(store, scope.conversation, settings, leaf, asked.window, asked.live.model.as_deref())
-                .await?
+            let (conversation, memory) = (scope.conversation, Arc::default());
+            let session = Session { store, conversation, memory, settings };
+            forecast(session, leaf, asked.window, asked.live.model.as_deref()).await?
         }
         None => None,
     };

@@ -101,6 +101,9 @@ impl Pass {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn summary(&self, sources: Material, otherwise: Fallback) -> Result<Option<Made>> {
+        if sources.tokens() <= sources.little() {
+            return Ok(self.extracts(vec![(sources, otherwise)], 1).await?.pop());
+        }
         match sources {
             Material::Messages { chunk, before, recent, .. } => {
                 self.leaf(chunk, before, recent, otherwise).await
@@ -126,20 +129,20 @@ impl Pass {
                 let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
                 let messages: Vec<&Message> = messages.iter().collect();
                 let written = if size <= LITTLE {
-                    Written::itself(extract::of_messages(&messages, size))
+                    Written::without_model(extract::of_messages(&messages, size), State::Ok)
                 } else {
                     let cap = summarizer::cap(self.leaf_target(*recent, size), size);
-                    Written::extract(extract::of_messages(&messages, cap))
+                    Written::without_model(extract::of_messages(&messages, cap), State::Degraded)
                 };
                 Ok(Some(node_of_messages(chunk, &messages, written, Vec::new())))
             }
             Material::Summaries(sources) => {
                 let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
                 let written = if size <= SCRAPS {
-                    Written::itself(texts.join("\n"))
+                    Written::without_model(texts.join("\n"), State::Ok)
                 } else {
                     let cap = summarizer::cap(self.target(CONDENSED_TARGET, size), size);
-                    Written::extract(extract::of_summaries(&texts, cap))
+                    Written::without_model(extract::of_summaries(&texts, cap), State::Degraded)
                 };
                 Ok(Some(node_of_summaries(sources, written)))
             }
@@ -175,7 +178,7 @@ impl Pass {
         let size = tokens_of(&stretch);
         let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
         let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
-        Ok(leaf_of(&stretch, Written::extract(text), Vec::new(), facts))
+        Ok(leaf_of(&stretch, Written::without_model(text, State::Degraded), Vec::new(), facts))
     }
 
     /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
@@ -191,10 +194,6 @@ impl Pass {
         let messages = self.messages(chunk.clone()).await?;
         let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
         let size = tokens_of(&chunk);
-        if size <= LITTLE {
-            let written = Written::itself(extract::of_messages(&said, size));
-            return Ok(Some(node_of_messages(&chunk, &said, written, Vec::new())));
-        }
         let orientation: Vec<String> = (before.into_iter())
             .map(|(_, message)| self.shown(message))
             .map(|message| format!("{}: {}", name(message.role.as_str()), message.headline(BEFORE_CHARS)))
@@ -230,17 +229,12 @@ impl Pass {
     async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Fallback) -> Result<Option<Made>> {
         let size = tokens_of_summaries(&sources);
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
-        let written = if size <= SCRAPS {
-            Written::itself(texts.join("\n"))
-        } else {
-            let history = self.summaries_written_out(&sources);
-            let depth = depth_above(&sources);
-            let instructions = self.instructions.as_deref();
-            let question = Question { depth, history: &history, before: "", instructions, stretch: None };
-            let extract = |cap| extract::of_summaries(&texts, cap);
-            let target = self.target(CONDENSED_TARGET, size);
-            self.summarizer.summarize(&question, size, target, extract).await?
-        };
+        let history = self.summaries_written_out(&sources);
+        let (depth, instructions) = (depth_above(&sources), self.instructions.as_deref());
+        let question = Question { depth, history: &history, before: "", instructions, stretch: None };
+        let extract = |cap| extract::of_summaries(&texts, cap);
+        let target = self.target(CONDENSED_TARGET, size);
+        let written = self.summarizer.summarize(&question, size, target, extract).await?;
         let is_made = written.state == State::Ok || otherwise == Fallback::Extract;
         Ok(is_made.then(|| node_of_summaries(&sources, written)))
     }
@@ -348,14 +342,14 @@ impl Pass {
     }
 
     async fn messages(&self, chunk: Vec<Visible>) -> Result<Vec<(Visible, Message)>> {
-        let read = self.store.read(move |view| {
+        let read = move |view: &View<'_>| {
             let read = |visible: Visible| {
                 let message = Message::parse(&view.messages().message(visible.seen.id)?.json);
                 Ok((visible, message))
             };
-            chunk.into_iter().map(read).collect::<Result<Vec<_>>>()
-        });
-        read.await
+            chunk.into_iter().map(read).collect()
+        };
+        self.store.read(read).await
     }
 }
 

@@ -123,7 +123,7 @@ impl Failure {
     }
 
     /// Parses a provider's message, which may start with a status and contain JSON.
-    pub(super) fn said(text: &str) -> Self {
+    pub fn said(text: &str) -> Self {
         let text = text.trim();
         let word = text.split([':', ' ']).next().unwrap_or_default();
         let status = word.parse().ok().filter(|status: &u16| (100..600).contains(status));

@@ -2,8 +2,20 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::Answer;
+
+/// What the call of an answer used, in Pi's format.
+pub fn of(answer: &Answer) -> Option<&Value> {
+    answer.as_ref().map_or_else(|failure| failure.usage.as_ref(), |reply| reply.usage.as_ref())
+}
+
+/// Adds it to `total`.
+pub fn count(total: &mut Option<Value>, answer: &Answer) {
+    *total = total.take().into_iter().chain(of(answer).cloned()).reduce(add);
+}
+
 /// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
-pub fn add(one: Value, other: Value) -> Value {
+fn add(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),
         (Value::Number(one), Value::Number(other)) => Value::Number(sum(one, &other)),

@@ -400,16 +400,11 @@ impl Branch {
     /// more than that many remain.
     pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
         let size = threshold.max(2);
-        let mut groups = Vec::new();
-        for run in self.runs(depth) {
-            let mut rest = run.as_slice();
-            while rest.len() > size {
-                let (group, later) = rest.split_at(size);
-                groups.push(group.to_vec());
-                rest = later;
-            }
-        }
-        groups
+        let groups = |run: Vec<SummaryId>| {
+            let most = run.len().saturating_sub(1) / size;
+            run.chunks(size).take(most).map(<[_]>::to_vec).collect::<Vec<_>>()
+        };
+        self.runs(depth).into_iter().flat_map(groups).collect()
     }
 
     /// What to condense if the block does not fit: the oldest of the shallowest run of several, otherwise the
@@ -420,9 +415,7 @@ impl Branch {
         let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
         let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
         let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
-        let tokens = |ids: &[SummaryId]| -> usize {
-            ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
-        };
+        let tokens = |ids| self.tokens_of(ids);
         let excess = tokens(&pieces).saturating_sub(budget);
         let mut freed = 0;
         let mut groups: Vec<Vec<SummaryId>> = Vec::new();
@@ -436,9 +429,9 @@ impl Branch {
         groups
     }
 
-    /// Tokens of the frontier's texts.
-    fn frontier_tokens(&self) -> usize {
-        self.frontier_ids().iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
+    /// Tokens of these summaries' texts.
+    fn tokens_of(&self, ids: &[SummaryId]) -> usize {
+        ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
     /// The number of frontier summaries with this depth.

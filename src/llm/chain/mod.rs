@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use super::direct::WINDOW_MARGIN;
 use super::health::Pass;
 use super::{
-    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, add_usage, direct,
-    retry, size,
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
+    direct, retry, size,
 };
 use crate::config::Settings;
 use crate::log::{Field, Log};
@@ -299,13 +299,10 @@ impl Chain {
         })?;
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = asked.await;
-        let (used, estimate) = match &answer {
-            Ok(reply) => (&reply.usage, size(&request.prompt) + size(&reply.text)),
-            // A failed call may have cost as much, and a loop of failures must end too.
-            Err(failure) => (&failure.usage, size(&request.prompt)),
-        };
-        spend.note(used.as_ref(), estimate);
-        *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        // A failed call may have cost as much, and a loop of failures must end too.
+        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
+        spend.note(super::usage(&answer), size(&request.prompt) + written);
+        count_usage(usage, &answer);
         Ok(answer)
     }
 

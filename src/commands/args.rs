@@ -1,8 +1,9 @@
 //! Parses the text after `/lcm`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::rest::{Given, Rest, written};
+use crate::config::at_home;
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -158,13 +159,9 @@ pub(super) fn path(text: &str) -> PathBuf {
     from_home(inner.unwrap_or(text))
 }
 
-/// A path that may start with `~` for the home folder, which a shell does not expand after an equals sign.
+/// A path that may start with `~`, which a shell does not expand after an equals sign.
 pub(crate) fn from_home(text: &str) -> PathBuf {
-    let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
-    match (below_home, std::env::home_dir()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(text),
-    }
+    at_home(text, Path::new("")).unwrap_or_else(|| text.into())
 }
 
 #[cfg(test)]

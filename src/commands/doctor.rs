@@ -6,7 +6,7 @@ use super::{Answer, Command, CommandContext, args};
 use crate::doctor::{Check, Doctor, Finding, Mended, Outcome, Remedy, Report};
 use crate::error::Result;
 use crate::store::Place;
-use crate::text::{grouped, one_line};
+use crate::text::{grouped, grouped_count, one_line};
 
 const NAME: &str = "doctor";
 
@@ -153,15 +153,8 @@ fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     advice
 }
 
+/// `8,431 messages of other sessions`: only the first word has a plural.
 fn many(n: usize, noun: &str) -> String {
-    let (first, rest) = noun.split_once(' ').unwrap_or((noun, ""));
-    let words = crate::text::count(n, first);
-    let (_, word) = words.split_once(' ').unwrap_or(("", &words));
-    let rest = if rest.is_empty() { String::new() } else { format!(" {rest}") };
-    format!("{} {}{rest}", grouped(n), plural(word))
-}
-
-/// `branches`, an exception to the general rule.
-fn plural(word: &str) -> String {
-    word.strip_suffix("branchs").map_or_else(|| word.to_owned(), |stem| format!("{stem}branches"))
+    let (first, rest) = noun.split_at(noun.find(' ').unwrap_or(noun.len()));
+    grouped_count(n, first) + rest
 }

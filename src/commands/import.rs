@@ -16,7 +16,7 @@ use crate::ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
 use crate::sync::lock;
-use crate::text::{count, grouped, one_line};
+use crate::text::{count, grouped, grouped_count, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -150,7 +150,12 @@ impl Importer {
     fn words(&self) -> String {
         let read = |number: &std::sync::atomic::AtomicUsize| number.load(Ordering::Relaxed);
         let Progress { files, done, messages } = &self.progress;
-        format!("{} of {}, {} new", read(done), many(read(files), "session"), many(read(messages), "message"))
+        format!(
+            "{} of {}, {} new",
+            read(done),
+            grouped_count(read(files), "session"),
+            grouped_count(read(messages), "message")
+        )
     }
 }
 
@@ -159,7 +164,10 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };
     Ok((sessions > 0).then(|| {
-        format!("LCM: this project has {}. /lcm import adds {them}.", many(sessions, "older session"))
+        format!(
+            "LCM: this project has {}. /lcm import adds {them}.",
+            grouped_count(sessions, "older session")
+        )
     }))
 }
 
@@ -231,11 +239,11 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     let of = match source {
         Source::Everything | Source::Agent { everything: true, .. } => {
-            format!(" of {}", many(report.projects, "project"))
+            format!(" of {}", grouped_count(report.projects, "project"))
         }
         _ => String::new(),
     };
-    let (sessions, new) = (many(report.sessions, "session"), many(report.new, "message"));
+    let (sessions, new) = (grouped_count(report.sessions, "session"), grouped_count(report.new, "message"));
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
@@ -245,7 +253,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
     ] {
         if n > 0 {
-            out += &format!(", {} {what}", many(n, noun));
+            out += &format!(", {} {what}", grouped_count(n, noun));
         }
     }
     match report.differing {
@@ -254,7 +262,10 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(n)),
     }
     if let Some(done) = stopped {
-        out += &format!("; stopped after {done} of {}: the same command continues", many(*files, "file"));
+        out += &format!(
+            "; stopped after {done} of {}: the same command continues",
+            grouped_count(*files, "file")
+        );
     }
     out
 }
@@ -267,11 +278,6 @@ fn reasons(failed: &[Unreadable]) -> String {
         reasons.push(format!("and {} more", grouped(failed.len() - NAMED)));
     }
     reasons.join("; ")
-}
-
-/// `1 message`, `8,431 messages`.
-fn many(n: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 /// The final report of `--history-of`.

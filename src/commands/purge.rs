@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Answer, Command, CommandContext, Confirm, args};
 use crate::error::Result;
 use crate::store::PurgePlan;
-use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
+use crate::text::{count, grouped, grouped_count, in_line, minute, time_span, timestamp};
 use crate::upkeep::purge::{Removed, Still, find, remove};
 
 /// Skips the question to the user.
@@ -66,8 +66,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         Some((from, to)) => format!(" of {}", time_span(from, to)),
         None => String::new(),
     };
-    let noun = if messages == 1 { "message" } else { "messages" };
-    let mut removed = format!("{} {noun}{time}", grouped(messages));
+    let mut removed = grouped_count(messages, "message") + &time;
     if !answers.is_empty() {
         removed += &format!(", {} that mention them", count(answers.len(), "tool result"));
     }

@@ -101,8 +101,9 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         (false, true) => Kinds::Summaries,
         _ => Kinds::All,
     };
-    let (role, tool, path) = (value(ROLE).map(role).transpose()?, value(TOOL), value(FILE));
-    let agent = value(AGENT).map(writer).transpose()?;
+    let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
+    let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
+    let (tool, path) = (value(TOOL), value(FILE));
     let is_of_messages = agent.as_deref().is_some_and(|agent| agent != PI)
         || role.is_some()
         || tool.is_some()
@@ -136,14 +137,9 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))
 }
 
-fn role(written: &str) -> Result<String> {
-    let known = ROLES.iter().find(|role| role.eq_ignore_ascii_case(written));
-    known.map(|role| (*role).to_owned()).ok_or_else(|| no(ROLE, written, &ROLES.join(", ")))
-}
-
-fn writer(written: &str) -> Result<String> {
-    let known = WRITERS.iter().find(|agent| agent.eq_ignore_ascii_case(written));
-    known.map(|agent| (*agent).to_owned()).ok_or_else(|| no(AGENT, written, &WRITERS.join(", ")))
+fn one_of(option: &str, written: &str, known: &[&str]) -> Result<String> {
+    let found = known.iter().find(|known| known.eq_ignore_ascii_case(written));
+    found.map(|found| (*found).to_owned()).ok_or_else(|| no(option, written, &known.join(", ")))
 }
 
 fn sort(written: &str) -> Result<Sort> {

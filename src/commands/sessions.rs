@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped, one_line, time_span, timestamp};
+use crate::text::{count, grouped_count, one_line, time_span, timestamp};
 
 const NAME: &str = "sessions";
 
@@ -82,8 +82,7 @@ fn render(sessions: &[Session], columns: Option<usize>, manner: Style) -> String
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
     for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
-        let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
-        let line = cut(format!("{id:width$}  {span}  {counted}"));
+        let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         out += &format!("{line}\n{}\n", cut(format!("    {about}")));
     }

@@ -29,19 +29,16 @@ pub(super) enum Ink {
     Match,
     /// A heading.
     Head,
-    /// Something secondary.
-    Faint,
     /// A good result.
     Good,
     /// A bad result.
     Bad,
 }
 
-const INKS: [(Ink, char, &str); 6] = [
+const INKS: [(Ink, char, &str); 5] = [
     (Ink::Id, '\u{fdd0}', "\u{1b}[36m"),
     (Ink::Match, '\u{fdd1}', "\u{1b}[1;31m"),
     (Ink::Head, '\u{fdd2}', "\u{1b}[1m"),
-    (Ink::Faint, '\u{fdd3}', "\u{1b}[2m"),
     (Ink::Good, '\u{fdd4}', "\u{1b}[32m"),
     (Ink::Bad, '\u{fdd5}', "\u{1b}[1;31m"),
 ];

@@ -112,33 +112,21 @@ pub struct Ledger {
 impl Ledger {
     /// Adds a request.
     pub fn add(&mut self, request: Request, prices: Prices, alone: Alone) {
-        let Request {
-            prompt,
-            read,
-            output,
-            grown,
-            summarizable,
-            hidden,
-            own,
-            is_changed,
-            is_cold,
-            is_elsewhere,
-        } = request;
-        let is_first = self.requests == 0 || is_elsewhere;
-        let grown = self.counted(grown, prompt, is_changed || is_first);
+        let Request { prompt, read, output, summarizable, is_changed, .. } = request;
+        let is_first = self.requests == 0 || request.is_elsewhere;
+        let grown = self.counted(request.grown, prompt, is_changed || is_first);
         let cached = read.unwrap_or(prompt.saturating_sub(grown)).min(prompt);
-        let cost = prices.read * tokens(cached)
-            + prices.write * tokens(prompt - cached)
-            + prices.output * tokens(output);
+        let sent = prices.read * tokens(cached) + prices.write * tokens(prompt - cached);
+        let cost = sent + prices.output * tokens(output);
         self.prompt = prompt;
         self.requests += 1;
         let answer = std::mem::replace(&mut self.answer, output);
-        let share = tokens(own.min(prompt)) / tokens(prompt.max(1));
-        self.own += share * (prices.read * tokens(cached) + prices.write * tokens(prompt - cached));
+        let share = tokens(request.own.min(prompt)) / tokens(prompt.max(1));
+        self.own += share * sent;
         self.paid += cost;
         self.alone += cost;
         if is_first {
-            self.alone_tokens = prompt + hidden;
+            self.alone_tokens = prompt + request.hidden;
             self.summarizable = summarizable;
             (self.compaction, self.lag) = (0.0, 0.0);
             return;
@@ -147,7 +135,7 @@ impl Ledger {
         self.grow(grown, answer, alone);
         let again = (prompt - cached).saturating_sub(grown);
         // A provider's cache may expire sooner or later than the clock says.
-        let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
+        let is_cold = read.is_some() && again > cached && (request.is_cold || !is_changed);
         // What Pi alone pays more per token to write it again instead of reading it.
         let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
         // Pi alone would have compacted before this request, and would keep what is new.

@@ -184,8 +184,7 @@ mod tests {
             "homologous",
             "sky",
             "as",
-            "generously",
-            // A doubled digit is cut like a doubled letter.
+            "generously", // A doubled digit is cut like a doubled letter.
             "da95b544ed",
             "zanb22ing",
         ] {

@@ -1,14 +1,12 @@
 //! `/lcm backup`: copies the history, and says where the copy is.
 
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::text::{count, grouped, megabytes};
 use crate::upkeep::backup::back_up;
 
-const NAME: &str = "backup";
-
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "backup",
     help: "copy the history of this project into one file, and check the copy",
     usage: &[
         ("backup", "next to the database, with the date in its name"),
@@ -20,8 +18,7 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (_, path) = args::options(NAME, &asked.rest, &[])?;
-    let path = (!path.is_empty()).then(|| args::path(&path));
+    let path = asked.rest.path()?;
     let made = back_up(asked.home, path.as_deref(), &asked.cancel).await?;
     let text = format!(
         "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\

@@ -9,6 +9,8 @@ use crate::compaction::{Forecast, Session, forecast};
 use crate::error::{Error, Result};
 use crate::text::{count, grouped};
 
+const DRY_RUN: &str = "--dry-run";
+
 pub(super) const COMMAND: Command = Command {
     name: "compact",
     help: "compact now; WORDS: with a focus; --dry-run: only the plan",
@@ -17,22 +19,21 @@ pub(super) const COMMAND: Command = Command {
         ("compact WORDS", "the same, with a focus on WORDS"),
         ("compact --dry-run", "shows what a compaction would do now; calls no model, changes nothing"),
     ],
-    arguments: &[("--dry-run", "only the plan")],
+    arguments: &[(DRY_RUN, "only the plan")],
     is_long: false,
     answer: |asked| Box::pin(plan(asked)),
 };
 
 /// Answers options; Pi runs everything else.
 async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
-    match asked.rest.as_str() {
-        "--dry-run" => {}
-        rest if rest.starts_with("--") => {
-            let option = rest.split_whitespace().next().unwrap_or_default();
-            return Err(Error::invalid(format!(
-                "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
-            )));
-        }
-        _ => return Err(Error::invalid("/lcm compact needs a running Pi")),
+    let text = asked.rest.text.as_str();
+    if let Some(option) = text.split_whitespace().next().filter(|word| word.starts_with("--")) {
+        return Err(Error::invalid(format!(
+            "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
+        )));
+    }
+    if !asked.rest.has(DRY_RUN) || !text.is_empty() {
+        return Err(Error::invalid("/lcm compact needs a running Pi"));
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
     let found = match &scope.leaf {

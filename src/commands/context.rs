@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::spent::{Cache, Change};
-use super::{Answer, Command, CommandContext, Doing, args};
+use super::{Answer, Command, CommandContext, Doing};
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
 use crate::policy::{Action, Decided, Reason};
@@ -15,10 +15,8 @@ use crate::store::View;
 use crate::text::{count, dollars, grouped};
 use crate::tokens;
 
-const NAME: &str = "context";
-
 pub(super) const COMMAND: Command = Command {
-    name: NAME,
+    name: "context",
     help: "how full the context is, the latest decisions, what happens next",
     usage: &[(
         "context",
@@ -68,7 +66,7 @@ struct Stable {
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
+    asked.rest.none()?;
     let (scope, live) = (asked.scope.clone(), asked.live.clone());
     let (pruned, cache) = asked.store().read(move |view| read(view, &scope, &live)).await?;
     let (live, settings, doing) = (asked.live, asked.settings, asked.doing);

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Mended, Outcome, Remedy, Report};
 use crate::error::Result;
 use crate::store::Place;
 use crate::text::{grouped, grouped_count, one_line};
 
-const NAME: &str = "doctor";
+pub(crate) const FIX: &str = "--fix";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "doctor",
     help: "check the stored history; --fix repairs it, after a backup",
     usage: &[
         ("doctor", "checks everything that is stored and changes nothing"),
         ("doctor --fix", "repairs what it can, after a backup"),
     ],
-    arguments: &[("--fix", "repair what it can, after a backup")],
+    arguments: &[(FIX, "repair what it can, after a backup")],
     is_long: true,
     answer: |asked| Box::pin(answer(asked)),
 };
@@ -26,18 +26,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
     let doctor =
         Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
-    match asked.rest.as_str() {
-        "" => {
-            let report = doctor.check().await?;
-            let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
-            Ok(Answer::new(text, as_json(&report)))
-        }
-        "--fix" => {
-            let outcome = doctor.fix().await?;
-            Ok(Answer::new(render_outcome(&outcome, store.place()), outcome_as_json(&outcome)))
-        }
-        other => Err(args::foreign(NAME, other, &["--fix"])),
+    asked.rest.none()?;
+    if asked.rest.has(FIX) {
+        let outcome = doctor.fix().await?;
+        return Ok(Answer::new(render_outcome(&outcome, store.place()), outcome_as_json(&outcome)));
     }
+    let report = doctor.check().await?;
+    let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
+    Ok(Answer::new(text, as_json(&report)))
 }
 
 fn as_json(report: &Report) -> Value {

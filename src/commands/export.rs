@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use super::import::FROM;
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::ingest::foreign::agent;
 use crate::text::{count, megabytes};
 use crate::upkeep::export::{Exporter, Format};
 
-const NAME: &str = "export";
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";
 const VIEWER: &str = "--html";
@@ -17,7 +16,7 @@ const ALL: &str = "--all";
 const FORCE: &str = "--force";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "export",
     help: "this branch as Markdown; --html: as a web page; --jsonl: as a session file",
     usage: &[
         ("export [PATH]", "this branch as Markdown: every message, including compacted ones"),
@@ -50,10 +49,10 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (values, rest) = args::values(&asked.rest, &[FROM])?;
-    let agent = values.last().map(|(_, name)| agent(name)).transpose()?;
-    let (options, path) = args::options(NAME, rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
-    let has = |option| options.contains(&option);
+    let rest = &asked.rest;
+    let agent = rest.value(FROM).map(agent).transpose()?;
+    let path = rest.path()?.unwrap_or_default();
+    let has = |option| rest.has(option);
     let format = match (has(MARKDOWN), has(SESSION), has(VIEWER), agent) {
         (false, false, false, Some(agent)) => Format::Log(agent.name),
         (false, true, false, None) => Format::SessionFile,
@@ -72,7 +71,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         all: has(ALL),
         force: has(FORCE),
     };
-    let path = Path::new(&asked.home.cwd).join(args::path(&path));
+    let path = Path::new(&asked.home.cwd).join(path);
     let made = exporter.export(format, path).await?;
     let (messages, size) = (count(made.messages, "message"), megabytes(made.bytes));
     let text = match made.files.as_slice() {

@@ -40,7 +40,7 @@ pub(super) fn of(command: &Command) -> Answer {
 }
 
 fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    if let Some(name) = asked.rest.split_whitespace().next() {
+    if let Some(name) = asked.rest.text.split_whitespace().next() {
         return Ok(of(command(name)?));
     }
     let (database, place) = database(asked.store());

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::rest::Rest;
-use super::{Answer, Command, args};
+use super::{Answer, Command, Rest, args};
 use crate::error::{Error, Result};
 use crate::ingest::adopt::{Adopted, adopt};
 use crate::ingest::foreign::agent;
@@ -45,15 +44,16 @@ pub(crate) const COMMAND: Command = Command {
     arguments: &[
         (ALL, "every project's sessions"),
         (HISTORY_OF, "the history of a folder that was moved here"),
-        ("--stop", "stop the running import"),
+        (STOP, "stop the running import"),
     ],
     is_long: true,
-    answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, asked.rest.clone())),
+    answer: |asked| Box::pin(asked.importer.answer(asked.home, asked.folders, &asked.rest)),
 };
 
 /// The options of `/lcm import`.
-const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, "--stop", FROM];
+const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, STOP, FROM];
 const ALL: &str = "--all";
+const STOP: &str = "--stop";
 /// The option for a folder whose history to add.
 pub(crate) const HISTORY_OF: &str = "--history-of";
 /// The option for another agent.
@@ -81,12 +81,18 @@ enum ParsedArgs {
 }
 
 impl Importer {
-    /// Answers `/lcm import <line>` when everything is done.
+    /// Answers `/lcm import <line>`.
+    #[cfg(test)]
+    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
+        self.answer(home, folders, &Rest::typed(&COMMAND, line)?).await
+    }
+
+    /// Answers when everything is done.
     ///
     /// # Errors
     /// A message for the user.
-    pub async fn run(&self, home: &Home, folders: &Folders, rest: impl Into<Rest>) -> Result<Answer> {
-        let wish = read(&rest.into())?;
+    async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
+        let wish = read(rest)?;
         let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
         let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
         let source = match (wish, turn.is_ok()) {
@@ -172,35 +178,33 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
 }
 
 fn read(rest: &Rest) -> Result<ParsedArgs> {
-    let (values, rest) = args::values(rest, &[FROM])?;
-    if let Some((_, name)) = values.last() {
-        let agent = agent(name)?;
-        let (flags, path) = args::options(COMMAND.name, rest, &[ALL])?;
-        let path = (!path.trim().is_empty()).then(|| args::path(&path));
-        return Ok(ParsedArgs::Import(Source::Agent {
-            agent,
-            path,
-            everything: !flags.is_empty(),
-            since: None,
-        }));
-    }
-    let (flags, folder) = args::take(&rest, &[HISTORY_OF]);
-    if !flags.is_empty() {
-        let (_, folder) = args::options(COMMAND.name, folder, &[HISTORY_OF])?;
-        if folder.trim().is_empty() {
-            return Err(Error::invalid(
-                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
-            ));
+    let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
+    let path = rest.path();
+    let foreign = |option, known: &[&str]| Err(args::foreign(COMMAND.name, option, known));
+    match (given.as_slice(), rest.text.as_str()) {
+        ([flags @ .., FROM], _) => {
+            if let Some(other) = flags.iter().find(|flag| **flag != ALL) {
+                return foreign(other, &[ALL]);
+            }
+            let agent = agent(rest.value(FROM).unwrap_or_default())?;
+            let everything = !flags.is_empty();
+            Ok(ParsedArgs::Import(Source::Agent { agent, path: path?, everything, since: None }))
         }
-        return Ok(ParsedArgs::Adopt(args::path(&folder)));
-    }
-    let line = rest.trim();
-    match line {
-        "" => Ok(ParsedArgs::Import(Source::Project)),
-        ALL => Ok(ParsedArgs::Import(Source::Everything)),
-        "--stop" => Ok(ParsedArgs::Stop),
-        _ if line.starts_with("--") => Err(args::foreign(COMMAND.name, line, &OPTIONS)),
-        _ => Ok(ParsedArgs::Import(Source::Path(args::path(line)))),
+        ([HISTORY_OF], _) => match path? {
+            Some(folder) => Ok(ParsedArgs::Adopt(folder)),
+            None => Err(Error::invalid(
+                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
+            )),
+        },
+        ([ALL, HISTORY_OF] | [HISTORY_OF, STOP], _) => {
+            foreign(if rest.has(ALL) { ALL } else { STOP }, &[HISTORY_OF])
+        }
+        ([], "") => Ok(ParsedArgs::Import(Source::Project)),
+        ([ALL], "") => Ok(ParsedArgs::Import(Source::Everything)),
+        ([STOP], "") => Ok(ParsedArgs::Stop),
+        ([], text) if !text.starts_with("--") => Ok(ParsedArgs::Import(Source::Path(args::path(text)))),
+        ([], text) => foreign(text, &OPTIONS),
+        ([option, ..], text) => foreign(&format!("{option} {text}"), &OPTIONS),
     }
 }
 

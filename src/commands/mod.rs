@@ -14,7 +14,6 @@ mod help;
 pub mod import;
 mod notes;
 mod purge;
-pub mod rest;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
@@ -41,10 +40,10 @@ use crate::recall::Scope;
 use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;
 use crate::text;
+pub use args::Rest;
 use args::Words;
 pub(crate) use help::command;
 use import::Importer;
-use rest::Rest;
 pub use style::Style;
 
 /// A sub-command of `/lcm`.
@@ -231,7 +230,7 @@ async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
     if words.wants_help {
         return Ok(help::of(command));
     }
-    (command.answer)(&CommandContext { rest: words.rest.clone().into(), ..asked }).await
+    (command.answer)(&CommandContext { rest: Rest::typed(command, &words.rest)?, ..asked }).await
 }
 
 fn failure(error: &Error) -> Answer {

@@ -46,7 +46,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         }
         None => Notes::default(),
     };
-    match read(&asked.rest)? {
+    match read(&asked.rest.text)? {
         None => Ok(listed(None, &notes)),
         Some((Change::Clear, _)) if notes.list().is_empty() => Err(Error::invalid("there are no notes")),
         Some((Change::Clear, false)) => {
@@ -88,13 +88,10 @@ fn read(rest: &str) -> Result<Option<(Change, bool)>> {
             (number, more) if more.is_empty() => (Change::Remove { number }, true),
             _ => return Err(unclear("/lcm notes remove takes one number")),
         },
-        "clear" => {
-            let (agreed, more) = args::options(NAME, rest, &[purge::AGREED])?;
-            match more.split_whitespace().next() {
-                None => (Change::Clear, !agreed.is_empty()),
-                Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
-            }
-        }
+        "clear" => match rest.split_whitespace().find(|word| *word != purge::AGREED) {
+            None => (Change::Clear, !rest.trim().is_empty()),
+            Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
+        },
         other => return Err(unclear(&format!("/lcm notes has no action {}", one_line(other, 40)))),
     };
     Ok(Some(asked))

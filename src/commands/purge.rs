@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Answer, Command, CommandContext, Confirm, args};
+use super::{Answer, Command, CommandContext, Confirm};
 use crate::error::Result;
 use crate::store::PurgePlan;
 use crate::text::{count, grouped, grouped_count, in_line, minute, time_span, timestamp};
@@ -34,10 +34,9 @@ pub(super) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (agreed, what) = args::take(&asked.rest, &[AGREED]);
-    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = asked.rest.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let found = find(asked.store(), asked.scope, &what).await?;
-    if agreed.is_empty() {
+    if !asked.rest.has(AGREED) {
         let answer = answer(&what, &found.plan, &found.still, None);
         let confirm = Confirm {
             title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),

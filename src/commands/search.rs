@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::style::{Ink, Style};
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
@@ -26,7 +26,6 @@ const SUMMARIES: &str = "--summaries";
 const BRANCH: &str = "--branch";
 const FULL: &str = "--full";
 pub(crate) const MORE: &str = "--more";
-const FLAGS: [&str; 8] = [PROJECT, REGEX, IGNORE_CASE, MESSAGES, SUMMARIES, BRANCH, FULL, MORE];
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
@@ -84,15 +83,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// The question, and how many hits are wanted.
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
-    let (values, rest) = args::values(&asked.rest, &VALUED)?;
-    let (flags, query) = args::take(&rest, &FLAGS);
-    let has = |option| flags.contains(&option);
-    let value = |name| values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-    let query = match asked.manner.is_shell {
-        // A shell's parser has already ended the options.
-        true => rest.words().join(" "),
-        false => args::behind_options(&query).to_owned(),
-    };
+    let rest = &asked.rest;
+    let (has, value) = (|option| rest.has(option), |option| rest.value(option));
+    let query = rest.query();
     if query.trim().is_empty() {
         return Err(Error::invalid("/lcm search needs words to search for"));
     }

@@ -5,17 +5,15 @@ use serde_json::json;
 
 use super::columns::fit;
 use super::style::{Ink, Style};
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::store::{SessionFacts, View};
 use crate::text::{count, grouped_count, one_line, time_span, timestamp};
 
-const NAME: &str = "sessions";
-
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "sessions",
     help: "the sessions of this project, most recent first",
     usage: &[("sessions", "lists id, times, messages and first request of each")],
     arguments: &[],
@@ -45,7 +43,7 @@ struct Session {
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
+    asked.rest.none()?;
     let current = asked.scope.conversation;
     let all = move |view: &View<'_>| {
         // No session has this row.

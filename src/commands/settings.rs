@@ -3,18 +3,17 @@
 use serde_json::{Value, json};
 
 use super::args::Words;
-use super::{Answer, Command, CommandContext, args, as_asked, help};
+use super::{Answer, Command, CommandContext, Rest, as_asked, help};
 use crate::config::{DEFINITIONS, Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
-const NAME: &str = "settings";
 const GLOBAL: &str = "--global";
 const PROJECT: &str = "--project";
 const RESET: &str = "--reset";
 
 pub(super) const COMMAND: Command = Command {
-    name: NAME,
+    name: "settings",
     help: "the settings and where their values come from; NAME=VALUE sets one",
     usage: &[
         ("settings", "in the TUI: opens a panel; elsewhere: lists them"),
@@ -61,25 +60,25 @@ pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = match words.wants_help {
         true => Ok(help::of(&COMMAND)),
-        false => look_or_change(sources, &words.rest),
+        false => Rest::typed(&COMMAND, &words.rest).and_then(|rest| look_or_change(sources, &rest)),
     };
     as_asked(&words, answered)
 }
 
-fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
-    let (options, rest) = args::options(NAME, rest, &[GLOBAL, PROJECT, RESET])?;
-    let has = |option| options.contains(&option);
+fn look_or_change(sources: &Sources, rest: &Rest) -> Result<Answer> {
+    let (has, text) = (|option| rest.has(option), rest.only()?);
+    let has_options = has(GLOBAL) || has(PROJECT) || has(RESET);
     if has(GLOBAL) && has(PROJECT) {
         return Err(Error::invalid("use either --global or --project"));
     }
-    let (name, value) = match rest.split_once('=') {
+    let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
-        None => (rest.trim(), None),
+        None => (text, None),
     };
     if has(RESET) && (name.is_empty() || value.is_some()) {
         return Err(Error::invalid("--reset takes only a name: /lcm settings NAME --reset"));
     }
-    if name.is_empty() && (value.is_some() || !options.is_empty()) {
+    if name.is_empty() && (value.is_some() || has_options) {
         return Err(Error::invalid("the name of the setting is missing: /lcm settings NAME=VALUE"));
     }
     if name.is_empty() {
@@ -88,7 +87,7 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
     }
     let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
-        if !options.is_empty() {
+        if has_options {
             return Err(Error::invalid(format!(
                 "the value of {name} is missing: /lcm settings {name}=VALUE"
             )));

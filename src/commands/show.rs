@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, by_id};
 use crate::recall::expand::{Image, whole};
@@ -11,11 +11,10 @@ use crate::recall::{MessageCard, Scope, SummaryCard};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 
-const NAME: &str = "show";
 const RAW: &str = "--raw";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "show",
     help: "a message or a summary in full, by its id",
     usage: &[
         ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
@@ -27,13 +26,13 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (options, id) = args::options(NAME, &asked.rest, &[RAW])?;
+    let id = asked.rest.only()?.to_owned();
     if id.is_empty() || id.contains(char::is_whitespace) {
         return Err(Error::invalid(
             "/lcm show needs one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
         ));
     }
-    let (scope, is_raw) = (asked.scope.clone(), !options.is_empty());
+    let (scope, is_raw) = (asked.scope.clone(), asked.rest.has(RAW));
     let read = move |view: &View<'_>| match by_id(view, &scope, &id)? {
         Portrait::Message(portrait) => message(view, &scope, portrait, is_raw),
         Portrait::Summary(portrait) => summary(view, &scope, portrait),

@@ -6,18 +6,17 @@ use super::columns::hanging;
 use super::context::Bill;
 use super::help::database;
 use super::spent::{Cache, Cost};
-use super::{Answer, Command, CommandContext, Doing, args, size};
+use super::{Answer, Command, CommandContext, Doing, size};
 use crate::error::Result;
 use crate::recall::describe::{BranchTokens, Overview};
 use crate::store::{DepthCount, Sizes, Totals, View};
 use crate::text::{count, grouped, megabytes};
 
-const NAME: &str = "stats";
 /// Columns for the rows' names.
 const NAMES: usize = 15;
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "stats",
     help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
     usage: &[(
         "stats",
@@ -34,12 +33,8 @@ pub(crate) const FULL: &str = "--full";
 const LONG: u64 = 32 * 1024 * 1024;
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (options, left) = match asked.manner.is_shell {
-        true => args::options(NAME, &asked.rest, &[FULL])?,
-        false => (Vec::new(), asked.rest.to_string()),
-    };
-    args::none(NAME, &left)?;
-    let stats = Stats::read(asked, options.contains(&FULL)).await?;
+    asked.rest.none()?;
+    let stats = Stats::read(asked).await?;
     let row = |(name, value): (&str, String)| {
         format!("{name:<NAMES$} {}", hanging(&value, NAMES + 1, asked.columns))
     };
@@ -66,10 +61,10 @@ struct Stats {
 }
 
 impl Stats {
-    async fn read(asked: &CommandContext<'_>, is_full: bool) -> Result<Self> {
+    async fn read(asked: &CommandContext<'_>) -> Result<Self> {
         let (store, conversation) = (asked.store(), asked.scope.conversation);
         let bytes = store.bytes().await?;
-        let is_all = !asked.manner.is_shell || bytes <= LONG || is_full;
+        let is_all = !asked.manner.is_shell || bytes <= LONG || asked.rest.has(FULL);
         let long = if is_all { Some(long(asked).await?) } else { None };
         let requests = Bill::of(asked.doing, asked.live);
         let read = move |view: &View<'_>| {

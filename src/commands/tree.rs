@@ -3,16 +3,14 @@
 use serde_json::{Value, json};
 
 use super::columns::fit;
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::recall::SummaryCard;
 use crate::recall::describe::{Item, Overview};
 use crate::text::{count, grouped, time_span, timestamp};
 
-const NAME: &str = "tree";
-
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "tree",
     help: "the summaries of this branch, and what each covers",
     usage: &[("tree", "draws the DAG of this branch, oldest first, each summary above its sources")],
     arguments: &[],
@@ -27,7 +25,7 @@ const NARROWEST: usize = 40;
 const ROOMY: usize = 72;
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
+    asked.rest.none()?;
     let (Overview { visible, frontier, totals, .. }, tokens) = asked.overview().await?;
     let (mut here, mut has_degraded) = (0, false);
     let mut lines = Vec::new();

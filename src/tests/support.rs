@@ -298,7 +298,7 @@ pub async fn ask_in(
         live: &Live::default(),
         manner: commands::Style::default(),
         cancel: CancellationToken::new(),
-        rest: commands::rest::Rest::default(),
+        rest: commands::Rest::default(),
     };
     commands::run(asked, line).await
 }

@@ -24,7 +24,6 @@ pub struct Ahead {
     pub context_tokens: Option<usize>,
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
-    #[serde(default)]
     pub model: Option<String>,
     /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
     /// before the tail.

@@ -195,16 +195,12 @@ pub struct Request {
     /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,
     /// The session's model as `provider/id`.
-    #[serde(default)]
     pub model: Option<String>,
     /// The provider's last error message, if nothing was answered since; empty if it had no text.
-    #[serde(default)]
     pub failure: Option<String>,
     /// Approximate tokens of system prompt and tools.
-    #[serde(default)]
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
-    #[serde(default)]
     pub shown_from: Option<String>,
 }
 

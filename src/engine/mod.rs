@@ -263,7 +263,7 @@ impl Engine {
             Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
         };
         let notice = self.persistor.take_notice().or_else(|| self.store.take_damage());
-        let notice = notice.or_else(|| self.providers.take_notice()).or(of_size);
+        let notice = notice.or_else(|| self.providers.spend.take_notice()).or(of_size);
         Ok(Status { text, notice })
     }
 

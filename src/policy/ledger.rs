@@ -7,8 +7,6 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
-
 use super::prices::Prices;
 use super::{BEHIND, LEAST_FOLD, RISK, Step, tokens};
 
@@ -72,8 +70,7 @@ pub struct Outlook {
 }
 
 /// The costs of a session, in millionths of the prices' unit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// The number of answered requests.
     pub requests: usize,
@@ -86,26 +83,19 @@ pub struct Ledger {
     /// Tokens of the last prompt that Pi alone would have sent.
     pub alone_tokens: usize,
     /// Tokens of that prompt that Pi alone would give its summarizer.
-    #[serde(skip)]
     summarizable: usize,
     /// What Pi alone's last compaction cost.
-    #[serde(skip)]
     compaction: f64,
     /// The same, plus what prompts larger than Pi alone's have cost since.
-    #[serde(skip)]
     lag: f64,
     /// Tokens of the last prompt.
-    #[serde(skip)]
     prompt: usize,
     /// The total growth of unchanged prompts: as estimated, and as the provider counts it.
-    #[serde(skip)]
     growth: (usize, usize),
     /// The requests that Pi alone would keep, oldest first: the growth of each, and how much of it is the
     /// answer at its start.
-    #[serde(skip)]
     newest: VecDeque<(usize, usize)>,
     /// Tokens of the last answer.
-    #[serde(skip)]
     answer: usize,
 }
 
@@ -187,10 +177,7 @@ impl Ledger {
     fn kept(&self, alone: Alone) -> usize {
         let sum: usize = self.newest.iter().map(|(grown, _)| grown).sum();
         let (oldest, answer) = self.newest.front().copied().unwrap_or_default();
-        let fits = match () {
-            () if sum - answer >= alone.kept => sum - oldest,
-            () => sum.max(alone.kept),
-        };
+        let fits = if sum - answer >= alone.kept { sum - oldest } else { sum.max(alone.kept) };
         fits.max(self.newest.back().map(|(grown, _)| *grown).unwrap_or_default())
     }
 
@@ -225,14 +212,12 @@ impl Ledger {
     }
 
     /// What the requests would have cost with Pi alone.
-    #[must_use]
     pub fn with_pi_alone(&self) -> f64 {
         self.alone - self.own
     }
 
     /// What is known before a request with an estimated `new` tokens that no prompt has contained yet.
     /// `alone` is `None` if it is unknown how Pi alone compacts.
-    #[must_use]
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
         let mut next = self.clone();

@@ -16,38 +16,17 @@ pub(super) fn of_result(message: &Message, handle: &str, called: Option<&(String
     let name = called.map(|(name, _)| name.as_str()).or(tool.as_deref()).unwrap_or("a tool");
     let arguments = called.map(|(_, arguments)| one_line(&arguments.to_string(), ARGUMENTS));
     let arguments = arguments.map(|arguments| format!(" {arguments}")).unwrap_or_default();
-    let said = said(message);
+    let said = message.text();
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let pictures = parts.iter().filter(|part| matches!(part, Part::Image { .. })).count();
-    let mut gave = Vec::new();
-    if !said.is_empty() {
-        gave.extend([count(said.lines().count(), "line"), size(said.len())]);
-    }
-    if pictures > 0 {
-        gave.push(count(pictures, "image"));
-    }
+    let text = (!said.is_empty()).then(|| [count(said.lines().count(), "line"), size(said.len())].join(", "));
+    let images = (pictures > 0).then(|| count(pictures, "image"));
+    let gave = text.into_iter().chain(images).collect::<Vec<_>>().join(", ");
     let verb = if *is_error { "failed with" } else { "gave" };
-    let gave = gave.join(", ");
-    let call = call(&json!({"summary_id": handle}));
-    let name = one_line(name, NAME);
-    let mut stub = format!("[{name}{arguments} {verb} {gave}; left out to save context. All of it: {call}]");
-    for line in glimpse(&lines) {
-        stub.push('\n');
-        stub.push_str(&line);
-    }
-    stub
-}
-
-fn call(arguments: &Value) -> String {
-    format!("lcm_expand {arguments}")
-}
-
-fn said(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    let (name, id) = (one_line(name, NAME), json!({"summary_id": handle}));
+    let head =
+        format!("[{name}{arguments} {verb} {gave}; left out to save context. All of it: lcm_expand {id}]");
+    [vec![head], glimpse(&lines)].concat().join("\n")
 }
 
 /// The first and the last line.

@@ -16,9 +16,10 @@ mod tests;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::http::Endpoint;
+use super::cost::Used;
 use super::failure::complaint;
 use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
@@ -97,11 +98,8 @@ impl Direct {
         if json["error"].is_object() || json["error"].is_string() {
             return Err(failed(complaint(Some(&json), &said.text)));
         }
-        let message = match self.wire {
-            Wire::Completions => completions::message(&self.model, &json),
-            Wire::Messages => messages::message(&self.model, &json),
-        };
-        read_message(&message).map_err(|failure| Failure { status: Some(said.status), ..failure })
+        read_message(&message(&self.model, self.wire, &json))
+            .map_err(|failure| Failure { status: Some(said.status), ..failure })
     }
 
     fn redact(&self, text: String) -> String {
@@ -120,6 +118,26 @@ impl Model for Direct {
                 .map_err(|failure| Failure { reason: self.redact(failure.reason), ..failure })
         })
     }
+}
+
+/// What an answer of either format says.
+struct Read {
+    content: Value,
+    used: Used,
+    /// Pi's stop reason, or why there is no answer.
+    end: Result<&'static str, String>,
+}
+
+/// The assistant message that Pi would make of an answer.
+fn message(model: &ModelFacts, wire: Wire, answer: &Value) -> Value {
+    let Read { content, used, end } = match wire {
+        Wire::Completions => completions::read(model, answer),
+        Wire::Messages => messages::read(answer),
+    };
+    json!({
+        "provider": model.provider, "model": model.id, "content": content, "usage": used.report(&model.cost),
+        "stopReason": end.as_deref().unwrap_or("error"), "errorMessage": end.as_ref().err(),
+    })
 }
 
 /// Words a model's refusal so that it is recognized as one.

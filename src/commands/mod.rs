@@ -31,7 +31,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Settings, Sources};
+use crate::config::{DEFINITIONS, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::policy::{Decided, Ledger};
@@ -186,9 +186,11 @@ impl Answer {
 
 /// The sub-commands for a host, an array of `{name, help, arguments: [{value, help}], long}`.
 pub fn specs() -> Value {
-    let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
+    let argument = |(value, help): (&str, &str)| json!({"value": value, "help": help});
     let spec = |command: &Command| {
-        let arguments: Value = command.arguments.iter().map(argument).collect();
+        let settings = DEFINITIONS.iter().filter(|_| command.name == settings::COMMAND.name);
+        let settings = settings.map(|setting| (setting.key, setting.help));
+        let arguments: Value = settings.chain(command.arguments.iter().copied()).map(argument).collect();
         json!({"name": command.name, "help": command.help, "arguments": arguments, "long": command.is_long})
     };
     COMMANDS.iter().map(spec).collect()

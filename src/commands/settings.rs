@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::Words;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
-use crate::config::{DEFINITIONS, Origin, Setting, Sources, change, setting, settings};
+use crate::config::{Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -26,23 +26,14 @@ pub(super) const COMMAND: Command = Command {
         ("settings NAME=VALUE --project", "saves it for this project, in .pi/settings.json"),
         ("settings NAME --reset", "removes it from the file"),
     ],
-    arguments: &ARGUMENTS,
+    // Completions also have every setting's name.
+    arguments: &[
+        (GLOBAL, "for all projects"),
+        (PROJECT, "for this project"),
+        (RESET, "remove the setting from the file"),
+    ],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
-};
-
-/// Every setting's name, and the options.
-const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
-    let mut all = [("", ""); DEFINITIONS.len() + 3];
-    let mut at = 0;
-    while at < DEFINITIONS.len() {
-        all[at] = (DEFINITIONS[at].key, DEFINITIONS[at].help);
-        at += 1;
-    }
-    all[at] = (GLOBAL, "for all projects");
-    all[at + 1] = (PROJECT, "for this project");
-    all[at + 2] = (RESET, "remove the setting from the file");
-    all
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {

@@ -219,7 +219,7 @@ impl Pass {
                 // Within the session, the model sees what would be masked for a summarizer.
                 let text = if self.redact { redacted(&text) } else { text };
                 written.text = self.gated(text, &messages);
-                quotes::proven(claimed, &said)
+                quotes::proven(claimed.unwrap_or_default(), &said)
             }
         };
         Ok(Some(node_of_messages(&chunk, &said, written, quotes)))
@@ -374,7 +374,10 @@ fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, facts: Facts
 fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
     let (text, claimed) = quotes::taken_off(&written.text);
     written.text = text;
-    let quotes = quotes::carried(&claimed, sources.iter().flat_map(|source| source.quotes.clone()).collect());
+    let quotes = quotes::carried(
+        claimed.as_deref(),
+        sources.iter().flat_map(|source| source.quotes.clone()).collect(),
+    );
     let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
     let ids = sources.iter().map(|source| source.id).collect();
     let summary = node(depth_above(sources), written, quotes, &hashes, Sources::Summaries(ids));

@@ -59,7 +59,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     };
     let job = Job::begin(work, target).await?;
     let made = make(&job, &Part::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
-    job.keep_measures().await;
+    job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
         _ => Ok(Prepared { failed: job.summarizer.last_failure().is_some(), usage: job.summarizer.usage() }),
@@ -74,7 +74,7 @@ async fn make(
     pause: &CancellationToken,
 ) -> Result<()> {
     let branch = job.read(part).await?;
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
     let recent = newest(&chunks);
     // The next compaction remakes degraded summaries in any case.

@@ -120,7 +120,7 @@ impl<'a> Job<'a> {
             branch = self.refresh(branch).await?;
         }
         // A summary that supersedes one made from an extract may end within a remade part.
-        let open = self.uncovered(&branch);
+        let open = self.pass.cut.uncovered(&branch);
         branch = self.cover(branch, open, recent, &mut tried).await?;
         let focused = if self.pass.typed.is_some() { self.focus_tokens() } else { 0 };
         let mut pressed = true;
@@ -130,7 +130,9 @@ impl<'a> Job<'a> {
             (branch, pressed) = self.under_pressure(branch, self.budget - focused, Fallback::Extract).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
-        Ok((self.finish(branch).await?, focus))
+        let (branch, session) = self.session.finished(branch).await?;
+        self.summarizer.measured.keep(self.session.store, session).await;
+        Ok((branch, focus))
     }
 
     /// Makes leaf summaries of `chunks`, and remakes each extract that the block uses; then repeats for what
@@ -153,7 +155,7 @@ impl<'a> Job<'a> {
             tried.extend(chunks.iter().cloned());
             self.leaf_pass(&branch, chunks, recent, Fallback::Extract).await?;
             branch = self.refresh(branch).await?;
-            chunks = self.uncovered(&branch);
+            chunks = self.pass.cut.uncovered(&branch);
         }
         Ok(branch)
     }
@@ -183,26 +185,9 @@ impl<'a> Job<'a> {
         Ok((branch, pressed))
     }
 
-    /// Loads what only the finished block needs, and stores what was learned.
-    async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let (branch, session) = self.session.finished(branch).await?;
-        self.summarizer.measured.keep(self.session.store, session).await;
-        Ok(branch)
-    }
-
-    /// Stores what the answers showed about the models' tokens.
-    pub(super) async fn keep_measures(&self) {
-        self.summarizer.measured.keep(self.session.store, None).await;
-    }
-
     /// Tokens for the answer to the user's instructions.
     fn focus_tokens(&self) -> usize {
         self.budget / assembler::FOCUS
-    }
-
-    /// The uncovered messages, divided into chunks.
-    pub(super) fn uncovered(&self, branch: &Branch) -> Vec<Span> {
-        self.pass.cut.uncovered(branch)
     }
 
     /// Makes a leaf summary of each chunk. Those from the message at `recent` on are longer. `otherwise`

@@ -119,14 +119,15 @@ impl Session<'_> {
         let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
         let read = move |view: &View<'_>| {
             let after = |entry| Branch::read_after(view, &memory, conversation, &leaf, entry);
-            let branch = match &part {
+            let mut branch = match &part {
                 Part::Before(entry) => Branch::read(view, &memory, conversation, &leaf, entry)?,
                 Part::All => after(None)?,
                 Part::After(entry) => return after(entry.as_deref()),
             };
             let (true, redact) = settings else { return Ok(branch) };
             let notes = view.messages().notes(conversation, &leaf)?;
-            Ok(branch.noting(if redact { notes.with_texts(redact::redacted) } else { notes }))
+            branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
+            Ok(branch)
         };
         self.store.read(read).await
     }
@@ -167,7 +168,7 @@ impl Session<'_> {
         }
         // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
         let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
-        let most = replaced.saturating_sub(1 + branch.note_tokens()).max(LEAST_ESTIMATE);
+        let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
         let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
         let make = move |view: &View<'_>| {
             branch.unfold(view, title, focus.as_deref(), room)?;
@@ -338,14 +339,14 @@ async fn shortened(
     let (context, branch) = job.session.store.read(measure).await?;
     let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
     let room = too_long
-        .room(job.budget + branch.note_tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
+        .room(job.budget + branch.notes.tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
     let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
     let part = kept.as_deref().map_or(Part::All, before);
     let branch = job.read(&part).await?;
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let (branch, _) = job.complete(branch, chunks).await?;
     compaction(job, request, branch, kept, None).await
 }
@@ -373,7 +374,7 @@ async fn compaction(
 fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
     let cut = job.pass.cut;
     let visible = branch.before();
-    let mut chunks = job.uncovered(branch);
+    let mut chunks = job.pass.cut.uncovered(branch);
     let mut kept = first_kept.to_owned();
     if let Some(last) = chunks.last()
         && last.end == visible.len()

@@ -173,8 +173,11 @@ impl Pass {
 
     /// One leaf summary of consecutive chunks.
     fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
-        let chunks: Vec<&[Visible]> = several.iter().filter_map(|(sources, _)| sources.chunk()).collect();
-        let stretch = chunks.concat();
+        let chunk = |(sources, _): &(Material, Fallback)| match sources {
+            Material::Messages { chunk, .. } => chunk.clone(),
+            Material::Summaries(_) => Vec::new(),
+        };
+        let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
         let size = tokens_of(&stretch);
         let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
         let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
@@ -246,12 +249,8 @@ impl Pass {
     /// Only when cancelled.
     pub(super) async fn focus(&self, summaries: &[StoredSummary], tokens: usize) -> Result<Option<String>> {
         let Some(instructions) = &self.typed else { return Ok(None) };
-        let prompt = prompts::focus(
-            self.summarizer.guidance(),
-            &self.summaries_written_out(summaries),
-            instructions,
-            tokens,
-        );
+        let summaries = self.summaries_written_out(summaries);
+        let prompt = prompts::focus(&self.summarizer.guidance, &summaries, instructions, tokens);
         self.summarizer.ask_once(prompt, tokens).await
     }
 
@@ -431,13 +430,6 @@ fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
 }
 
 impl Material {
-    fn chunk(&self) -> Option<&[Visible]> {
-        match self {
-            Self::Messages { chunk, .. } => Some(chunk),
-            Self::Summaries(_) => None,
-        }
-    }
-
     fn tokens(&self) -> usize {
         match self {
             Self::Messages { chunk, .. } => tokens_of(chunk),

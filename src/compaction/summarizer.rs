@@ -43,7 +43,8 @@ pub(super) struct Summarizer {
     progress: Arc<Progress>,
     pub measured: Measured,
     cancel: CancellationToken,
-    guidance: Guidance,
+    /// The user's prompts, or the built-in ones.
+    pub guidance: Guidance,
     permits: Semaphore,
     /// The time limit of one call.
     limit: Duration,
@@ -237,11 +238,6 @@ impl Summarizer {
         let depth = material.depth.max(1);
         let whole = Material { depth, history: &history, before: "", stretch: None, ..*material };
         self.answer(&whole, level, target, usage, rounds).await
-    }
-
-    /// The user's prompts, or the built-in ones.
-    pub(super) fn guidance(&self) -> &Guidance {
-        &self.guidance
     }
 
     /// The answer to `prompt` in about `target` tokens, asked once. `None` if no model gives a usable one.

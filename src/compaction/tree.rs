@@ -80,7 +80,7 @@ async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSu
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let (branch, focus) = job.complete(branch, chunks).await?;
     let (branch, summary) = job.session.block(job.budget, branch, TITLE, focus).await?;
     let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };

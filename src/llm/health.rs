@@ -50,7 +50,8 @@ struct State {
 pub(super) struct Pass<'a> {
     health: &'a Health,
     name: String,
-    trial: bool,
+    /// This question retries a dead model, which is asked once.
+    pub trial: bool,
     /// A call failed …
     failed: bool,
     /// … and the last one was slow.
@@ -87,11 +88,6 @@ impl Health {
 }
 
 impl Pass<'_> {
-    /// Whether this question retries a dead model, which is asked once.
-    pub(super) fn is_trial(&self) -> bool {
-        self.trial
-    }
-
     /// How long the provider asks for a pause.
     pub(super) fn pause(&self) -> Option<Duration> {
         let until = self.state(|state| state.not_before)?;
@@ -172,7 +168,7 @@ mod tests {
         }
         tokio::time::advance(LONGEST_COOL_DOWN).await;
         health.enter("m", false).await.ok().unwrap().alive();
-        assert!(health.enter("m", false).await.ok().is_some_and(|pass| !pass.is_trial()));
+        assert!(health.enter("m", false).await.ok().is_some_and(|pass| !pass.trial));
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,12 +179,12 @@ mod tests {
         }
         tokio::time::advance(COOL_DOWN).await;
         let trial = health.enter("m", false).await.ok().unwrap();
-        assert!(trial.is_trial());
+        assert!(trial.trial);
         let (second, ()) = tokio::join!(health.enter("m", false), async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             trial.alive();
         });
-        assert!(second.is_ok_and(|pass| !pass.is_trial()));
+        assert!(second.is_ok_and(|pass| !pass.trial));
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,7 +195,7 @@ mod tests {
                 health.enter("m", false).await.ok().unwrap().failed(slow, None);
             }
             assert!(health.enter("m", false).await.is_err());
-            assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.is_trial()), tried);
+            assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.trial), tried);
         }
     }
 
@@ -211,7 +207,7 @@ mod tests {
         }
         tokio::time::advance(COOL_DOWN).await;
         drop(health.enter("m", false).await);
-        assert!(health.enter("m", false).await.is_ok_and(|pass| pass.is_trial()));
+        assert!(health.enter("m", false).await.is_ok_and(|pass| pass.trial));
     }
 
     #[tokio::test(start_paused = true)]

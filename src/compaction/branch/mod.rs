@@ -48,7 +48,7 @@ pub(super) struct Branch {
     /// From [`Branch::finish`] on: the block's sections besides the summaries.
     standing: Standing,
     /// Notes, which every block shows until they are removed.
-    notes: Notes,
+    pub notes: Notes,
 }
 
 /// A leaf summary, its hash, and the facts extracted from its messages.
@@ -122,16 +122,6 @@ impl Branch {
         };
         branch.load_needed(view)?;
         Ok(branch)
-    }
-
-    /// Estimated tokens of the notes to show.
-    pub(super) fn note_tokens(&self) -> usize {
-        self.notes.tokens()
-    }
-
-    /// Sets the notes to show.
-    pub(super) fn noting(self, notes: Notes) -> Self {
-        Self { notes, ..self }
     }
 
     /// Adds summaries made since. The branch's messages do not change during a compaction.

@@ -173,7 +173,7 @@ impl Chain {
         let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
-        for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {
+        for attempt in 0..=if pass.trial { 0 } else { self.retries } {
             let rest = if attempt > 0 { retry::back_off(attempt) } else { Duration::ZERO };
             let waited = wait(&pass, rest).await.map_err(|pause| unasked(&alone(&name, pause)));
             waited.map_err(|next| last.take().unwrap_or(next))?;

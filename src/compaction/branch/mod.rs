@@ -6,20 +6,16 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::standing::{self, Source, Standing};
+use super::standing::{Source, Standing};
 use crate::branch::{Known, Memory, StoredMessages, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use crate::facts::disk::Change;
 use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
 pub(super) use render::HISTORY;
-
-/// The number of newest messages that are read to find files.
-const MOST_READ: usize = 1_000;
 
 /// The part of a branch that is compacted.
 pub(super) struct Branch {
@@ -197,22 +193,6 @@ impl Branch {
             folder: memory.folder.as_deref(),
             redact,
         })
-    }
-
-    /// The files that changed on disk since the branch's newest messages showed them, with the last such
-    /// message; the last touched file first.
-    pub(super) fn changes(&self, view: &View<'_>, memory: &Memory) -> Result<Vec<(String, Change, String)>> {
-        let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
-        let newest = self.visible().iter().enumerate().skip(self.visible().len().saturating_sub(MOST_READ));
-        let read = |(at, message): (usize, &Visible)| {
-            Ok((at, Message::parse(&view.messages().json_of(message.seen.id)?)))
-        };
-        let has_files = |(_, message): &(usize, &Visible)| {
-            matches!(message.seen.role.as_str(), "assistant" | "toolResult")
-        };
-        let read = newest.filter(has_files).map(read).collect::<Result<Vec<_>>>()?;
-        let facts = Facts::without_statements(read.iter().map(|(at, message)| (*at, message)));
-        standing::changes(view, self.visible(), &facts, folder)
     }
 
     /// The leaf summary of the newest messages.

@@ -5,7 +5,6 @@
 
 pub(crate) mod args;
 pub(crate) mod backup;
-mod columns;
 mod compact;
 mod context;
 pub(crate) mod doctor;

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::columns::fit;
-use super::style::{Ink, Style};
+use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::ids::ConversationId;

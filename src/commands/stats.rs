@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::columns::hanging;
 use super::context::Bill;
 use super::help::database;
 use super::spent::{Cache, Cost};
+use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing, size};
 use crate::error::Result;
 use crate::recall::describe::{BranchTokens, Overview};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::columns::fit;
+use super::style::fit;
 use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::recall::SummaryCard;

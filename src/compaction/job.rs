@@ -19,6 +19,7 @@ use super::{Part, Session, Work, assembler, redact, sizes};
 use crate::dag::Span;
 use crate::error::{Code, Error, Result};
 use crate::ids::{Hash, SummaryId};
+use crate::llm::Pending;
 use crate::store::Batch;
 use crate::sync::lock;
 
@@ -33,6 +34,8 @@ const LEAST_EXTRACTS: usize = 8;
 /// Maximum rounds of the leaf pass. There is a second one only if another process claimed a part but did not
 /// finish it, or if something was remade.
 const ROUNDS: usize = 8;
+/// Maximum rounds of work that purges interfere with. If they never stop, the last round's result stands.
+const MOST_REPEATED: usize = 4;
 
 /// The branch and its model.
 pub(super) struct Target {
@@ -84,6 +87,26 @@ impl<'a> Job<'a> {
         let claims = Claims::new(store);
         let Target { leaf, model, .. } = target;
         Ok(Self { session, progress, cancel, leaf, summarizer, pass, claims, budget, ratios, model })
+    }
+
+    /// The outcome of the first round of `work` during which nothing was purged, here or elsewhere. What was read
+    /// before a purge is no longer valid: a summary of it is rejected, rows are gone, and even a finished block
+    /// may describe purged text. Summaries of the rest are already stored, so another round costs little.
+    pub(super) async fn repeated<'w, T>(&self, work: impl Fn() -> Pending<'w, Result<T>>) -> Result<T> {
+        let store = self.session.store;
+        let mut rewritten = store.rewritten().await?;
+        for _ in 1..MOST_REPEATED {
+            let outcome = work().await;
+            if matches!(&outcome, Err(error) if error.code() == Code::Cancelled) {
+                return outcome;
+            }
+            // If the store can't be read, the outcome already says so.
+            let now = store.rewritten().await.unwrap_or(rewritten);
+            if std::mem::replace(&mut rewritten, now) == now {
+                return outcome;
+            }
+        }
+        work().await
     }
 
     /// How many extracts the block has room for. If no model answers and there are more chunks, one extract

@@ -30,7 +30,6 @@ mod progress;
 mod prompts;
 mod quotes;
 mod redact;
-mod repeated;
 mod standing;
 mod state;
 mod summarizer;
@@ -67,7 +66,6 @@ use calibration::{Ratios, Seen};
 use job::{Job, Target};
 use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
-use repeated::repeated;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
@@ -274,7 +272,7 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
         model: request.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    match repeated(&job, || Box::pin(compact(&job, request))).await {
+    match job.repeated(|| Box::pin(compact(&job, request))).await {
         Ok(Some((branch, compaction))) => {
             let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
             Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })

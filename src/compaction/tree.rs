@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::{Job, Target};
-use super::repeated::repeated;
 use super::{Part, Work};
 use crate::error::{Code, Result};
 use crate::model::CompactionDetails;
@@ -67,7 +66,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
         model: left.model,
     };
     let job = Job::begin(work, target).await?;
-    match repeated(&job, || Box::pin(account(&job, &part, &leaf))).await {
+    match job.repeated(|| Box::pin(account(&job, &part, &leaf))).await {
         Ok(Some(summary)) => Ok(LeftOutcome::Summarized { summary: Box::new(summary) }),
         Ok(None) => Ok(LeftOutcome::Declined),
         Err(error) if error.code() == Code::Cancelled => Ok(LeftOutcome::Cancelled),

@@ -10,13 +10,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::HeaderMap;
+use jiff::fmt::rfc2822;
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 
 use super::eligibility::Plan;
 use super::proxies::Proxies;
-use super::{retry_after, variable};
+use super::variable;
 use crate::files;
 use crate::llm::{Failure, Kind};
 
@@ -60,7 +61,7 @@ impl Endpoint {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
-        let retry_after_ms = retry_after::in_ms(response.headers(), Timestamp::now());
+        let retry_after_ms = retry_after(response.headers(), Timestamp::now());
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             if bytes.len() + chunk.len() > MOST_BYTES {
@@ -120,6 +121,28 @@ fn unreachable(error: reqwest::Error) -> Failure {
     Failure::of(kind, format!("{what}: {cause}"))
 }
 
+/// The delay in ms, if given: `retry-after-ms`, or `retry-after` in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let text = |value: Option<&HeaderValue>| value?.to_str().ok().map(|text| text.trim().to_owned());
+    let ms = text(headers.get("retry-after-ms")).and_then(|ms| ms.parse::<f64>().ok()).and_then(whole);
+    ms.or_else(|| {
+        let said = text(headers.get(RETRY_AFTER))?;
+        if let Ok(seconds) = said.parse::<f64>() {
+            return whole(seconds * 1_000.0);
+        }
+        let then = rfc2822::parse(&said).ok()?.timestamp();
+        Some(u64::try_from(then.as_millisecond() - now.as_millisecond()).unwrap_or_default())
+    })
+}
+
+/// Rounds up, to 0 at least.
+fn whole(ms: f64) -> Option<u64> {
+    if !ms.is_finite() {
+        return None;
+    }
+    format!("{:.0}", ms.max(0.0).ceil()).parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +163,27 @@ mod tests {
     #[test]
     fn an_unsupported_proxy_leaves_the_request_to_pi() {
         assert!(Ways::read(|name| (name == "HTTPS_PROXY").then(|| "socks5://h:1".into())).is_none());
+    }
+
+    #[test]
+    fn every_form_of_retry_after_is_parsed() {
+        let now: Timestamp = "2026-11-06T08:49:37Z".parse().unwrap();
+        let cases = [
+            (vec![("retry-after", "2")], Some(2_000)),
+            (vec![("retry-after", " 0.5 ")], Some(500)),
+            (vec![("retry-after", "Fri, 06 Nov 2026 08:50:07 GMT")], Some(30_000)),
+            (vec![("retry-after", "Fri, 06 Nov 2026 08:49:00 GMT")], Some(0)),
+            (vec![("retry-after", "-3")], Some(0)),
+            (vec![("retry-after", "soon")], None),
+            (vec![("retry-after", "inf")], None),
+            (vec![("retry-after-ms", "12.2"), ("retry-after", "9")], Some(13)),
+            (vec![("retry-after-ms", "?"), ("retry-after", "9")], Some(9_000)),
+            (vec![], None),
+        ];
+        for (said, ms) in cases {
+            let headers =
+                said.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            assert_eq!(retry_after(&headers, now), ms, "{said:?}");
+        }
     }
 }

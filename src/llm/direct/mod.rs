@@ -9,7 +9,6 @@ mod eligibility;
 mod http;
 mod messages;
 mod proxies;
-mod retry_after;
 
 #[cfg(test)]
 mod tests;

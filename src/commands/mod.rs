@@ -17,7 +17,6 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
 pub(crate) mod show;
-pub mod size;
 mod spent;
 pub(crate) mod stats;
 mod style;

@@ -1,4 +1,5 @@
-//! `/lcm stats`: the history in numbers.
+//! `/lcm stats`: the history in numbers, with the size of each part; and a warning once the store exceeds the
+//! budget.
 
 use serde_json::{Value, json};
 
@@ -6,10 +7,10 @@ use super::context::Bill;
 use super::help::database;
 use super::spent::{Cache, Cost};
 use super::style::hanging;
-use super::{Answer, Command, CommandContext, Doing, size};
+use super::{Answer, Command, CommandContext, Doing};
 use crate::error::Result;
 use crate::recall::describe::{BranchTokens, Overview};
-use crate::store::{DepthCount, Sizes, Totals, View};
+use crate::store::{DepthCount, Place, Sizes, Store, Totals, View};
 use crate::text::{count, grouped, megabytes};
 
 /// Columns for the rows' names.
@@ -31,6 +32,9 @@ pub(crate) const COMMAND: Command = Command {
 pub(crate) const FULL: &str = "--full";
 /// For a larger history, a shell gets only what is known at once, unless it asks for everything.
 const LONG: u64 = 32 * 1024 * 1024;
+const MEGABYTE: u64 = 1_000_000;
+/// The warning repeats when the store has grown by this share since: 1/n.
+const AGAIN: u64 = 10;
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
@@ -112,7 +116,7 @@ impl Stats {
         rows.push(("Background", background(asked.doing, self.ready)));
         rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));
         let more = || format!("{FULL} shows more, but reads all of this long history");
-        rows.push(("", long.map_or_else(more, |long| size::parts(&long.parts))));
+        rows.push(("", long.map_or_else(more, |long| parts(&long.parts))));
         rows
     }
 
@@ -189,4 +193,46 @@ fn summaries(depths: &[DepthCount], degraded: usize) -> String {
         (depths, 0) => depths.join(", "),
         (depths, degraded) => format!("{}; {degraded} degraded", depths.join(", ")),
     }
+}
+
+/// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
+fn parts(sizes: &Sizes) -> String {
+    let named = [
+        ("full text", sizes.full_text),
+        ("entries", sizes.entries),
+        ("identities", sizes.identities),
+        ("summaries", sizes.summaries),
+        ("other", sizes.other),
+        ("free", sizes.free),
+    ];
+    let mut parts =
+        vec![format!("{} messages ({} unpacked)", megabytes(sizes.messages), megabytes(sizes.unpacked))];
+    parts.extend(
+        named
+            .iter()
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
+    );
+    parts.join(", ")
+}
+
+/// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
+pub async fn size_warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
+    let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
+    let Place::File(path) = store.place() else { return Ok(None) };
+    if bytes <= budget {
+        return Ok(None);
+    }
+    let warned_at = store.read(|view| view.database().size_warned_at()).await?;
+    if warned_at.is_some_and(|at| bytes < at.saturating_add(at / AGAIN)) {
+        return Ok(None);
+    }
+    store.write(move |batch| batch.database().note_size_warned_at(bytes)).await?;
+    Ok(Some(format!(
+        "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted \
+         automatically: raise the setting, or quit Pi and move {} away (/lcm import with its path restores it)",
+        megabytes(bytes),
+        grouped(budget_megabytes),
+        path.display()
+    )))
 }

@@ -2,9 +2,10 @@
 
 use super::branch::Branch;
 use super::calibration::Ratios;
+use super::passes::tokens_of;
 use super::{Part, Session, sizes};
 use crate::config::Settings;
-use crate::dag::{Piece, Visible};
+use crate::dag::Piece;
 use crate::error::Result;
 
 /// What a compaction would do. Tokens are estimates.
@@ -40,25 +41,21 @@ pub async fn forecast(
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
     let chunks = cut.uncovered(&branch);
-    let leaves: usize = chunks.iter().map(|chunk| tokens(&before[chunk.clone()])).sum();
+    let leaves: usize = chunks.iter().map(|chunk| tokens_of(&before[chunk.clone()])).sum();
     let frontier = branch.frontier();
     let ready = frontier.iter().filter_map(|piece| match piece {
         Piece::Summary(_, span) => Some(span.len()),
         Piece::Message(_) => None,
     });
     Ok(Some(Forecast {
-        kept: (rest.len(), tokens(rest)),
-        covered: (before.len(), tokens(before)),
+        kept: (rest.len(), tokens_of(rest)),
+        covered: (before.len(), tokens_of(before)),
         ready: (ready.clone().count(), ready.sum()),
         leaves: (chunks.len(), leaves),
         healed: cut.extracted(&branch).len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
     }))
-}
-
-fn tokens(messages: &[Visible]) -> usize {
-    messages.iter().map(|message| message.seen.tokens).sum()
 }
 
 /// How many condensed summaries follow from this many more leaves.

@@ -323,7 +323,12 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
-        let (leases, sources) = next(&queue, if given_up { BATCH.max(together) } else { 1 });
+        let most = if given_up { BATCH.max(together) } else { 1 };
+        let (leases, sources): (Vec<_>, Vec<_>) = {
+            let mut queue = lock(&queue);
+            let most = most.min(queue.len());
+            queue.drain(..most).unzip()
+        };
         let count = sources.len();
         if count == 0 {
             return Ok(());
@@ -347,13 +352,6 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         pass.store.write(write).await?;
         (0..count).for_each(|_| progress.made());
     }
-}
-
-/// Takes the next `most` from the queue.
-fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
-    let mut queue = lock(queue);
-    let most = most.min(queue.len());
-    queue.drain(..most).unzip()
 }
 
 /// The start of the newest of `chunks`, which are sorted.

@@ -116,13 +116,8 @@ impl Session<'_> {
         let (conversation, leaf, part) = (self.conversation, leaf.to_owned(), part.clone());
         let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
         let read = move |view: &View<'_>| {
-            let after = |entry| Branch::read_after(view, &memory, conversation, &leaf, entry);
-            let mut branch = match &part {
-                Part::Before(entry) => Branch::read(view, &memory, conversation, &leaf, entry)?,
-                Part::All => after(None)?,
-                Part::After(entry) => return after(entry.as_deref()),
-            };
-            let (true, redact) = settings else { return Ok(branch) };
+            let mut branch = Branch::read(view, &memory, conversation, &leaf, &part)?;
+            let ((true, redact), Part::Before(_) | Part::All) = (settings, &part) else { return Ok(branch) };
             let notes = view.messages().notes(conversation, &leaf)?;
             branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
             Ok(branch)

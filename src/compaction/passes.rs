@@ -408,7 +408,7 @@ fn depth_above(sources: &[StoredSummary]) -> u32 {
     1 + sources.iter().map(|source| source.depth).max().unwrap_or_default()
 }
 
-fn tokens_of(chunk: &[Visible]) -> usize {
+pub(super) fn tokens_of(chunk: &[Visible]) -> usize {
     chunk.iter().map(|visible| visible.seen.tokens).sum()
 }
 

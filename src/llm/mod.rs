@@ -11,18 +11,16 @@ mod failure;
 mod health;
 mod model_info;
 mod provider_state;
-mod retry;
 mod secret;
 mod spend;
-mod usage;
 
 pub use chain::{Chain, Host, Pending};
+pub use cost::{count_usage, usage};
 pub use direct::{Direct, direct};
 pub use failure::{Failure, Kind};
 pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;
 pub use secret::Secret;
-pub use usage::{count as count_usage, of as usage};
 
 use serde_json::Value;
 

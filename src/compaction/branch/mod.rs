@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::Part;
 use super::standing::{Source, Standing};
 use crate::branch::{Known, Memory, StoredMessages, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
@@ -51,60 +52,40 @@ pub(super) struct Branch {
 type Found = (SummaryId, Hash, Facts);
 
 impl Branch {
-    /// Reads the branch that ends at `leaf`. Everything before `first_kept` is to be compacted.
+    /// Reads a part of the branch that ends at `leaf`.
     ///
     /// # Errors
-    /// When the store can't be read, or `first_kept` is not on the branch.
+    /// When the store can't be read, or the branch has no such part.
     pub(super) fn read(
         view: &View<'_>,
         memory: &Memory,
         conversation: ConversationId,
         leaf: &str,
-        first_kept: &str,
+        part: &Part,
     ) -> Result<Self> {
-        let known = memory.read(view, conversation, leaf)?;
-        let kept = place(view, &known.path, conversation, first_kept, leaf)?;
-        let before = known.path.seen_before(kept);
-        let hidden = hidden_from(known.path.visible(), before);
-        let branch = Self::of(view, conversation, known, 0, before + hidden)?;
-        Ok(Self { moved: hidden > 0, ..branch })
-    }
-
-    /// Reads what comes after the entry `ancestor`, or all, of the branch that ends at `leaf`: an abandoned
-    /// branch, to be summarized as a whole.
-    pub(super) fn read_after(
-        view: &View<'_>,
-        memory: &Memory,
-        conversation: ConversationId,
-        leaf: &str,
-        ancestor: Option<&str>,
-    ) -> Result<Self> {
-        let known = memory.read(view, conversation, leaf)?;
-        let from = match ancestor {
-            Some(ancestor) => place(view, &known.path, conversation, ancestor, leaf)? + 1,
-            None => 0,
+        let Known { path, carried, listed, summaries: all, said, .. } =
+            memory.read(view, conversation, leaf)?;
+        let place = |entry: &str| {
+            let missing = || Error::store(format!("the entry {entry} is not on the branch of {leaf}"));
+            place(view, &path, conversation, entry)?.ok_or_else(missing)
         };
-        let from = known.path.seen_before(from);
-        let before = known.path.visible().len() - from;
-        Self::of(view, conversation, known, from, before)
-    }
-
-    fn of(
-        view: &View<'_>,
-        conversation: ConversationId,
-        known: Known,
-        from: usize,
-        before: usize,
-    ) -> Result<Self> {
-        let Known { path, carried, listed, summaries: all, said, .. } = known;
-        let seen = &path.visible()[from..from + before];
-        let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
+        let visible = path.visible();
+        let (from, end, hidden) = match part {
+            Part::Before(entry) => {
+                let before = path.seen_before(place(entry)?);
+                let hidden = hidden_from(visible, before);
+                (0, before + hidden, hidden)
+            }
+            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), visible.len(), 0),
+            Part::All | Part::After(None) => (0, visible.len(), 0),
+        };
+        let ids: Vec<MessageId> = visible[from..end].iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
             conversation,
-            range: from..path.visible().len(),
+            range: from..visible.len(),
             path,
-            before,
-            moved: false,
+            before: end - from,
+            moved: hidden > 0,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
             summaries: ByRow::default(),
@@ -281,8 +262,7 @@ impl Branch {
     /// last compaction left raw. An entry outside the branch hides nothing.
     pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
         let Some(first) = first else { return Ok(0) };
-        let row = view.messages().entry_row(self.conversation, first)?;
-        let place = row.and_then(|row| self.path.place(row));
+        let place = place(view, &self.path, self.conversation, first)?;
         Ok(place.map_or(0, |place| self.path.seen_before(place)))
     }
 
@@ -440,15 +420,12 @@ fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
     pieces.into_iter().filter_map(summary).collect()
 }
 
-/// The index of `entry` on the branch that ends at `leaf`.
-fn place(
+/// The index of `entry` on a branch; `None` if it is elsewhere.
+pub(super) fn place(
     view: &View<'_>,
     path: &Path,
     conversation: ConversationId,
     entry: &str,
-    leaf: &str,
-) -> Result<usize> {
-    let row = view.messages().entry_row(conversation, entry)?;
-    row.and_then(|row| path.place(row))
-        .ok_or_else(|| Error::store(format!("the entry {entry} is not on the branch of {leaf}")))
+) -> Result<Option<usize>> {
+    Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
 }

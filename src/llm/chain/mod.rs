@@ -21,10 +21,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::direct::WINDOW_MARGIN;
-use super::health::Pass;
+use super::health::{PATIENCE, Pass, back_off};
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
-    direct, retry, size,
+    direct, size,
 };
 use crate::config::Settings;
 use crate::log::{Field, Log};
@@ -174,7 +174,7 @@ impl Chain {
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
         for attempt in 0..=if pass.trial { 0 } else { self.retries } {
-            let rest = if attempt > 0 { retry::back_off(attempt) } else { Duration::ZERO };
+            let rest = if attempt > 0 { back_off(attempt) } else { Duration::ZERO };
             let waited = wait(&pass, rest).await.map_err(|pause| unasked(&alone(&name, pause)));
             waited.map_err(|next| last.take().unwrap_or(next))?;
             if attempt > 0 && pass.is_over() {
@@ -377,7 +377,7 @@ async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
     }
     // Other questions may get a longer pause meanwhile.
     while let Some(pause) = pass.pause() {
-        if pause > retry::PATIENCE {
+        if pause > PATIENCE {
             return Err(pause);
         }
         tokio::time::sleep(pause).await;

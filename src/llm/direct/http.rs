@@ -30,13 +30,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Servers close idle connections, and a request sent at that moment is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A model's address.
-pub(super) struct Endpoint {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
-}
-
 /// A server's answer.
 pub(super) struct Response {
     pub status: u16,
@@ -44,34 +37,31 @@ pub(super) struct Response {
     pub text: String,
 }
 
-impl Endpoint {
-    /// `None` if this process can't get there: then Pi must ask.
-    pub(super) fn new(plan: &Plan) -> Option<Self> {
-        static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
-        let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
-        let client = if plan.url.scheme() == "https" { ways.secure.clone()? } else { ways.plain.clone() };
-        Some(Self { client, url: plan.url.clone(), headers: plan.headers.clone() })
-    }
+/// The client for an address; `None` if this process can't get there: then Pi must ask.
+pub(super) fn client(url: &Url) -> Option<Client> {
+    static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
+    let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
+    if url.scheme() == "https" { ways.secure.clone() } else { Some(ways.plain.clone()) }
+}
 
-    /// Sends a JSON body.
-    ///
-    /// # Errors
-    /// When no complete answer arrives, whatever its status. There is no time limit here.
-    pub(super) async fn post(&self, body: String) -> Result<Response, Failure> {
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let mut response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let retry_after_ms = retry_after(response.headers(), Timestamp::now());
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            if bytes.len() + chunk.len() > MOST_BYTES {
-                let reason = format!("its answer is larger than {} MB", MOST_BYTES >> 20);
-                return Err(Failure { status: Some(status), ..Failure::unreachable(reason) });
-            }
-            bytes.extend_from_slice(&chunk);
+/// Sends a JSON body.
+///
+/// # Errors
+/// When no complete answer arrives, whatever its status. There is no time limit here.
+pub(super) async fn post(client: &Client, plan: &Plan, body: String) -> Result<Response, Failure> {
+    let request = client.post(plan.url.clone()).headers(plan.headers.clone()).body(body);
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let retry_after_ms = retry_after(response.headers(), Timestamp::now());
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            let reason = format!("its answer is larger than {} MB", MOST_BYTES >> 20);
+            return Err(Failure { status: Some(status), ..Failure::unreachable(reason) });
         }
-        Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
+        bytes.extend_from_slice(&chunk);
     }
+    Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
 /// The process's clients.

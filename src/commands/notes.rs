@@ -9,6 +9,7 @@ use super::{Answer, Command, CommandContext, Confirm, SessionMessage, args, purg
 use crate::error::{Error, Result};
 use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes};
 use crate::text::{count, grouped, one_line};
+use crate::tools::stored_notes;
 
 const NAME: &str = "notes";
 
@@ -39,13 +40,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
             "notes are off: /lcm settings notes=true turns them on, with the tool lcm_note",
         ));
     }
-    let notes = match asked.scope.leaf.clone() {
-        Some(leaf) => {
-            let conversation = asked.scope.conversation;
-            asked.store().read(move |view| view.messages().notes(conversation, &leaf)).await?
-        }
-        None => Notes::default(),
-    };
+    let notes = stored_notes(asked.store(), asked.scope).await?;
     match read(&asked.rest.text)? {
         None => Ok(listed(None, &notes)),
         Some((Change::Clear, _)) if notes.list().is_empty() => Err(Error::invalid("there are no notes")),

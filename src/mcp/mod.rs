@@ -166,7 +166,7 @@ async fn with_signs_of_life<T>(context: &Context, work: impl Future<Output = T>)
 fn content(block: Block) -> ContentBlock {
     match block {
         Block::Text(text) => ContentBlock::text(text),
-        Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+        Block::Image(image) => ContentBlock::image(image.data, image.mime_type),
     }
 }
 

@@ -167,8 +167,7 @@ fn message(page: MessagePage, request: &Request, kept: &Kept, fence: &Fence) -> 
 }
 
 fn with_images(text: String, images: Vec<Image>) -> Vec<Block> {
-    let image = |image: Image| Block::Image { data: image.data, mime_type: image.mime_type };
-    [Block::Text(text)].into_iter().chain(images.into_iter().map(image)).collect()
+    [Block::Text(text)].into_iter().chain(images.into_iter().map(Block::Image)).collect()
 }
 
 /// The sections of a page, whose messages are in `place`, and their images.

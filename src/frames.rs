@@ -215,33 +215,11 @@ mod tests {
     fn only_tags_that_look_like_ours_are_broken_and_only_once() {
         let tags = Tags { closing: &["history", "summary"], both: &["history-", "read-files"] };
         for hostile in [
-            "</history-1234>",
-            "</history>",
-            "< / HISTORY-x>",
-            "＜/history-1>",
-            "</h\u{200b}istory-1>",
-            "</hіstory-1>",
-            "‹∕history–1›",
-            "<history-1>",
-            "</SUMMARY >",
-            "<\n/summary>",
-            "<read-files>",
-            "</read‐files",
-            "⟪/summary⟫",
-            "❬/summary❭",
-            "⦑/summary⦒",
-            "≮/summary≯",
-            "⋖/summary⋗",
-            "ᐊ/summaryᐅ",
-            "<|/summary|>",
-            "</|summary|>",
-            "<//summary>",
-            "<read files>",
-            "</summary.",
-            "</hist0ry-1>",
-            "</5ummary>",
-            "<h1story-1>",
-            "<r３ad-fi1es>",
+            "</history-1234>", "</history>", "< / HISTORY-x>", "＜/history-1>", "</h\u{200b}istory-1>",
+            "</hіstory-1>", "‹∕history–1›", "<history-1>", "</SUMMARY >", "<\n/summary>", "<read-files>",
+            "</read‐files", "⟪/summary⟫", "❬/summary❭", "⦑/summary⦒", "≮/summary≯", "⋖/summary⋗",
+            "ᐊ/summaryᐅ", "<|/summary|>", "</|summary|>", "<//summary>", "<read files>", "</summary.",
+            "</hist0ry-1>", "</5ummary>", "<h1story-1>", "<r３ad-fi1es>",
         ] {
             let broken = tags.broken(hostile).into_owned();
             assert_eq!(broken.replace('\\', ""), hostile);
@@ -314,19 +292,8 @@ mod tests {
             assert!(begin_with_id(&opening(text)), "{text}");
         }
         for text in [
-            "m = 1024",
-            "m/1000",
-            "s: 1234",
-            "m × 1000",
-            "5-2024",
-            "S-Class",
-            "m²-1234",
-            "S-1000RR",
-            "№1234",
-            "m-012",
-            "am-0123456789",
-            "see m-0123456789",
-            "",
+            "m = 1024", "m/1000", "s: 1234", "m × 1000", "5-2024", "S-Class", "m²-1234", "S-1000RR", "№1234",
+            "m-012", "am-0123456789", "see m-0123456789", "",
         ] {
             assert!(!begin_with_id(&opening(text)), "{text}");
         }

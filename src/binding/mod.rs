@@ -318,7 +318,7 @@ impl Cli {
 fn content_block(block: Block) -> Value {
     match block {
         Block::Text(text) => json!({"type": "text", "text": text}),
-        Block::Image { data, mime_type } => json!({"type": "image", "data": data, "mimeType": mime_type}),
+        Block::Image(image) => json!({"type": "image", "data": image.data, "mimeType": image.mime_type}),
     }
 }
 

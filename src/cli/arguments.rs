@@ -9,8 +9,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use clap_complete::Shell;
 use serde_json::Value;
 
-use crate::commands::rest::{Given, Rest};
-use crate::commands::{self, args, backup, doctor, export, import, search, sessions, show, stats, tree};
+use crate::commands::{
+    self, Rest, args, backup, doctor, export, import, search, sessions, show, stats, tree,
+};
 use crate::error::{Error, Result};
 use crate::ids::AGENTS;
 use crate::text::one_line;
@@ -281,7 +282,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
-    let valued = search::VALUED.iter().chain(&[import::FROM]);
+    let valued = args::valued(command.name).iter();
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
@@ -299,7 +300,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
         history,
         as_json: is_set(&JSON),
         color: value(matches, COLOR).filter(|when| when != "auto").map(|when| when == "always"),
-        rest: Rest::of(Given { options, words }),
+        rest: Rest::split(command, options, words),
     })
 }
 
@@ -326,7 +327,7 @@ impl Invocation {
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" => Access::Adds,
-            "doctor" if self.rest.contains("--fix") => Access::Changes,
+            "doctor" if self.rest.has(doctor::FIX) => Access::Changes,
             _ => Access::Reads,
         }
     }

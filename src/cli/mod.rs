@@ -2,7 +2,6 @@
 //! opened, reading commands write nothing, and a Pi working in the project is not disturbed.
 
 mod arguments;
-mod serving;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::files::temporary;
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
-use crate::mcp;
+use crate::mcp::{self, Histories};
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
@@ -28,7 +27,6 @@ use crate::store::{ReadOnly, Store, aside, places, project_of, real_path};
 use crate::text::legible;
 use arguments::{Access, History, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
-use serving::Served;
 
 /// A shell command and its context.
 #[derive(Clone, Debug, Deserialize)]
@@ -171,6 +169,37 @@ impl Cli {
             rest: invocation.rest.clone(),
         };
         (invocation.command.answer)(&asked).await
+    }
+}
+
+/// The command line that started an MCP server. It answers from the history that the line names, or that of a
+/// folder its client works in.
+struct Served {
+    line: CliRequest,
+    history: History,
+}
+
+impl Histories for Served {
+    fn follow_roots(&self) -> bool {
+        self.history.project.is_none() && self.history.database.is_none()
+    }
+
+    async fn open(&self, roots: &[PathBuf], cancel: &CancellationToken) -> Result<(Store, Scope)> {
+        let Self { line, history } = self;
+        let (first, others) = roots
+            .split_first()
+            .map_or((history.folder(&line.cwd), [].as_slice()), |(first, others)| (first.as_path(), others));
+        let mut opened = open(line, history, Access::Reads, first, cancel).await;
+        for folder in others {
+            if opened.is_err() {
+                // If none has a history, the error is about the first.
+                opened = open(line, history, Access::Reads, folder, cancel).await.or(opened);
+            }
+        }
+        let store = opened?.home.store;
+        let scope = scope(&store, history.session.clone()).await?;
+        // The current request is in the client, not in the session: all its messages are past.
+        Ok((store, Scope { newer_request: true, ..scope }))
     }
 }
 

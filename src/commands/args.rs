@@ -1,8 +1,9 @@
-//! Parses the text after `/lcm`.
+//! Parses the text after `/lcm`, or takes the arguments that a shell has split.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::rest::{Given, Rest, written};
+use super::{Command, import, search};
+use crate::config::at_home;
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -60,86 +61,120 @@ pub(super) fn behind_options(text: &str) -> &str {
     }
 }
 
-/// Those of the options `known` that are present, and the remaining text.
-pub(super) fn take<'k>(rest: impl Into<Rest>, known: &[&'k str]) -> (Vec<&'k str>, String) {
-    let rest = rest.into();
-    if let Some(Given { options, words }) = rest.given() {
-        let is_given = |known: &&&str| options.iter().any(|(name, _)| name == *known);
-        return (known.iter().filter(is_given).copied().collect(), written(words));
-    }
-    let mut left = rest.to_string();
-    let mut found = Vec::new();
-    for option in known {
-        let (without, is_there) = without(&left, option);
-        if is_there {
-            (left, found) = (without, [found, vec![*option]].concat());
-        }
-    }
-    (found, left)
+/// What follows a command's name: its options, and the remaining text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The command's name, and its options without a value.
+    command: &'static str,
+    flags: Vec<&'static str>,
+    /// By name; the value is empty if an option takes none.
+    options: Vec<(&'static str, String)>,
+    /// As typed. Words from a shell are in quotes if they would not be read as they are.
+    pub text: String,
+    /// From a shell, which has split it: then no word is an option, whatever it looks like.
+    words: Option<Vec<String>>,
 }
 
-/// The same, but nothing else may start with `--`.
-///
-/// # Errors
-/// For any other option: [`foreign`].
-pub(super) fn options<'k>(
-    command: &str,
-    rest: impl Into<Rest>,
-    known: &[&'k str],
-) -> Result<(Vec<&'k str>, String)> {
-    let rest = rest.into();
-    let (found, left) = take(&rest, known);
-    match left.split_whitespace().find(|word| rest.given().is_none() && word.starts_with("--")) {
-        None => Ok((found, left)),
-        Some(word) => Err(foreign(command, word, known)),
+impl Rest {
+    /// Parses a line for `command`. Values are written `--name=value` or `--name value`. After [`END`] nothing
+    /// is an option.
+    ///
+    /// # Errors
+    /// When an option has no value.
+    pub(super) fn typed(command: &Command, line: &str) -> Result<Self> {
+        let mut rest = Self { command: command.name, flags: flags(command), ..Self::default() };
+        let mut words = line.split_inclusive(char::is_whitespace);
+        while let Some(word) = words.next() {
+            let (name, value) = word.trim().split_once('=').unwrap_or((word.trim(), ""));
+            if word.trim() == END {
+                rest.text.extend(std::iter::once(word).chain(words.by_ref()));
+            } else if let Some(name) = valued(command.name).iter().find(|known| **known == name) {
+                let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
+                if value.is_empty() {
+                    return Err(Error::invalid(format!("{name} needs a value")));
+                }
+                rest.options.push((name, value.to_owned()));
+            } else if let Some(name) = rest.flags.iter().find(|known| **known == word.trim()) {
+                rest.options.push((name, String::new()));
+            } else {
+                rest.text += word;
+            }
+        }
+        rest.text = rest.text.trim().to_owned();
+        Ok(rest)
+    }
+
+    /// From arguments that a shell has split.
+    pub(crate) fn split(command: &Command, options: Vec<(&'static str, String)>, words: Vec<String>) -> Self {
+        let (command, flags) = (command.name, flags(command));
+        let text = words.join(" ");
+        let is_plain = text.trim() == text && !text.starts_with(['"', '\'']);
+        let text = if is_plain { text } else { format!("\"{text}\"") };
+        Self { command, flags, options, text, words: Some(words) }
+    }
+
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|(name, _)| *name == option)
+    }
+
+    /// The value of an option; the last one counts.
+    pub(super) fn value(&self, option: &str) -> Option<&str> {
+        self.options.iter().rfind(|(name, _)| *name == option).map(|(_, value)| value.as_str())
+    }
+
+    /// The words to search for.
+    pub(super) fn query(&self) -> String {
+        self.words.as_ref().map_or_else(|| behind_options(&self.text).to_owned(), |words| words.join(" "))
+    }
+
+    /// The path in the text, if any.
+    ///
+    /// # Errors
+    /// As [`Rest::only`].
+    pub(super) fn path(&self) -> Result<Option<PathBuf>> {
+        Ok(Some(self.only()?).filter(|text| !text.is_empty()).map(path))
+    }
+
+    /// The text, in which nothing may look like an option.
+    ///
+    /// # Errors
+    /// When something does: [`foreign`].
+    pub(super) fn only(&self) -> Result<&str> {
+        let mut words = self.text.split_whitespace().filter(|_| self.words.is_none());
+        match words.find(|word| word.starts_with("--")) {
+            None => Ok(&self.text),
+            Some(word) => Err(foreign(self.command, word, &self.flags)),
+        }
+    }
+
+    /// Checks that there is no text.
+    ///
+    /// # Errors
+    /// When there is some.
+    pub(super) fn none(&self) -> Result<()> {
+        let word = self.text.split_whitespace().next();
+        word.map_or(Ok(()), |word| Err(foreign(self.command, word, &self.flags)))
     }
 }
 
-/// Options with a value, written `--name=value` or `--name value`, and the remaining text.
-///
-/// # Errors
-/// When one has no value.
-pub(super) fn values<'k>(rest: &Rest, known: &[&'k str]) -> Result<(Vec<(&'k str, String)>, Rest)> {
-    if let Some(given) = rest.given() {
-        let (values, options) = given.options.iter().cloned().partition(|(name, _)| known.contains(name));
-        return Ok((values, Rest::of(Given { options, words: given.words.clone() })));
+/// A command's options without a value.
+fn flags(command: &Command) -> Vec<&'static str> {
+    command.arguments.iter().map(|(name, _)| *name).filter(|name| name.starts_with("--")).collect()
+}
+
+/// A command's options with a value.
+pub(crate) fn valued(command: &str) -> &'static [&'static str] {
+    match command {
+        "search" => &search::VALUED,
+        "import" | "export" => &[import::FROM],
+        _ => &[],
     }
-    let (mut values, mut left) = (Vec::new(), String::new());
-    let mut words = rest.split_inclusive(char::is_whitespace);
-    while let Some(word) = words.next() {
-        if word.trim() == END {
-            left.extend(std::iter::once(word).chain(words.by_ref()));
-            break;
-        }
-        let (name, value) = word.trim().split_once('=').unwrap_or((word.trim(), ""));
-        let Some(name) = known.iter().find(|known| **known == name) else {
-            left += word;
-            continue;
-        };
-        let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
-        if value.is_empty() {
-            return Err(Error::invalid(format!("{name} needs a value")));
-        }
-        values.push((*name, value.to_owned()));
-    }
-    Ok((values, Rest::from(left.trim().to_owned())))
 }
 
 /// The one of `names` most similar to `name`.
 pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let alike = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
     names.max_by(|a, b| alike(a).total_cmp(&alike(b)))
-}
-
-/// For a command without arguments.
-///
-/// # Errors
-/// When there are any.
-pub(super) fn none(command: &str, rest: &str) -> Result<()> {
-    match rest.split_whitespace().next() {
-        None => Ok(()),
-        Some(word) => Err(foreign(command, word, &[])),
-    }
 }
 
 /// The error for an argument that a command does not know.
@@ -158,17 +193,14 @@ pub(super) fn path(text: &str) -> PathBuf {
     from_home(inner.unwrap_or(text))
 }
 
-/// A path that may start with `~` for the home folder, which a shell does not expand after an equals sign.
+/// A path that may start with `~`, which a shell does not expand after an equals sign.
 pub(crate) fn from_home(text: &str) -> PathBuf {
-    let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
-    match (below_home, std::env::home_dir()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(text),
-    }
+    at_home(text, Path::new("")).unwrap_or_else(|| text.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{export, stats};
     use super::*;
 
     #[test]
@@ -201,39 +233,34 @@ mod tests {
 
     #[test]
     fn options_are_found_anywhere() {
-        let (found, rest) = options("export", "--md a  b --force", &["--md", "--force"]).unwrap();
-        assert_eq!((found, rest.as_str()), (vec!["--md", "--force"], "a  b"));
-        let (found, rest) = take("--more -- what --more does", &["--more", "--regex"]);
-        assert_eq!((found, behind_options(&rest)), (vec!["--more"], "what --more does"));
+        let typed = |command, line| Rest::typed(command, line).unwrap();
+        let rest = typed(&export::COMMAND, "--md a  b --force");
+        assert!(rest.has("--md") && rest.has("--force") && !rest.has("--all"));
+        assert_eq!(rest.only().unwrap(), "a  b");
+        let rest = typed(&search::COMMAND, "--more -- what --more does");
+        assert_eq!((rest.has("--more"), rest.query().as_str()), (true, "what --more does"));
         assert_eq!((behind_options("--x -- y"), behind_options("--")), ("--x -- y", ""));
-        let error = options("export", "--mad", &["--md", "--force"]).unwrap_err().to_string();
-        assert_eq!(error, "/lcm export has no --mad: it takes --md, --force; see /lcm help export");
-        assert!(none("stats", "now").is_err() && none("stats", " ").is_ok());
+        let error = typed(&export::COMMAND, "--mad").only().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "/lcm export has no --mad: it takes --md, --jsonl, --html, --all, --force; see /lcm help export"
+        );
+        let none = |line| typed(&stats::COMMAND, line).none();
+        assert!(none("now").is_err() && none(" ").is_ok());
     }
 
     #[test]
     fn values_follow_their_options_and_shell_arguments_are_not_parsed_again() {
-        let read = |rest: &Rest| {
-            let (values, left) = values(rest, &["--role", "--limit"]).unwrap();
-            (values, left.to_string())
-        };
-        let (values_found, left) =
-            read(&Rest::from("two --role=user  words --limit 5 -- --role x".to_owned()));
-        assert_eq!(values_found, [("--role", "user".to_owned()), ("--limit", "5".to_owned())]);
-        assert_eq!(left, "two  words -- --role x");
-        assert!(values(&Rest::from("words --role".to_owned()), &["--role"]).is_err());
+        let rest = Rest::typed(&search::COMMAND, "two --role=user  words --limit 5 -- --role x").unwrap();
+        assert_eq!((rest.value("--role"), rest.value("--limit")), (Some("user"), Some("5")));
+        assert_eq!(rest.text, "two  words -- --role x");
+        assert!(Rest::typed(&search::COMMAND, "words --role").is_err());
 
-        let options_given = vec![("--role", "user".to_owned()), ("--more", String::new())];
-        let rest = Rest::of(Given { options: options_given, words: vec!["--more".into(), " x".into()] });
-        let (values_found, rest) = read_given(&rest);
-        assert_eq!(values_found, [("--role", "user".to_owned())]);
-        let (found, left) = options("search", &rest, &["--more", "--regex"]).unwrap();
-        assert_eq!((found, left.as_str()), (vec!["--more"], "--more  x"));
-        let spaced = Rest::of(Given { options: Vec::new(), words: vec![" \"a\" ".into()] });
-        assert_eq!(path(&options("export", &spaced, &[]).unwrap().1), PathBuf::from(" \"a\" "));
-    }
-
-    fn read_given(rest: &Rest) -> (Vec<(&'static str, String)>, Rest) {
-        values(rest, &["--role"]).unwrap()
+        let options = vec![("--role", "user".to_owned()), ("--more", String::new())];
+        let rest = Rest::split(&search::COMMAND, options, vec!["--more".into(), " x".into()]);
+        assert_eq!(rest.value("--role"), Some("user"));
+        assert_eq!((rest.has("--more"), rest.only().unwrap()), (true, "--more  x"));
+        let spaced = Rest::split(&export::COMMAND, Vec::new(), vec![" \"a\" ".into()]);
+        assert_eq!(path(spaced.only().unwrap()), PathBuf::from(" \"a\" "));
     }
 }

@@ -1,16 +1,12 @@
 //! `/lcm backup`: copies the history, and says where the copy is.
 
-use std::fmt;
-
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::text::{count, grouped, megabytes};
-use crate::upkeep::backup::{BackedUp, back_up};
-
-const NAME: &str = "backup";
+use crate::upkeep::backup::back_up;
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "backup",
     help: "copy the history of this project into one file, and check the copy",
     usage: &[
         ("backup", "next to the database, with the date in its name"),
@@ -22,23 +18,17 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (_, path) = args::options(NAME, &asked.rest, &[])?;
-    let path = (!path.is_empty()).then(|| args::path(&path));
-    Ok(Answer::of(&back_up(asked.home, path.as_deref(), &asked.cancel).await?))
-}
-
-impl fmt::Display for BackedUp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\
-             To go back to it, quit Pi and put it in place of {}; or take single sessions out of it with /lcm import and its path.",
-            self.path.display(),
-            megabytes(self.bytes),
-            grouped(self.messages),
-            count(self.sessions, "session"),
-            count(self.summaries, "summary"),
-            self.database.display()
-        )
-    }
+    let path = asked.rest.path()?;
+    let made = back_up(asked.home, path.as_deref(), &asked.cancel).await?;
+    let text = format!(
+        "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\
+         To go back to it, quit Pi and put it in place of {}; or take single sessions out of it with /lcm import and its path.",
+        made.path.display(),
+        megabytes(made.bytes),
+        grouped(made.messages),
+        count(made.sessions, "session"),
+        count(made.summaries, "summary"),
+        made.database.display()
+    );
+    Ok(Answer::new(text, made))
 }

@@ -1,13 +1,15 @@
 //! `/lcm compact --dry-run`: what a compaction would do now. Pi runs the compaction itself.
 
-use std::fmt;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::json;
 
-use super::{Answer, Command, CommandContext, Sentence};
-use crate::compaction::{Forecast, forecast};
+use super::{Answer, Command, CommandContext};
+use crate::compaction::{Forecast, Session, forecast};
 use crate::error::{Error, Result};
 use crate::text::{count, grouped};
+
+const DRY_RUN: &str = "--dry-run";
 
 pub(super) const COMMAND: Command = Command {
     name: "compact",
@@ -17,120 +19,68 @@ pub(super) const COMMAND: Command = Command {
         ("compact WORDS", "the same, with a focus on WORDS"),
         ("compact --dry-run", "shows what a compaction would do now; calls no model, changes nothing"),
     ],
-    arguments: &[("--dry-run", "only the plan")],
+    arguments: &[(DRY_RUN, "only the plan")],
     is_long: false,
     answer: |asked| Box::pin(plan(asked)),
 };
 
-/// What a compaction would do. Tokens are estimates.
-#[derive(Serialize)]
-struct Plan {
-    kept: Part,
-    covered: Part,
-    ready: Ready,
-    leaves: Leaves,
-    condensed: usize,
-    healed: usize,
-    budget: usize,
-    models: Vec<String>,
-    #[serde(skip)]
-    forecast: Forecast,
-}
-
-/// Messages, and their tokens.
-#[derive(Serialize)]
-struct Part {
-    messages: usize,
-    tokens: usize,
-}
-
-/// Existing summaries, and the messages they cover.
-#[derive(Serialize)]
-struct Ready {
-    summaries: usize,
-    messages: usize,
-}
-
-/// Leaf summaries to write, and the tokens of their sources.
-#[derive(Serialize)]
-struct Leaves {
-    summaries: usize,
-    tokens: usize,
-}
-
 /// Answers options; Pi runs everything else.
 async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
-    match asked.rest.as_str() {
-        "--dry-run" => {}
-        rest if rest.starts_with("--") => {
-            let option = rest.split_whitespace().next().unwrap_or_default();
-            return Err(Error::invalid(format!(
-                "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
-            )));
-        }
-        _ => return Err(Error::invalid("/lcm compact needs a running Pi")),
+    let text = asked.rest.text.as_str();
+    if let Some(option) = text.split_whitespace().next().filter(|word| word.starts_with("--")) {
+        return Err(Error::invalid(format!(
+            "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
+        )));
+    }
+    if !asked.rest.has(DRY_RUN) || !text.is_empty() {
+        return Err(Error::invalid("/lcm compact needs a running Pi"));
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
     let found = match &scope.leaf {
         Some(leaf) => {
-            forecast(store, scope.conversation, settings, leaf, asked.window, asked.live.model.as_deref())
-                .await?
+            let (conversation, memory) = (scope.conversation, Arc::default());
+            let session = Session { store, conversation, memory, settings };
+            forecast(session, leaf, asked.window, asked.live.model.as_deref()).await?
         }
         None => None,
     };
     let Some(forecast) = found else {
-        return Ok(Sentence::answer("There is nothing to compact: Pi keeps all of this branch as it is."));
+        return Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
     };
     let named = settings.compaction_models.iter().map(String::as_str);
     let sibling = (named.len() > 0).then_some("the cheapest suitable model of the session's provider");
-    let models = named.chain(sibling).chain(["the session's own model"]);
-    let part = |(messages, tokens)| Part { messages, tokens };
-    Ok(Answer::of(&Plan {
-        kept: part(forecast.kept),
-        covered: part(forecast.covered),
-        ready: Ready { summaries: forecast.ready.0, messages: forecast.ready.1 },
-        leaves: Leaves { summaries: forecast.leaves.0, tokens: forecast.leaves.1 },
-        condensed: forecast.condensed,
-        healed: forecast.healed,
-        budget: forecast.budget,
-        models: models.map(ToOwned::to_owned).collect(),
-        forecast,
-    }))
+    let models: Vec<&str> = named.chain(sibling).chain(["the session's own model"]).collect();
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget } = forecast;
+    let json = json!({
+        "kept": {"messages": kept.0, "tokens": kept.1},
+        "covered": {"messages": covered.0, "tokens": covered.1},
+        "ready": {"summaries": ready.0, "messages": ready.1},
+        "leaves": {"summaries": leaves.0, "tokens": leaves.1},
+        "condensed": condensed, "healed": healed, "budget": budget, "models": models,
+    });
+    Ok(Answer::new(render(&forecast, &models), json))
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&render(&self.forecast, &self.models))
-    }
-}
-
-fn render(forecast: &Forecast, models: &[String]) -> String {
+fn render(forecast: &Forecast, models: &[&str]) -> String {
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget } = *forecast;
     let row = |name: &str, value: String| format!("\n{name:<10} {value}");
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
     let mut out = "No model was called, and nothing was changed. A compaction now would".to_owned();
-    let Forecast { kept, covered, ready, leaves, .. } = *forecast;
     out += &row("keep", format!("{} at the end, {}, as they are", messages(kept.0), tokens(kept.1)));
     out += &row("cover", format!("{} before that, {}", messages(covered.0), tokens(covered.1)));
-    out += &row(
-        "reuse",
-        format!("{} that are ready, covering {}", count(ready.0, "summary"), messages(ready.1)),
-    );
-    let written = match (leaves.0, forecast.condensed) {
+    let summaries = count(ready.0, "summary");
+    out += &row("reuse", format!("{summaries} that are ready, covering {}", messages(ready.1)));
+    let written = match (leaves.0, condensed) {
         (0, 0) => "nothing, all summaries are ready".to_owned(),
-        (leaves, condensed) => {
-            format!(
-                "{} and {condensed} condensed, from {}",
-                count(leaves, "leaf summary"),
-                tokens(forecast.leaves.1)
-            )
+        (n, _) => {
+            format!("{} and {condensed} condensed, from {}", count(n, "leaf summary"), tokens(leaves.1))
         }
     };
     out += &row("write", written);
-    if forecast.healed > 0 {
-        out += &row("rewrite", format!("{} made without a model", count(forecast.healed, "summary")));
+    if healed > 0 {
+        out += &row("rewrite", format!("{} made without a model", count(healed, "summary")));
     }
-    out += &row("show", format!("a block of at most {} tokens", grouped(forecast.budget)));
-    out += &row("ask", models.join(", then "));
-    out
+    out += &row("show", format!("a block of at most {} tokens", grouped(budget)));
+    out + &row("ask", models.join(", then "))
 }

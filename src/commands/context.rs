@@ -1,13 +1,11 @@
 //! `/lcm context`: how full the model's context is, what was decided about it and why, and how well the cache
 //! works.
 
-use std::fmt;
-
 use serde::Serialize;
+use serde_json::json;
 
 use super::spent::{Cache, Change};
-use super::{Answer, Command, CommandContext, Doing, args};
-use crate::config;
+use super::{Answer, Command, CommandContext, Doing};
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
 use crate::policy::{Action, Decided, Reason};
@@ -17,10 +15,8 @@ use crate::store::View;
 use crate::text::{count, dollars, grouped};
 use crate::tokens;
 
-const NAME: &str = "context";
-
 pub(super) const COMMAND: Command = Command {
-    name: NAME,
+    name: "context",
     help: "how full the context is, the latest decisions, what happens next",
     usage: &[(
         "context",
@@ -33,28 +29,6 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// The context. The total tokens are Pi's, all others estimates.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Context {
-    /// `None` while Pi does not know.
-    tokens: Option<usize>,
-    window: Option<usize>,
-    /// The setting.
-    context: config::Context,
-    /// `None` before the first compaction.
-    block: Option<Parts>,
-    pruned: Pruned,
-    /// Oldest first.
-    decided: Vec<Decided>,
-    /// Tokens at which Pi compacts automatically, if it does.
-    pi_compacts_at: Option<usize>,
-    /// `None` before the first request.
-    cost: Option<Bill>,
-    /// Since the beginning of the prompt last changed.
-    cache: Stable,
-}
-
 /// The session's cost since it was opened, in dollars, and the cost of the same requests with Pi alone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,14 +40,6 @@ pub(super) struct Bill {
     is_stand_in: bool,
     /// Whether caching is assumed, because the provider does not report it.
     is_assumed: bool,
-}
-
-/// The block, in tokens.
-#[derive(Serialize)]
-struct Parts {
-    tokens: usize,
-    /// Each section with its heading.
-    sections: Vec<(String, usize)>,
 }
 
 /// What was replaced by stubs.
@@ -100,69 +66,60 @@ struct Stable {
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
+    asked.rest.none()?;
     let (scope, live) = (asked.scope.clone(), asked.live.clone());
-    let read = move |view: &View<'_>| Shown::read(view, &scope, &live);
-    let Shown { pruned, cache } = asked.store().read(read).await?;
+    let (pruned, cache) = asked.store().read(move |view| read(view, &scope, &live)).await?;
     let (live, settings, doing) = (asked.live, asked.settings, asked.doing);
-    Ok(Answer::of(&Context {
-        tokens: live.context_tokens,
-        window: live.context_window,
-        context: settings.context,
-        block: live.block.as_deref().map(Parts::of),
-        pruned,
-        decided: doing.decided.clone(),
-        pi_compacts_at: settings.pi.with(live.model.as_deref()).threshold(live.context_window),
-        cost: Bill::of(doing, live),
-        cache,
-    }))
+    let (tokens, window, mode) = (live.context_tokens, live.context_window, settings.context);
+    let block = live.block.as_deref().map(parts);
+    let cost = Bill::of(doing, live);
+    let pi_compacts_at = settings.pi.with(live.model.as_deref()).threshold(window);
+    let size = match (tokens, window) {
+        (Some(tokens), Some(window)) => {
+            let share = tokens * 100 / window.max(1);
+            format!("{} of {} tokens ({share}%)", grouped(tokens), grouped(window))
+        }
+        _ => "unknown until the model's next answer".to_owned(),
+    };
+    let mut rows = vec![("Context", format!("{size}, {}", mode.as_str()))];
+    rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
+    rows.push(("Stubs", pruned.in_words()));
+    let names = ["Decided"].into_iter().chain(std::iter::repeat(""));
+    rows.extend(names.zip(doing.decided.iter().rev().map(decision_line)));
+    rows.extend(pi_compacts_at.map(|at| ("Next", format!("from {} tokens on Pi compacts", grouped(at)))));
+    rows.extend(cost.as_ref().map(|cost| ("Cost", cost.in_words())));
+    rows.push(("Cache", cache.in_words()));
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<9}{value}")).collect();
+    let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
+    let json = json!({
+        "tokens": tokens, "window": window, "context": mode, "block": block, "pruned": pruned,
+        "decided": doing.decided, "piCompactsAt": pi_compacts_at, "cost": cost, "cache": cache,
+    });
+    Ok(Answer::new(rows.join("\n"), json))
 }
 
-/// The session's part.
-struct Shown {
-    pruned: Pruned,
-    cache: Stable,
-}
-
-impl Shown {
-    fn read(view: &View<'_>, scope: &Scope, live: &Live) -> Result<Self> {
-        let branch = match &scope.leaf {
-            Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
-            None => Vec::new(),
-        };
-        let first = live.shown_from.as_ref();
-        let from = first.and_then(|first| branch.iter().position(|entry| entry.entry_id == *first));
-        let mut shown = visible(&branch);
-        shown.retain(|message| message.index >= from.unwrap_or_default());
-        let change = branch.iter().rposition(|entry| Change::by(&entry.step).is_some());
-        let since = &branch[change.map_or(0, |at| at + 1)..];
-        let (cache, is_reported) = Cache::read(view, since)?;
-        let is_request = |step: &Step| matches!(step, Step::Message(message) if message.role == "user");
-        Ok(Self {
-            pruned: Pruned::of(&shown),
-            cache: Stable {
-                changed_by: change.and_then(|at| Change::by(&branch[at].step)),
-                requests: cache.requests,
-                turns: since.iter().filter(|entry| is_request(&entry.step)).count(),
-                prompt_tokens: cache.prompt_tokens,
-                read_tokens: is_reported.then_some(cache.read_tokens),
-            },
-        })
-    }
-}
-
-impl Bill {
-    /// `None` before the first request.
-    pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
-        let ledger = &doing.ledger;
-        (ledger.requests > 0).then(|| Self {
-            is_assumed: !doing.reports_cache,
-            requests: ledger.requests,
-            paid: ledger.paid / MILLION,
-            with_pi_alone: ledger.with_pi_alone() / MILLION,
-            is_stand_in: live.cost.input <= 0.0,
-        })
-    }
+/// What was replaced by stubs on the branch, and the cache's state.
+fn read(view: &View<'_>, scope: &Scope, live: &Live) -> Result<(Pruned, Stable)> {
+    let branch = match &scope.leaf {
+        Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
+        None => Vec::new(),
+    };
+    let first = live.shown_from.as_ref();
+    let from = first.and_then(|first| branch.iter().position(|entry| entry.entry_id == *first));
+    let mut shown = visible(&branch);
+    shown.retain(|message| message.index >= from.unwrap_or_default());
+    let change = branch.iter().rposition(|entry| Change::by(&entry.step).is_some());
+    let since = &branch[change.map_or(0, |at| at + 1)..];
+    let (cache, is_reported) = Cache::read(view, since)?;
+    let is_request = |step: &Step| matches!(step, Step::Message(message) if message.role == "user");
+    let stable = Stable {
+        changed_by: change.and_then(|at| Change::by(&branch[at].step)),
+        requests: cache.requests,
+        turns: since.iter().filter(|entry| is_request(&entry.step)).count(),
+        prompt_tokens: cache.prompt_tokens,
+        read_tokens: is_reported.then_some(cache.read_tokens),
+    };
+    Ok((Pruned::of(&shown), stable))
 }
 
 /// The smallest difference in dollars worth mentioning.
@@ -170,25 +127,47 @@ const LEAST: f64 = 0.001;
 /// Costs are counted in millionths.
 const MILLION: f64 = 1_000_000.0;
 
-impl Parts {
-    fn of(block: &str) -> Self {
-        let section = |text: &str| {
-            let heading = text.lines().next().unwrap_or_default().to_owned();
-            (heading, tokens::estimate(text))
-        };
-        let sections = block.split("\n### ").skip(1).map(section).collect();
-        Self { tokens: tokens::estimate(block), sections }
-    }
+/// The block's tokens, and those of each section with its heading.
+fn parts(block: &str) -> (usize, Vec<(&str, usize)>) {
+    let section = |text| (str::lines(text).next().unwrap_or_default(), tokens::estimate(text));
+    (tokens::estimate(block), block.split("\n### ").skip(1).map(section).collect())
 }
 
-impl fmt::Display for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens", grouped(self.tokens))?;
-        for (at, (heading, tokens)) in self.sections.iter().enumerate() {
-            write!(f, "{} {heading} {}", if at == 0 { ":" } else { "," }, grouped(*tokens))?;
+fn block_line(tokens: usize, sections: &[(&str, usize)]) -> String {
+    let sections = sections.iter().map(|(heading, tokens)| format!("{heading} {}", grouped(*tokens)));
+    let sections: Vec<String> = sections.collect();
+    let colon = if sections.is_empty() { "" } else { ": " };
+    format!("{} tokens{colon}{}", grouped(tokens), sections.join(", "))
+}
+
+/// A decision in one sentence.
+fn decision_line(Decided { request, decision, .. }: &Decided) -> String {
+    let frees = grouped(decision.frees);
+    let [costs, carried, saves] =
+        [decision.costs.max(0.0), decision.carried, decision.saves].map(|cost| dollars(cost / MILLION));
+    let what = match decision.action {
+        Action::Stub(_) => format!("replaced results with stubs, {frees} tokens"),
+        Action::Fold(_) => format!("folded older messages, {frees} tokens"),
+        Action::Summarize(_) => format!("is summarizing older messages to fold them, {frees} tokens"),
+        Action::Leave => "no change".to_owned(),
+    };
+    let why = match decision.reason {
+        Reason::NothingToGain => ": nothing can be removed cheaply enough yet".to_owned(),
+        Reason::NotYet => {
+            format!(": keeping {frees} tokens has cost {carried}, removing them would cost {costs}")
         }
-        Ok(())
-    }
+        Reason::NotAffordable => {
+            format!(": removing {frees} tokens costs {costs}, too much if the session ended now")
+        }
+        Reason::Due => {
+            format!(
+                " (keeping them has cost {carried}, the change costs {costs} and saves {saves} per request)"
+            )
+        }
+        Reason::Cold => " (the prompt was not cached, so the change was free)".to_owned(),
+        Reason::Behind => " (Pi alone would have compacted by now)".to_owned(),
+    };
+    format!("after {}: {what}{why}", count(*request, "request"))
 }
 
 impl Pruned {
@@ -205,126 +184,68 @@ impl Pruned {
         }
         pruned
     }
-}
 
-impl fmt::Display for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.tokens, self.window) {
-            (Some(tokens), Some(window)) => {
-                let share = tokens * 100 / window.max(1);
-                write!(f, "Context  {} of {} tokens ({share}%)", grouped(tokens), grouped(window))?;
-            }
-            _ => write!(f, "Context  unknown until the model's next answer")?,
-        }
-        writeln!(f, ", {}", self.context.as_str())?;
-        if let Some(block) = &self.block {
-            writeln!(f, "Block    {block}")?;
-        }
-        writeln!(f, "Stubs    {}", self.pruned)?;
-        for (at, decided) in self.decided.iter().rev().enumerate() {
-            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, DecisionLine(decided))?;
-        }
-        if let Some(at) = self.pi_compacts_at {
-            writeln!(f, "Next     from {} tokens on Pi compacts", grouped(at))?;
-        }
-        if let Some(cost) = &self.cost {
-            writeln!(f, "Cost     {cost}")?;
-        }
-        write!(f, "Cache    {}", self.cache)
-    }
-}
-
-/// A decision in one sentence.
-struct DecisionLine<'a>(&'a Decided);
-
-impl fmt::Display for DecisionLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Decided { request, decision, .. } = self.0;
-        let frees = grouped(decision.frees);
-        let [costs, carried, saves] =
-            [decision.costs.max(0.0), decision.carried, decision.saves].map(|cost| dollars(cost / MILLION));
-        write!(f, "after {}: ", count(*request, "request"))?;
-        match decision.action {
-            Action::Stub(_) => write!(f, "replaced results with stubs, {frees} tokens")?,
-            Action::Fold(_) => write!(f, "folded older messages, {frees} tokens")?,
-            Action::Summarize(_) => write!(f, "is summarizing older messages to fold them, {frees} tokens")?,
-            Action::Leave => write!(f, "no change")?,
-        }
-        match decision.reason {
-            Reason::NothingToGain => write!(f, ": nothing can be removed cheaply enough yet"),
-            Reason::NotYet => {
-                write!(f, ": keeping {frees} tokens has cost {carried}, removing them would cost {costs}")
-            }
-            Reason::NotAffordable => {
-                write!(f, ": removing {frees} tokens costs {costs}, too much if the session ended now")
-            }
-            Reason::Due => write!(
-                f,
-                " (keeping them has cost {carried}, the change costs {costs} and saves {saves} per request)"
-            ),
-            Reason::Cold => write!(f, " (the prompt was not cached, so the change was free)"),
-            Reason::Behind => write!(f, " (Pi alone would have compacted by now)"),
-        }
-    }
-}
-
-impl fmt::Display for Pruned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { results, turns, messages, tokens_saved } = self;
+    fn in_words(&self) -> String {
+        let Self { results, turns, messages, tokens_saved } = *self;
         if results + turns == 0 {
-            return write!(f, "none");
+            return "none".to_owned();
         }
-        let stubs = (*results > 0).then(|| count(*results, "result"));
-        let whole = (*turns > 0)
-            .then(|| format!("{} with {}", count(*turns, "whole turn"), count(*messages, "more message")));
+        let stubs = (results > 0).then(|| count(results, "result"));
+        let whole = (turns > 0)
+            .then(|| format!("{} with {}", count(turns, "whole turn"), count(messages, "more message")));
         let what: Vec<String> = stubs.into_iter().chain(whole).collect();
-        write!(f, "{}, about {} tokens less", what.join(", "), grouped(*tokens_saved))
+        format!("{}, about {} tokens less", what.join(", "), grouped(tokens_saved))
     }
 }
 
-impl fmt::Display for Bill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, paid, with_pi_alone, is_stand_in, is_assumed } = self;
-        write!(f, "{} in {} since it was opened", dollars(*paid), count(*requests, "request"))?;
-        match with_pi_alone - paid {
-            saved if saved.abs() < LEAST => write!(f, "; with Pi alone the same")?,
+impl Bill {
+    /// `None` before the first request.
+    pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
+        let ledger = &doing.ledger;
+        (ledger.requests > 0).then(|| Self {
+            is_assumed: !doing.reports_cache,
+            requests: ledger.requests,
+            paid: ledger.paid / MILLION,
+            with_pi_alone: ledger.with_pi_alone() / MILLION,
+            is_stand_in: live.cost.input <= 0.0,
+        })
+    }
+
+    pub(super) fn in_words(&self) -> String {
+        let Self { requests, paid, with_pi_alone, is_stand_in, is_assumed } = *self;
+        let alone = match with_pi_alone - paid {
+            saved if saved.abs() < LEAST => "the same".to_owned(),
             saved => {
                 let word = if saved > 0.0 { "less" } else { "more" };
-                let alone = dollars(*with_pi_alone);
-                write!(f, "; with Pi alone about {alone}, so {} {word}", dollars(saved.abs()))?;
+                format!("about {}, so {} {word}", dollars(with_pi_alone), dollars(saved.abs()))
             }
-        }
-        if *is_stand_in {
-            write!(f, ", at typical prices")?;
-        }
-        if *is_assumed {
-            write!(f, ", if the provider caches prompts (it does not report this)")
-        } else {
-            Ok(())
-        }
+        };
+        let typical = if is_stand_in { ", at typical prices" } else { "" };
+        let cached =
+            if is_assumed { ", if the provider caches prompts (it does not report this)" } else { "" };
+        let requests = count(requests, "request");
+        format!("{} in {requests} since it was opened; with Pi alone {alone}{typical}{cached}", dollars(paid))
     }
 }
 
-impl fmt::Display for Stable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { changed_by, requests, turns, prompt_tokens, read_tokens } = self;
+impl Stable {
+    fn in_words(&self) -> String {
+        let Self { changed_by, requests, turns, prompt_tokens, read_tokens } = *self;
         let since = match changed_by {
             Some(Change::Compaction) => "the last compaction",
             Some(Change::Pruning) => "the last pruning",
             None => "the beginning",
         };
-        write!(f, "the prompt has only grown since {since}, {}", count(*requests, "request"))?;
-        if *turns > 0 {
-            write!(f, " in {}", count(*turns, "turn"))?;
-        }
-        match read_tokens {
+        let turns = if turns > 0 { format!(" in {}", count(turns, "turn")) } else { String::new() };
+        let cache = match read_tokens {
             Some(read) => {
-                let percent = read * 100 / (*prompt_tokens).max(1);
-                write!(f, "; {percent}% of {} prompt tokens came from the cache", grouped(*prompt_tokens))
+                let percent = read * 100 / prompt_tokens.max(1);
+                format!("; {percent}% of {} prompt tokens came from the cache", grouped(prompt_tokens))
             }
             // Nothing is known before the first request.
-            None if *requests == 0 => Ok(()),
-            None => write!(f, "; the provider does not report cache use"),
-        }
+            None if requests == 0 => String::new(),
+            None => "; the provider does not report cache use".to_owned(),
+        };
+        format!("the prompt has only grown since {since}, {}{turns}{cache}", count(requests, "request"))
     }
 }

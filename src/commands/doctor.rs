@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Mended, Outcome, Remedy, Report};
 use crate::error::Result;
 use crate::store::Place;
-use crate::text::{grouped, one_line};
+use crate::text::{grouped, grouped_count, one_line};
 
-const NAME: &str = "doctor";
+pub(crate) const FIX: &str = "--fix";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "doctor",
     help: "check the stored history; --fix repairs it, after a backup",
     usage: &[
         ("doctor", "checks everything that is stored and changes nothing"),
         ("doctor --fix", "repairs what it can, after a backup"),
     ],
-    arguments: &[("--fix", "repair what it can, after a backup")],
+    arguments: &[(FIX, "repair what it can, after a backup")],
     is_long: true,
     answer: |asked| Box::pin(answer(asked)),
 };
@@ -26,19 +26,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
     let doctor =
         Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
-    match asked.rest.as_str() {
-        "" => {
-            let report = doctor.check().await?;
-            let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
-            Ok(Answer { text, answer: as_json(&report), confirm: None, entry: None })
-        }
-        "--fix" => {
-            let outcome = doctor.fix().await?;
-            let answer = outcome_as_json(&outcome);
-            Ok(Answer { text: render_outcome(&outcome, store.place()), answer, confirm: None, entry: None })
-        }
-        other => Err(args::foreign(NAME, other, &["--fix"])),
+    asked.rest.none()?;
+    if asked.rest.has(FIX) {
+        let outcome = doctor.fix().await?;
+        return Ok(Answer::new(render_outcome(&outcome, store.place()), outcome_as_json(&outcome)));
     }
+    let report = doctor.check().await?;
+    let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
+    Ok(Answer::new(text, as_json(&report)))
 }
 
 fn as_json(report: &Report) -> Value {
@@ -154,15 +149,8 @@ fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     advice
 }
 
+/// `8,431 messages of other sessions`: only the first word has a plural.
 fn many(n: usize, noun: &str) -> String {
-    let (first, rest) = noun.split_once(' ').unwrap_or((noun, ""));
-    let words = crate::text::count(n, first);
-    let (_, word) = words.split_once(' ').unwrap_or(("", &words));
-    let rest = if rest.is_empty() { String::new() } else { format!(" {rest}") };
-    format!("{} {}{rest}", grouped(n), plural(word))
-}
-
-/// `branches`, an exception to the general rule.
-fn plural(word: &str) -> String {
-    word.strip_suffix("branchs").map_or_else(|| word.to_owned(), |stem| format!("{stem}branches"))
+    let (first, rest) = noun.split_at(noun.find(' ').unwrap_or(noun.len()));
+    grouped_count(n, first) + rest
 }

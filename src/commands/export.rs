@@ -1,16 +1,14 @@
 //! `/lcm export`: parses format and target, and says what was written.
 
-use std::fmt;
 use std::path::Path;
 
 use super::import::FROM;
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::ingest::foreign::agent;
 use crate::text::{count, megabytes};
-use crate::upkeep::export::{Exported, Exporter, Format};
+use crate::upkeep::export::{Exporter, Format};
 
-const NAME: &str = "export";
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";
 const VIEWER: &str = "--html";
@@ -18,7 +16,7 @@ const ALL: &str = "--all";
 const FORCE: &str = "--force";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "export",
     help: "this branch as Markdown; --html: as a web page; --jsonl: as a session file",
     usage: &[
         ("export [PATH]", "this branch as Markdown: every message, including compacted ones"),
@@ -51,10 +49,10 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (values, rest) = args::values(&asked.rest, &[FROM])?;
-    let agent = values.last().map(|(_, name)| agent(name)).transpose()?;
-    let (options, path) = args::options(NAME, rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
-    let has = |option| options.contains(&option);
+    let rest = &asked.rest;
+    let agent = rest.value(FROM).map(agent).transpose()?;
+    let path = rest.path()?.unwrap_or_default();
+    let has = |option| rest.has(option);
     let format = match (has(MARKDOWN), has(SESSION), has(VIEWER), agent) {
         (false, false, false, Some(agent)) => Format::Log(agent.name),
         (false, true, false, None) => Format::SessionFile,
@@ -73,20 +71,15 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         all: has(ALL),
         force: has(FORCE),
     };
-    let path = Path::new(&asked.home.cwd).join(args::path(&path));
-    Ok(Answer::of(&exporter.export(format, path).await?))
-}
-
-impl fmt::Display for Exported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages = count(self.messages, "message");
-        let size = megabytes(self.bytes);
-        match self.files.as_slice() {
-            [file] => write!(f, "{messages} written to {}, {size}", file.display()),
-            files => {
-                write!(f, "{messages} of {} written, {size}", count(files.len(), "session"))?;
-                files.iter().try_for_each(|file| write!(f, "\n  {}", file.display()))
-            }
+    let path = Path::new(&asked.home.cwd).join(path);
+    let made = exporter.export(format, path).await?;
+    let (messages, size) = (count(made.messages, "message"), megabytes(made.bytes));
+    let text = match made.files.as_slice() {
+        [file] => format!("{messages} written to {}, {size}", file.display()),
+        files => {
+            let named: String = files.iter().map(|file| format!("\n  {}", file.display())).collect();
+            format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
         }
-    }
+    };
+    Ok(Answer::new(text, made))
 }

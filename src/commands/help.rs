@@ -1,12 +1,10 @@
 //! `/lcm help`: lists the sub-commands, or explains one with all its forms.
 
-use std::fmt;
-
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Answer, COMMANDS, Command, CommandContext, args};
 use crate::error::{Error, Result};
-use crate::store::Place;
+use crate::store::{Place, Store};
 use crate::text::one_line;
 
 pub(super) const COMMAND: Command = Command {
@@ -17,36 +15,6 @@ pub(super) const COMMAND: Command = Command {
     is_long: false,
     answer: |asked| Box::pin(async { answer(asked) }),
 };
-
-/// All commands.
-#[derive(Serialize)]
-struct Listed {
-    commands: Vec<CommandSummary>,
-    /// The database; `None` for a session in memory.
-    database: Option<String>,
-    #[serde(skip)]
-    place: String,
-}
-
-#[derive(Serialize)]
-struct CommandSummary {
-    name: &'static str,
-    help: &'static str,
-}
-
-/// One command.
-#[derive(Serialize)]
-struct CommandHelp {
-    name: &'static str,
-    help: &'static str,
-    usage: Vec<UsageForm>,
-}
-
-#[derive(Serialize)]
-struct UsageForm {
-    line: String,
-    help: &'static str,
-}
 
 /// The command of this name.
 ///
@@ -63,56 +31,32 @@ pub(crate) fn command(name: &str) -> Result<&'static Command> {
 
 /// The answer to `/lcm <command> --help`.
 pub(super) fn of(command: &Command) -> Answer {
-    let form = |(line, help): &(&str, &'static str)| UsageForm { line: format!("/lcm {line}"), help };
-    Answer::of(&CommandHelp {
-        name: command.name,
-        help: command.help,
-        usage: command.usage.iter().map(form).collect(),
-    })
+    let Command { name, help, usage, .. } = command;
+    let forms: String = usage.iter().map(|(line, help)| format!("\n  /lcm {line}\n      {help}")).collect();
+    let text = format!("/lcm {name}: {help}\n{forms}\n\nWith --json the answer is JSON.");
+    let form = |(line, help): &(&str, &str)| json!({"line": format!("/lcm {line}"), "help": help});
+    let usage: Value = usage.iter().map(form).collect();
+    Answer::new(text, json!({"name": name, "help": help, "usage": usage}))
 }
 
 fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    if let Some(name) = asked.rest.split_whitespace().next() {
+    if let Some(name) = asked.rest.text.split_whitespace().next() {
         return Ok(of(command(name)?));
     }
-    let database = match asked.store().place() {
-        Place::Memory => None,
-        Place::File(path) => Some(path.display().to_string()),
-    };
-    Ok(Answer::of(&Listed {
-        commands: COMMANDS
-            .iter()
-            .map(|command| CommandSummary { name: command.name, help: command.help })
-            .collect(),
-        database,
-        place: lies_in(asked.store().place()),
-    }))
+    let (database, place) = database(asked.store());
+    let lines: String = COMMANDS.iter().map(|it| format!("/lcm {:<8} {}\n", it.name, it.help)).collect();
+    let text = format!(
+        "{lines}\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.\n\
+         Every message of this project is stored in {place}"
+    );
+    let commands: Value = COMMANDS.iter().map(|it| json!({"name": it.name, "help": it.help})).collect();
+    Ok(Answer::new(text, json!({"commands": commands, "database": database})))
 }
 
-impl fmt::Display for Listed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for CommandSummary { name, help } in &self.commands {
-            writeln!(f, "/lcm {name:<8} {help}")?;
-        }
-        writeln!(f, "\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.")?;
-        write!(f, "Every message of this project is stored in {}", self.place)
-    }
-}
-
-impl fmt::Display for CommandHelp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "/lcm {}: {}", self.name, self.help)?;
-        for UsageForm { line, help } in &self.usage {
-            write!(f, "\n  {line}\n      {help}")?;
-        }
-        write!(f, "\n\nWith --json the answer is JSON.")
-    }
-}
-
-/// Where the history is kept, as the end of a sentence.
-pub(super) fn lies_in(place: &Place) -> String {
-    match place {
-        Place::Memory => "memory only: nothing of this session is saved".into(),
-        Place::File(path) => path.display().to_string(),
+/// The database's path, `None` in memory; and where the history is kept, as the end of a sentence.
+pub(super) fn database(store: &Store) -> (Option<String>, String) {
+    match store.place() {
+        Place::Memory => (None, "memory only: nothing of this session is saved".into()),
+        Place::File(path) => (Some(path.display().to_string()), path.display().to_string()),
     }
 }

@@ -1,7 +1,5 @@
 //! `/lcm import`: parses what to import, and reports progress and result.
 
-mod adopted;
-
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::rest::Rest;
-use super::{Answer, Command, Sentence, args};
+use super::{Answer, Command, Rest, args};
 use crate::error::{Error, Result};
-use crate::ingest::adopt::adopt;
+use crate::ingest::adopt::{Adopted, adopt};
 use crate::ingest::foreign::agent;
 use crate::ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
 use crate::sync::lock;
-use crate::text::{grouped, one_line};
+use crate::text::{count, grouped, grouped_count, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -47,15 +44,16 @@ pub(crate) const COMMAND: Command = Command {
     arguments: &[
         (ALL, "every project's sessions"),
         (HISTORY_OF, "the history of a folder that was moved here"),
-        ("--stop", "stop the running import"),
+        (STOP, "stop the running import"),
     ],
     is_long: true,
-    answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, asked.rest.clone())),
+    answer: |asked| Box::pin(asked.importer.answer(asked.home, asked.folders, &asked.rest)),
 };
 
 /// The options of `/lcm import`.
-const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, "--stop", FROM];
+const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, STOP, FROM];
 const ALL: &str = "--all";
+const STOP: &str = "--stop";
 /// The option for a folder whose history to add.
 pub(crate) const HISTORY_OF: &str = "--history-of";
 /// The option for another agent.
@@ -83,35 +81,37 @@ enum ParsedArgs {
 }
 
 impl Importer {
-    /// Answers `/lcm import <line>` when everything is done.
+    /// Answers `/lcm import <line>`.
+    #[cfg(test)]
+    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
+        self.answer(home, folders, &Rest::typed(&COMMAND, line)?).await
+    }
+
+    /// Answers when everything is done.
     ///
     /// # Errors
     /// A message for the user.
-    pub async fn run(&self, home: &Home, folders: &Folders, rest: impl Into<Rest>) -> Result<Answer> {
-        let wish = read(&rest.into())?;
+    async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
+        let wish = read(rest)?;
         let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
         let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
         let source = match (wish, turn.is_ok()) {
-            (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
+            (ParsedArgs::Stop, true) => return Ok(Answer::sentence("No import is running.")),
             (ParsedArgs::Stop, false) => {
                 lock(&self.cancel).cancel();
-                return Ok(Sentence::answer("The import is stopping."));
+                return Ok(Answer::sentence("The import is stopping."));
             }
             (_, false) => return Ok(self.under_way()),
             (ParsedArgs::Adopt(folder), true) => {
                 let cancel = self.cancellable();
-                return Ok(Answer::of(&adopt(home, folders, &folder, &self.progress, &cancel).await?));
+                let done = adopt(home, folders, &folder, &self.progress, &cancel).await?;
+                return Ok(Answer::new(adopted(&done), done));
             }
             (ParsedArgs::Import(source), true) => source,
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(Answer {
-            text: render(&report, &source, folders),
-            answer: as_json(&report),
-            confirm: None,
-            entry: None,
-        })
+        Ok(Answer::new(render(&report, &source, folders), as_json(&report)))
     }
 
     /// Imports what `agents` have written about this project since this was done last.
@@ -132,7 +132,7 @@ impl Importer {
     }
 
     fn under_way(&self) -> Answer {
-        Sentence::answer(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
+        Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
     /// The token that stops an import starting now.
@@ -156,7 +156,12 @@ impl Importer {
     fn words(&self) -> String {
         let read = |number: &std::sync::atomic::AtomicUsize| number.load(Ordering::Relaxed);
         let Progress { files, done, messages } = &self.progress;
-        format!("{} of {}, {} new", read(done), many(read(files), "session"), many(read(messages), "message"))
+        format!(
+            "{} of {}, {} new",
+            read(done),
+            grouped_count(read(files), "session"),
+            grouped_count(read(messages), "message")
+        )
     }
 }
 
@@ -165,134 +170,106 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };
     Ok((sessions > 0).then(|| {
-        format!("LCM: this project has {}. /lcm import adds {them}.", many(sessions, "older session"))
+        format!(
+            "LCM: this project has {}. /lcm import adds {them}.",
+            grouped_count(sessions, "older session")
+        )
     }))
 }
 
 fn read(rest: &Rest) -> Result<ParsedArgs> {
-    let (values, rest) = args::values(rest, &[FROM])?;
-    if let Some((_, name)) = values.last() {
-        let agent = agent(name)?;
-        let (flags, path) = args::options(COMMAND.name, rest, &[ALL])?;
-        let path = (!path.trim().is_empty()).then(|| args::path(&path));
-        return Ok(ParsedArgs::Import(Source::Agent {
-            agent,
-            path,
-            everything: !flags.is_empty(),
-            since: None,
-        }));
-    }
-    let (flags, folder) = args::take(&rest, &[HISTORY_OF]);
-    if !flags.is_empty() {
-        let (_, folder) = args::options(COMMAND.name, folder, &[HISTORY_OF])?;
-        if folder.trim().is_empty() {
-            return Err(Error::invalid(
-                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
-            ));
+    let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
+    let path = rest.path();
+    let foreign = |option, known: &[&str]| Err(args::foreign(COMMAND.name, option, known));
+    match (given.as_slice(), rest.text.as_str()) {
+        ([flags @ .., FROM], _) => {
+            if let Some(other) = flags.iter().find(|flag| **flag != ALL) {
+                return foreign(other, &[ALL]);
+            }
+            let agent = agent(rest.value(FROM).unwrap_or_default())?;
+            let everything = !flags.is_empty();
+            Ok(ParsedArgs::Import(Source::Agent { agent, path: path?, everything, since: None }))
         }
-        return Ok(ParsedArgs::Adopt(args::path(&folder)));
-    }
-    let line = rest.trim();
-    match line {
-        "" => Ok(ParsedArgs::Import(Source::Project)),
-        ALL => Ok(ParsedArgs::Import(Source::Everything)),
-        "--stop" => Ok(ParsedArgs::Stop),
-        _ if line.starts_with("--") => Err(args::foreign(COMMAND.name, line, &OPTIONS)),
-        _ => Ok(ParsedArgs::Import(Source::Path(args::path(line)))),
+        ([HISTORY_OF], _) => match path? {
+            Some(folder) => Ok(ParsedArgs::Adopt(folder)),
+            None => Err(Error::invalid(
+                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
+            )),
+        },
+        ([ALL, HISTORY_OF] | [HISTORY_OF, STOP], _) => {
+            foreign(if rest.has(ALL) { ALL } else { STOP }, &[HISTORY_OF])
+        }
+        ([], "") => Ok(ParsedArgs::Import(Source::Project)),
+        ([ALL], "") => Ok(ParsedArgs::Import(Source::Everything)),
+        ([STOP], "") => Ok(ParsedArgs::Stop),
+        ([], text) if !text.starts_with("--") => Ok(ParsedArgs::Import(Source::Path(args::path(text)))),
+        ([], text) => foreign(text, &OPTIONS),
+        ([option, ..], text) => foreign(&format!("{option} {text}"), &OPTIONS),
     }
 }
 
 fn as_json(report: &Report) -> Value {
-    let Report {
-        files,
-        sessions,
-        projects,
-        new,
-        known,
-        silent,
-        broken,
-        lost,
-        unknown,
-        differing,
-        failed,
-        stopped,
-    } = report;
-    let failed: Value = failed.iter().map(|file| json!({"name": file.name, "reason": file.reason})).collect();
+    let failed = |file: &Unreadable| json!({"name": file.name, "reason": file.reason});
     json!({
-        "files": files, "sessions": sessions, "projects": projects, "newMessages": new, "knownMessages": known,
-        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "unknownRecords": unknown, "differingEntries": differing,
-        "failed": failed,
-        "stoppedAfter": stopped
+        "files": report.files, "sessions": report.sessions, "projects": report.projects,
+        "newMessages": report.new, "knownMessages": report.known, "silentSessions": report.silent,
+        "brokenLines": report.broken, "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
+        "stoppedAfter": report.stopped,
     })
 }
 
+/// The answer if there is nothing to import.
+fn nothing_in(source: &Source, folders: &Folders) -> String {
+    let what = match source {
+        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
+        Source::Agent { agent, path: Some(path), .. } => {
+            format!("sessions of {} in {}", agent.title, path.display())
+        }
+        Source::Agent { agent, everything: false, .. } => {
+            format!("sessions of {} of this project", agent.title)
+        }
+        Source::Agent { agent, .. } => format!("sessions of {}", agent.title),
+        Source::Everything => format!("older sessions in {}", folders.all_sessions.display()),
+    };
+    format!("There are no {what}.")
+}
+
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {
-    let Report {
-        files,
-        sessions,
-        projects,
-        new,
-        known,
-        silent,
-        broken,
-        lost,
-        unknown,
-        differing,
-        failed,
-        stopped,
-    } = report;
+    let Report { files, stopped, failed, .. } = report;
     if *files == 0 && stopped.is_none() {
-        return match source {
-            Source::Path(path) => format!("There are no session files in {}.", path.display()),
-            Source::Project => {
-                format!("There are no older sessions of this project in {}.", folders.session_dir.display())
-            }
-            Source::Agent { agent, path: Some(path), .. } => {
-                format!("There are no sessions of {} in {}.", agent.title, path.display())
-            }
-            Source::Agent { agent, everything: false, .. } => {
-                format!("There are no sessions of {} of this project.", agent.title)
-            }
-            Source::Agent { agent, .. } => format!("There are no sessions of {}.", agent.title),
-            Source::Everything => {
-                format!("There are no older sessions in {}.", folders.all_sessions.display())
-            }
-        };
+        return nothing_in(source, folders);
     }
     let of = match source {
         Source::Everything | Source::Agent { everything: true, .. } => {
-            format!(" of {}", many(*projects, "project"))
+            format!(" of {}", grouped_count(report.projects, "project"))
         }
         _ => String::new(),
     };
-    let mut out = format!(
-        "{}{of}: {} new, {} known already",
-        many(*sessions, "session"),
-        many(*new, "message"),
-        grouped(*known)
-    );
-    if *silent > 0 {
-        out += &format!(", {} left out", many(*silent, "empty session"));
+    let (sessions, new) = (grouped_count(report.sessions, "session"), grouped_count(report.new, "message"));
+    let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
+    for (n, noun, what) in [
+        (report.silent, "empty session", "left out".to_owned()),
+        (report.broken, "broken line", "left out".to_owned()),
+        (report.lost, "unreadable row", "left out".to_owned()),
+        (report.unknown, "record", "of unknown kinds kept unread".to_owned()),
+        (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
+    ] {
+        if n > 0 {
+            out += &format!(", {} {what}", grouped_count(n, noun));
+        }
     }
-    if *broken > 0 {
-        out += &format!(", {} left out", many(*broken, "broken line"));
-    }
-    if *lost > 0 {
-        out += &format!(", {} left out", many(*lost, "unreadable row"));
-    }
-    if *unknown > 0 {
-        out += &format!(", {} of unknown kinds kept unread", many(*unknown, "record"));
-    }
-    if !failed.is_empty() {
-        out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));
-    }
-    match differing {
+    match report.differing {
         0 => {}
         1 => out += "; 1 entry differs from what is stored: the stored one stays",
-        n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(*n)),
+        n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(n)),
     }
     if let Some(done) = stopped {
-        out += &format!("; stopped after {done} of {}: the same command continues", many(*files, "file"));
+        out += &format!(
+            "; stopped after {done} of {}: the same command continues",
+            grouped_count(*files, "file")
+        );
     }
     out
 }
@@ -307,7 +284,28 @@ fn reasons(failed: &[Unreadable]) -> String {
     reasons.join("; ")
 }
 
-/// `1 message`, `8,431 messages`.
-fn many(n: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+/// The final report of `--history-of`.
+fn adopted(done: &Adopted) -> String {
+    if done.stopped {
+        return "Stopped; the same command continues. The old history was not changed.".to_owned();
+    }
+    let mut out = format!(
+        "The history of {} is now part of this project's: {}, {} messages ({} new), {}.",
+        done.project,
+        count(done.sessions, "session"),
+        grouped(done.messages),
+        grouped(done.new),
+        count(done.summaries, "summary")
+    );
+    if done.lost > 0 {
+        out += &format!(" {} of the old database could not be read.", count(done.lost, "row"));
+    }
+    if done.lacking > 0 {
+        let messages = count(done.lacking, "message");
+        out += &format!(" {messages} exist here in another form or were purged here; they were not added.");
+    }
+    for database in &done.databases {
+        out += &format!("\nThe old database remains as a backup: {}", database.display());
+    }
+    out
 }

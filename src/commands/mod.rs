@@ -1,11 +1,10 @@
 //! `/lcm …`: commands about the history, answered in plain text or as JSON.
 //!
 //! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`], from which help and completion are
-//! generated. Its answer is one value with a text form (`Display`) and a JSON form (`Serialize`).
+//! generated. Its answer has a text form and a JSON form.
 
 pub(crate) mod args;
 pub(crate) mod backup;
-mod columns;
 mod compact;
 mod context;
 pub(crate) mod doctor;
@@ -14,18 +13,15 @@ mod help;
 pub mod import;
 mod notes;
 mod purge;
-pub mod rest;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
 pub(crate) mod show;
-pub mod size;
 mod spent;
 pub(crate) mod stats;
 mod style;
 pub(crate) mod tree;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::pin::Pin;
 
@@ -33,7 +29,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Settings, Sources};
+use crate::config::{DEFINITIONS, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::policy::{Decided, Ledger};
@@ -42,10 +38,10 @@ use crate::recall::Scope;
 use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;
 use crate::text;
+pub use args::Rest;
 use args::Words;
 pub(crate) use help::command;
 use import::Importer;
-use rest::Rest;
 pub use style::Style;
 
 /// A sub-command of `/lcm`.
@@ -139,7 +135,7 @@ impl CommandContext<'_> {
 }
 
 /// A command's answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// As text, or as JSON if requested.
     pub text: String,
@@ -174,49 +170,25 @@ pub struct Confirm {
 
 impl Answer {
     /// An answer with a text and a JSON form.
-    pub fn of<T: Display + Serialize>(answer: &T) -> Self {
-        Self {
-            text: answer.to_string(),
-            answer: serde_json::to_value(answer).unwrap_or_default(),
-            confirm: None,
-            entry: None,
-        }
+    fn new(text: String, answer: impl Serialize) -> Self {
+        let answer = serde_json::to_value(answer).unwrap_or_default();
+        Self { text, answer, ..Self::default() }
     }
 
-    /// The same, with a message for the model.
-    pub fn with_entry(self, entry: SessionMessage) -> Self {
-        Self { entry: Some(entry), ..self }
-    }
-
-    /// The same, with a question to the user.
-    pub fn asking(self, confirm: Confirm) -> Self {
-        Self { confirm: Some(confirm), ..self }
-    }
-}
-
-/// An answer that is just a sentence; `{"message"}` as JSON.
-#[derive(Serialize)]
-struct Sentence {
-    message: String,
-}
-
-impl Sentence {
-    fn answer(message: impl Into<String>) -> Answer {
-        Answer::of(&Self { message: message.into() })
-    }
-}
-
-impl Display for Sentence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+    /// An answer that is just a sentence; `{"message"}` as JSON.
+    fn sentence(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(message.clone(), json!({"message": message}))
     }
 }
 
 /// The sub-commands for a host, an array of `{name, help, arguments: [{value, help}], long}`.
 pub fn specs() -> Value {
-    let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
+    let argument = |(value, help): (&str, &str)| json!({"value": value, "help": help});
     let spec = |command: &Command| {
-        let arguments: Value = command.arguments.iter().map(argument).collect();
+        let settings = DEFINITIONS.iter().filter(|_| command.name == settings::COMMAND.name);
+        let settings = settings.map(|setting| (setting.key, setting.help));
+        let arguments: Value = settings.chain(command.arguments.iter().copied()).map(argument).collect();
         json!({"name": command.name, "help": command.help, "arguments": arguments, "long": command.is_long})
     };
     COMMANDS.iter().map(spec).collect()
@@ -258,15 +230,10 @@ async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
     if words.wants_help {
         return Ok(help::of(command));
     }
-    (command.answer)(&CommandContext { rest: words.rest.clone().into(), ..asked }).await
+    (command.answer)(&CommandContext { rest: Rest::typed(command, &words.rest)?, ..asked }).await
 }
 
 fn failure(error: &Error) -> Answer {
     let (code, message) = (error.code().as_str(), error.to_string());
-    Answer {
-        text: String::new(),
-        answer: json!({"error": {"code": code, "message": message}}),
-        confirm: None,
-        entry: None,
-    }
+    Answer::new(String::new(), json!({"error": {"code": code, "message": message}}))
 }

@@ -3,14 +3,13 @@
 //! A change becomes a message that Pi adds to the session. So it belongs to the branch, like the model's own
 //! changes, and the model sees it with the next request, not only after a compaction.
 
-use std::fmt;
-
-use serde::Serialize;
+use serde_json::json;
 
 use super::{Answer, Command, CommandContext, Confirm, SessionMessage, args, purge};
 use crate::error::{Error, Result};
-use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Note, Notes};
+use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes};
 use crate::text::{count, grouped, one_line};
+use crate::tools::stored_notes;
 
 const NAME: &str = "notes";
 
@@ -35,42 +34,25 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(run(asked)),
 };
 
-/// The notes after a change.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Listed {
-    /// What was done.
-    done: Option<String>,
-    notes: Vec<Note>,
-    tokens: usize,
-    most_tokens: usize,
-}
-
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     if !asked.settings.notes {
         return Err(Error::invalid(
             "notes are off: /lcm settings notes=true turns them on, with the tool lcm_note",
         ));
     }
-    let notes = match asked.scope.leaf.clone() {
-        Some(leaf) => {
-            let conversation = asked.scope.conversation;
-            asked.store().read(move |view| view.messages().notes(conversation, &leaf)).await?
-        }
-        None => Notes::default(),
-    };
-    match read(&asked.rest)? {
-        None => Ok(Answer::of(&Listed::of(None, &notes))),
+    let notes = stored_notes(asked.store(), asked.scope).await?;
+    match read(&asked.rest.text)? {
+        None => Ok(listed(None, &notes)),
         Some((Change::Clear, _)) if notes.list().is_empty() => Err(Error::invalid("there are no notes")),
         Some((Change::Clear, false)) => {
             let many = count(notes.list().len(), "note");
             let confirm = Confirm {
                 title: format!("Remove {many}?"),
-                message: format!("{}\nFor good.", Listed::of(None, &notes)),
+                message: format!("{}\nFor good.", listed(None, &notes).text),
                 line: "notes clear --yes".into(),
             };
             let asking = format!("This would remove {many}. To do it: /lcm notes clear --yes");
-            Ok(Answer::of(&Listed::of(Some(asking), &notes)).asking(confirm))
+            Ok(Answer { confirm: Some(confirm), ..listed(Some(&asking), &notes) })
         }
         Some((change, _)) => changed(notes, change),
     }
@@ -101,13 +83,10 @@ fn read(rest: &str) -> Result<Option<(Change, bool)>> {
             (number, more) if more.is_empty() => (Change::Remove { number }, true),
             _ => return Err(unclear("/lcm notes remove takes one number")),
         },
-        "clear" => {
-            let (agreed, more) = args::options(NAME, rest, &[purge::AGREED])?;
-            match more.split_whitespace().next() {
-                None => (Change::Clear, !agreed.is_empty()),
-                Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
-            }
-        }
+        "clear" => match rest.split_whitespace().find(|word| *word != purge::AGREED) {
+            None => (Change::Clear, !rest.trim().is_empty()),
+            Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
+        },
         other => return Err(unclear(&format!("/lcm notes has no action {}", one_line(other, 40)))),
     };
     Ok(Some(asked))
@@ -129,31 +108,20 @@ fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
         details: change.numbered(Some(number.into())).details(),
     };
     let done = format!("{}{} {done}.", which[..1].to_uppercase(), &which[1..]);
-    Ok(Answer::of(&Listed::of(Some(done), &notes)).with_entry(entry))
+    Ok(Answer { entry: Some(entry), ..listed(Some(&done), &notes) })
 }
 
-impl Listed {
-    fn of(done: Option<String>, notes: &Notes) -> Self {
-        let (tokens, notes) = (notes.tokens(), notes.list().to_vec());
-        Self { done, notes, tokens, most_tokens: MOST_TOKENS }
+/// What was done, and the notes after it.
+fn listed(done: Option<&str>, notes: &Notes) -> Answer {
+    let (tokens, list) = (notes.tokens(), notes.list());
+    let mut text = done.map(|done| format!("{done}\n")).unwrap_or_default();
+    for note in list {
+        let whose = if note.by_user { " (yours)" } else { "" };
+        text += &format!("{}{whose}. {}\n", note.number, note.text);
     }
-}
-
-impl fmt::Display for Listed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(done) = &self.done {
-            writeln!(f, "{done}")?;
-        }
-        if self.notes.is_empty() {
-            return f.write_str(
-                "No notes on this branch. Add one with /lcm notes add TEXT; the model uses lcm_note.",
-            );
-        }
-        for note in &self.notes {
-            let whose = if note.by_user { " (yours)" } else { "" };
-            writeln!(f, "{}{whose}. {}", note.number, note.text)?;
-        }
-        let many = count(self.notes.len(), "note");
-        write!(f, "{many}, {} of {} tokens.", grouped(self.tokens), grouped(self.most_tokens))
-    }
+    text += &match list.len() {
+        0 => "No notes on this branch. Add one with /lcm notes add TEXT; the model uses lcm_note.".to_owned(),
+        n => format!("{}, {} of {} tokens.", count(n, "note"), grouped(tokens), grouped(MOST_TOKENS)),
+    };
+    Answer::new(text, json!({"done": done, "notes": list, "tokens": tokens, "mostTokens": MOST_TOKENS}))
 }

@@ -1,14 +1,13 @@
 //! `/lcm purge`: removes data for good once the user agrees, and says where it remains.
 
-use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde_json::json;
 
-use super::{Answer, Command, CommandContext, Confirm, args};
+use super::{Answer, Command, CommandContext, Confirm};
 use crate::error::Result;
 use crate::store::PurgePlan;
-use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
+use crate::text::{count, grouped, grouped_count, in_line, minute, time_span, timestamp};
 use crate::upkeep::purge::{Removed, Still, find, remove};
 
 /// Skips the question to the user.
@@ -34,169 +33,100 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(run(asked)),
 };
 
-/// What would be removed, or was.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Purged {
-    /// What the user asked for.
-    what: String,
-    done: bool,
-    messages: usize,
-    /// Our tools' answers that repeat them.
-    answers: usize,
-    /// Our summaries of abandoned branches that carry summaries of them.
-    accounts: usize,
-    summaries: usize,
-    /// In ms.
-    #[serde(serialize_with = "iso")]
-    from: Option<i64>,
-    #[serde(serialize_with = "iso")]
-    to: Option<i64>,
-    sessions: Vec<String>,
-    /// Whether nothing is left in the file and its log. Known afterwards.
-    complete: Option<bool>,
-    /// Why that could not be ensured.
-    why: Option<String>,
-    still: Still,
-}
-
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (agreed, what) = args::take(&asked.rest, &[AGREED]);
-    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = asked.rest.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let found = find(asked.store(), asked.scope, &what).await?;
-    if agreed.is_empty() {
-        let purged = Purged::of(what, &found.plan, found.still);
+    if !asked.rest.has(AGREED) {
+        let answer = answer(&what, &found.plan, &found.still, None);
         let confirm = Confirm {
-            title: format!("Permanently remove {}?", count(purged.messages, "message")),
-            message: purged.to_string(),
-            line: format!("purge {} --yes", purged.what),
+            title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
+            message: answer.text.clone(),
+            line: format!("purge {what} --yes"),
         };
-        return Ok(Answer::of(&purged).asking(confirm));
+        return Ok(Answer { confirm: Some(confirm), ..answer });
     }
     let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
-    let mut purged = Purged::of(what, &plan, still);
-    purged.done = true;
-    purged.complete = Some(*complete.as_ref().unwrap_or(&false));
-    purged.why = complete.err().map(|error| error.to_string());
-    Ok(Answer::of(&purged))
+    Ok(answer(&what, &plan, &still, Some(complete)))
 }
 
-/// A time in the format of all commands, in UTC.
-fn iso<S: serde::Serializer>(ms: &Option<i64>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    ms.map(timestamp).serialize(serializer)
+/// How many messages a plan removes, besides those that only repeat or summarize them.
+fn removed_messages(plan: &PurgePlan) -> usize {
+    plan.messages.len() - plan.answers.len() - plan.accounts.len()
 }
 
-impl Purged {
-    fn of(what: String, plan: &PurgePlan, still: Still) -> Self {
-        Self {
-            what,
-            done: false,
-            messages: plan.messages.len() - plan.answers.len() - plan.accounts.len(),
-            answers: plan.answers.len(),
-            accounts: plan.accounts.len(),
-            summaries: plan.summaries.len(),
-            from: plan.times.map(|(from, _)| from),
-            to: plan.times.map(|(_, to)| to),
-            sessions: plan.sessions.iter().map(|session| session.session_id.clone()).collect(),
-            complete: None,
-            why: None,
-            still,
-        }
+/// What of `what` would be removed, or was: `complete` says whether nothing is left in the file and its log,
+/// or why that could not be ensured.
+fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<bool>>) -> Answer {
+    let PurgePlan { answers, accounts, summaries, times, sessions, .. } = plan;
+    let messages = removed_messages(plan);
+    let sessions: Vec<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
+    let time = match *times {
+        Some((from, to)) if from == to => format!(" of {}", minute(from)),
+        Some((from, to)) => format!(" of {}", time_span(from, to)),
+        None => String::new(),
+    };
+    let mut removed = grouped_count(messages, "message") + &time;
+    if !answers.is_empty() {
+        removed += &format!(", {} that mention them", count(answers.len(), "tool result"));
     }
+    if !accounts.is_empty() {
+        removed += &format!(", {} that contain such summaries", count(accounts.len(), "branch summary"));
+    }
+    removed += &format!(", and {} based on them", count(summaries.len(), "summary"));
+    let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
+    let mut text = format!("{verb}: {removed}.");
+    if sessions.len() > 1 {
+        let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));
+        text += &format!(" They are in {n} and are removed from each: {names}.");
+    }
+    let (done, is_complete) = (complete.is_some(), complete.as_ref().map(|done| matches!(done, Ok(true))));
+    let why = complete.and_then(Result::err).map(|error| error.to_string());
+    text += &match is_complete {
+        Some(true) => "\nThe database and its log contain nothing of it. Short ids (m-…, s-…) of later messages have changed.".to_owned(),
+        Some(false) => format!(
+            "\nIncomplete: {}; its pages and its log may still contain it. The end of this session or the next start finishes the removal.",
+            why.as_deref().unwrap_or("another process reads the database")
+        ),
+        None => String::new(),
+    };
+    text += &remains(still);
+    if !done {
+        text += &format!("\nThis can't be undone. /lcm purge {what} --yes removes it.");
+    }
+    let json = json!({
+        "what": what, "done": done, "messages": messages,
+        // Our tools' answers that repeat them, and our summaries of abandoned branches that carry summaries of
+        // them.
+        "answers": answers.len(), "accounts": accounts.len(), "summaries": summaries.len(),
+        "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
+        "sessions": sessions, "complete": is_complete, "why": why, "still": still,
+    });
+    Answer::new(text, json)
 }
 
-impl fmt::Display for Purged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = match (self.from, self.to) {
-            (Some(from), Some(to)) if from == to => format!(" of {}", minute(from)),
-            (Some(from), Some(to)) => format!(" of {}", time_span(from, to)),
-            _ => String::new(),
-        };
-        let (messages, summaries) = (grouped(self.messages), count(self.summaries, "summary"));
-        let noun = if self.messages == 1 { "message" } else { "messages" };
-        let mut removed = format!("{messages} {noun}{time}");
-        if self.answers > 0 {
-            let _ = write!(removed, ", {} that mention them", count(self.answers, "tool result"));
-        }
-        if self.accounts > 0 {
-            let _ =
-                write!(removed, ", {} that contain such summaries", count(self.accounts, "branch summary"));
-        }
-        let _ = write!(removed, ", and {summaries} based on them");
-        match self.done {
-            true => write!(f, "Permanently removed: {removed}.")?,
-            false => write!(f, "This would permanently remove: {removed}.")?,
-        }
-        if self.sessions.len() > 1 {
-            write!(
-                f,
-                " They are in {} and are removed from each: {}.",
-                count(self.sessions.len(), "session"),
-                in_line(&listed(&self.sessions))
-            )?;
-        }
-        match self.complete {
-            Some(true) => f.write_str("\nThe database and its log contain nothing of it. Short ids (m-…, s-…) of later messages have changed.")?,
-            Some(false) => {
-                let why = self.why.as_deref().unwrap_or("another process reads the database");
-                write!(
-                    f,
-                    "\nIncomplete: {why}; its pages and its log may still contain it. The end of this session or the next start finishes the removal."
-                )?;
-            }
-            None => {}
-        }
-        self.still.fmt(f)?;
-        if !self.done {
-            f.write_str("\nThis can't be undone. /lcm purge ")?;
-            write!(f, "{} --yes removes it.", self.what)?;
-        }
-        Ok(())
+/// Where it remains.
+fn remains(still: &Still) -> String {
+    let paths = |paths: &[PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| in_line(&path.display().to_string())).collect()
+    };
+    let notes: Vec<String> = still.notes.iter().map(u32::to_string).collect();
+    let named = [
+        ("Pi's session files, which only you can delete", paths(&still.session_files)),
+        ("backups and unused databases", paths(&still.backups)),
+        ("Pi's summaries of other branches, which may mention it", still.branch_summaries.clone()),
+        ("notes of this branch, which may mention it (see /lcm notes)", notes),
+        (
+            "messages with an old short id of it or of later messages, which could confirm a guess",
+            still.old_ids.clone(),
+        ),
+    ];
+    let named = named.iter().filter(|(_, names)| !names.is_empty());
+    let mut lines: Vec<String> = named.map(|(what, names)| format!("{what}: {}", listed(names))).collect();
+    if still.in_this_session {
+        lines
+            .insert(0, "the open session: Pi keeps sending it to the model until it is compacted".to_owned());
     }
-}
-
-impl fmt::Display for Still {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paths = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().map(|path| in_line(&path.display().to_string())).collect()
-        };
-        let mut lines = Vec::new();
-        if self.in_this_session {
-            lines.push("the open session: Pi keeps sending it to the model until it is compacted".to_owned());
-        }
-        if !self.session_files.is_empty() {
-            lines.push(format!(
-                "Pi's session files, which only you can delete: {}",
-                listed(&paths(&self.session_files))
-            ));
-        }
-        if !self.backups.is_empty() {
-            lines.push(format!("backups and unused databases: {}", listed(&paths(&self.backups))));
-        }
-        if !self.branch_summaries.is_empty() {
-            lines.push(format!(
-                "Pi's summaries of other branches, which may mention it: {}",
-                listed(&self.branch_summaries)
-            ));
-        }
-        if !self.notes.is_empty() {
-            let numbers: Vec<String> = self.notes.iter().map(u32::to_string).collect();
-            lines.push(format!(
-                "notes of this branch, which may mention it (see /lcm notes): {}",
-                listed(&numbers)
-            ));
-        }
-        if !self.old_ids.is_empty() {
-            lines.push(format!(
-                "messages with an old short id of it or of later messages, which could confirm a guess: {}",
-                listed(&self.old_ids)
-            ));
-        }
-        if !lines.is_empty() {
-            write!(f, "\nIt is still in\n- {}", lines.join("\n- "))?;
-        }
-        Ok(())
-    }
+    if lines.is_empty() { String::new() } else { format!("\nIt is still in\n- {}", lines.join("\n- ")) }
 }
 
 /// The first few names, and how many more there are.

@@ -1,20 +1,18 @@
 //! `/lcm search WORDS`: finds messages and summaries in all places, best match first.
 
-use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::style::{Ink, Style};
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
     Sort, grep,
 };
-use crate::recall::{Scope, point_in_time};
+use crate::recall::{MessageCard, Scope, SummaryCard, point_in_time};
 use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
 use crate::tools::{ROLES, WRITERS, in_marks, marked};
@@ -28,7 +26,6 @@ const SUMMARIES: &str = "--summaries";
 const BRANCH: &str = "--branch";
 const FULL: &str = "--full";
 pub(crate) const MORE: &str = "--more";
-const FLAGS: [&str; 8] = [PROJECT, REGEX, IGNORE_CASE, MESSAGES, SUMMARIES, BRANCH, FULL, MORE];
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
@@ -78,66 +75,17 @@ pub(crate) const AGENT: &str = "--agent";
 /// The options with a value.
 pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Hits {
-    query: String,
-    hits: Vec<Match>,
-    /// Whether there are more than shown.
-    is_cut: bool,
-    /// Whether the maximum number was requested.
-    #[serde(skip)]
-    is_most: bool,
-    /// Matching messages of other sessions, if nothing was found here.
-    elsewhere: usize,
-    #[serde(skip)]
-    manner: Style,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Match {
-    kind: &'static str,
-    id: String,
-    /// For a message.
-    role: Option<String>,
-    tool: Option<String>,
-    /// The message's agent, if not Pi.
-    agent: Option<&'static str>,
-    /// For a summary.
-    depth: Option<u32>,
-    time: String,
-    /// `here`, `otherBranch` or `otherSession`.
-    place: &'static str,
-    /// The leaf summary of a message on this branch.
-    summary: Option<String>,
-    snippet: String,
-    /// The matches' ranges in the snippet, in characters.
-    marks: Vec<Range<usize>>,
-    #[serde(skip)]
-    line: String,
-}
-
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (question, limit) = question(asked)?;
     let (scope, manner, cancel) = (asked.scope.clone(), asked.manner, asked.cancel.clone());
-    asked
-        .store()
-        .read(move |view| Ok(Answer::of(&find(view, &scope, question, limit, manner, &cancel)?)))
-        .await
+    asked.store().read(move |view| find(view, &scope, question, limit, manner, &cancel)).await
 }
 
 /// The question, and how many hits are wanted.
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
-    let (values, rest) = args::values(&asked.rest, &VALUED)?;
-    let (flags, query) = args::take(&rest, &FLAGS);
-    let has = |option| flags.contains(&option);
-    let value = |name| values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-    let query = match asked.manner.is_shell {
-        // A shell's parser has already ended the options.
-        true => rest.words().join(" "),
-        false => args::behind_options(&query).to_owned(),
-    };
+    let rest = &asked.rest;
+    let (has, value) = (|option| rest.has(option), |option| rest.value(option));
+    let query = rest.query();
     if query.trim().is_empty() {
         return Err(Error::invalid("/lcm search needs words to search for"));
     }
@@ -146,8 +94,9 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         (false, true) => Kinds::Summaries,
         _ => Kinds::All,
     };
-    let (role, tool, path) = (value(ROLE).map(role).transpose()?, value(TOOL), value(FILE));
-    let agent = value(AGENT).map(writer).transpose()?;
+    let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
+    let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
+    let (tool, path) = (value(TOOL), value(FILE));
     let is_of_messages = agent.as_deref().is_some_and(|agent| agent != PI)
         || role.is_some()
         || tool.is_some()
@@ -181,14 +130,9 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))
 }
 
-fn role(written: &str) -> Result<String> {
-    let known = ROLES.iter().find(|role| role.eq_ignore_ascii_case(written));
-    known.map(|role| (*role).to_owned()).ok_or_else(|| no(ROLE, written, &ROLES.join(", ")))
-}
-
-fn writer(written: &str) -> Result<String> {
-    let known = WRITERS.iter().find(|agent| agent.eq_ignore_ascii_case(written));
-    known.map(|agent| (*agent).to_owned()).ok_or_else(|| no(AGENT, written, &WRITERS.join(", ")))
+fn one_of(option: &str, written: &str, known: &[&str]) -> Result<String> {
+    let found = known.iter().find(|known| known.eq_ignore_ascii_case(written));
+    found.map(|found| (*found).to_owned()).ok_or_else(|| no(option, written, &known.join(", ")))
 }
 
 fn sort(written: &str) -> Result<Sort> {
@@ -216,105 +160,91 @@ fn find(
     limit: usize,
     manner: Style,
     cancel: &CancellationToken,
-) -> Result<Hits> {
+) -> Result<Answer> {
     let now = now();
-    let query = question.query.clone();
-    let mut hits = Vec::new();
-    loop {
+    let (mut lines, mut hits) = (Vec::new(), Vec::new());
+    let elsewhere = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
         let Findings { hits: page, next, elsewhere, .. } = grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
-        hits.extend(page.into_iter().map(|hit| Match::of(hit, now, manner)));
         question.cursor = next.map(|next| next.cursor);
+        for hit in page {
+            let (line, json) = shown(hit, now, manner);
+            lines.push(line);
+            hits.push(json);
+        }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            let is_cut = question.cursor.is_some();
-            let is_most = limit >= MOST_RESULTS && !manner.is_shell;
-            return Ok(Hits { query, hits, is_cut, is_most, elsewhere: elsewhere.messages, manner });
+            break elsewhere.messages;
         }
-    }
+    };
+    let (query, is_cut) = (question.query, question.cursor.is_some());
+    let text = match lines.is_empty() {
+        true => nothing(&query, elsewhere, manner),
+        false => lines.join("\n") + &hint(is_cut, limit, manner),
+    };
+    let json = json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere});
+    Ok(Answer::new(text, json))
 }
 
-impl Match {
-    fn of(hit: Hit, now: i64, manner: Style) -> Self {
-        let place = match hit.place {
-            Place::Here => "here",
-            Place::OtherBranch => "otherBranch",
-            Place::OtherSession => "otherSession",
-        };
-        let snippet = hit.snippet;
-        let characters = |at: usize| snippet.text[..at].chars().count();
-        let marks: Vec<_> =
-            snippet.marks.iter().map(|mark| characters(mark.start)..characters(mark.end)).collect();
-        let line = marked(&snippet, |found| match manner.is_shell {
-            true => manner.paint(Ink::Match, found),
-            false => in_marks(found),
-        });
-        let mut agent = None;
-        let found = match hit.found {
-            Found::Message(card, summary) => {
-                let who =
-                    card.tool.as_ref().map_or_else(|| card.role.clone(), |tool| format!("{tool} output"));
-                let who = card.agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
-                agent = card.agent;
-                let id = manner.paint(Ink::Id, &card.handle);
-                let head = format!("{id} {} {}", in_line(&who), age(card.timestamp, now));
-                (("message", card.handle, Some(card.role), card.tool), (None, card.timestamp, summary, head))
-            }
-            Found::Summary(card) => {
-                let id = manner.paint(Ink::Id, &card.handle);
-                let head = format!("{id} D{} {}", card.depth, card.title);
-                (("summary", card.handle, None, None), (Some(card.depth), card.from_time, None, head))
-            }
-        };
-        let ((kind, id, role, tool), (depth, time, summary, head)) = found;
-        let elsewhere = match place {
-            "otherBranch" => ", on another branch",
-            "otherSession" => ", in another session",
-            _ => "",
-        };
-        Self {
-            kind,
-            id,
-            role,
-            tool,
-            agent,
-            depth,
-            time: timestamp(time),
-            place,
-            summary,
-            snippet: snippet.text.clone(),
-            marks,
-            line: format!("{head}{elsewhere}\n  {line}"),
+/// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
+fn shown(hit: Hit, now: i64, manner: Style) -> (String, Value) {
+    let (place, elsewhere) = match hit.place {
+        Place::Here => ("here", ""),
+        Place::OtherBranch => ("otherBranch", ", on another branch"),
+        Place::OtherSession => ("otherSession", ", in another session"),
+    };
+    let snippet = hit.snippet;
+    let characters = |at: usize| snippet.text[..at].chars().count();
+    let marks: Vec<_> =
+        snippet.marks.iter().map(|mark| characters(mark.start)..characters(mark.end)).collect();
+    let line = marked(&snippet, |found| match manner.is_shell {
+        true => manner.paint(Ink::Match, found),
+        false => in_marks(found),
+    });
+    let (head, mut json) = match hit.found {
+        Found::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }, summary) => {
+            let who = tool.as_ref().map_or_else(|| role.clone(), |tool| format!("{tool} output"));
+            let who = agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
+            let head = format!("{} {} {}", manner.paint(Ink::Id, &handle), in_line(&who), age(time, now));
+            let json = json!({
+                "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "depth": null,
+                "time": timestamp(time), "place": place, "summary": summary,
+            });
+            (head, json)
         }
-    }
+        Found::Summary(SummaryCard { handle, depth, title, from_time, .. }) => {
+            let head = format!("{} D{depth} {title}", manner.paint(Ink::Id, &handle));
+            let json = json!({
+                "kind": "summary", "id": handle, "role": null, "tool": null, "agent": null, "depth": depth,
+                "time": timestamp(from_time), "place": place, "summary": null,
+            });
+            (head, json)
+        }
+    };
+    json["snippet"] = snippet.text.as_str().into();
+    json["marks"] = json!(marks);
+    (format!("{head}{elsewhere}\n  {line}"), json)
 }
 
-impl fmt::Display for Hits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.hits.is_empty() {
-            write!(f, "Nothing found for {}.", one_line(&self.query, 80))?;
-            if self.elsewhere > 0 {
-                let messages = count(self.elsewhere, "matching message");
-                let wider =
-                    if self.manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
-                write!(f, " Other sessions have {messages}: {wider}.")?;
-            }
-            return Ok(());
-        }
-        let lines: Vec<&str> = self.hits.iter().map(|hit| hit.line.as_str()).collect();
-        f.write_str(&lines.join("\n"))?;
-        match (self.manner.is_shell, self.manner.is_terminal) {
-            // Scripts get only hits.
-            (true, false) => return Ok(()),
-            (true, true) => f.write_str("\n\nTo read one in full: pi-lcm show ID.")?,
-            (false, _) => f.write_str("\n\nTo read one in full: /lcm show ID.")?,
-        }
-        let more = if self.manner.is_shell { "a larger --limit" } else { MORE };
-        match (self.is_cut, self.is_most) {
-            (true, false) => write!(f, " There are more: add {more}, or more words.")?,
-            (true, true) => f.write_str(" There are more: add more words.")?,
-            (false, _) => {}
-        }
-        Ok(())
+/// The answer without a hit; other sessions may have `elsewhere` matching messages.
+fn nothing(query: &str, elsewhere: usize, manner: Style) -> String {
+    let nothing = format!("Nothing found for {}.", one_line(query, 80));
+    if elsewhere == 0 {
+        return nothing;
     }
+    let wider = if manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
+    format!("{nothing} Other sessions have {}: {wider}.", count(elsewhere, "matching message"))
+}
+
+/// What to do next, after hits.
+fn hint(is_cut: bool, limit: usize, manner: Style) -> String {
+    let (show, more) = match (manner.is_shell, manner.is_terminal) {
+        // Scripts get only hits.
+        (true, false) => return String::new(),
+        (true, true) => ("pi-lcm", "a larger --limit, or "),
+        (false, _) if limit >= MOST_RESULTS => ("/lcm", ""),
+        (false, _) => ("/lcm", "--more, or "),
+    };
+    let more = if is_cut { format!(" There are more: add {more}more words.") } else { String::new() };
+    format!("\n\nTo read one in full: {show} show ID.{more}")
 }

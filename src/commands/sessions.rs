@@ -1,23 +1,18 @@
 //! `/lcm sessions`: lists the sessions of this project, one line each.
 
-use std::fmt;
-
 use serde::Serialize;
+use serde_json::json;
 
-use super::columns::fit;
-use super::style::{Ink, Style};
-use super::{Answer, Command, CommandContext, args};
+use super::style::{Ink, Style, fit};
+use super::{Answer, Command, CommandContext};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::model::Message;
-use crate::recall::Scope;
 use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped, one_line, time_span, timestamp};
-
-const NAME: &str = "sessions";
+use crate::text::{count, grouped_count, one_line, time_span, timestamp};
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "sessions",
     help: "the sessions of this project, most recent first",
     usage: &[("sessions", "lists id, times, messages and first request of each")],
     arguments: &[],
@@ -29,15 +24,6 @@ pub(crate) const COMMAND: Command = Command {
 const HEADLINE: usize = 120;
 /// Characters of an id: all of one made by Pi or another agent, but any file can name a longer one.
 const ID: usize = 120;
-
-#[derive(Serialize)]
-struct Listed {
-    sessions: Vec<Session>,
-    #[serde(skip)]
-    columns: Option<usize>,
-    #[serde(skip)]
-    manner: Style,
-}
 
 /// A session.
 #[derive(Serialize)]
@@ -56,16 +42,15 @@ struct Session {
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
-    let scope = asked.scope.clone();
-    let sessions = asked.store().read(move |view| all(view, &scope)).await?;
-    Ok(Answer::of(&Listed { sessions, columns: asked.columns, manner: asked.manner }))
-}
-
-fn all(view: &View<'_>, scope: &Scope) -> Result<Vec<Session>> {
-    // No session has this row.
-    let ids = view.messages().other_sessions(ConversationId(0), i32::MAX as usize)?;
-    ids.into_iter().map(|id| session(view, id, id == scope.conversation)).collect()
+    asked.rest.none()?;
+    let current = asked.scope.conversation;
+    let all = move |view: &View<'_>| {
+        // No session has this row.
+        let ids = view.messages().other_sessions(ConversationId(0), i32::MAX as usize)?;
+        ids.into_iter().map(|id| session(view, id, id == current)).collect::<Result<Vec<_>>>()
+    };
+    let sessions = asked.store().read(all).await?;
+    Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
 }
 
 fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session> {
@@ -88,19 +73,15 @@ fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session
     })
 }
 
-impl fmt::Display for Listed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sessions, columns, manner } = self;
-        let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
-        let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
-        for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
-            let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
-            let line = format!("{id:width$}  {span}  {counted}");
-            let request = format!("    {about}");
-            let cut = |line: &str| columns.map_or_else(|| line.to_owned(), |columns| fit(line, columns));
-            let line = cut(&line).replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
-            writeln!(f, "{line}\n{}", cut(&request))?;
-        }
-        write!(f, "{}", count(sessions.len(), "session"))
+fn render(sessions: &[Session], columns: Option<usize>, manner: Style) -> String {
+    let mut out = String::new();
+    let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
+    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
+    let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
+    for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
+        let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
+        let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
+        out += &format!("{line}\n{}\n", cut(format!("    {about}")));
     }
+    out + &count(sessions.len(), "session")
 }

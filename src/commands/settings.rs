@@ -1,24 +1,19 @@
 //! `/lcm settings`: shows the effective settings and their origins, and changes them in Pi's own files.
 
-use std::fmt;
-use std::path::PathBuf;
-
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::Words;
-use super::{Answer, Command, CommandContext, args, as_asked, help};
-use crate::config::{DEFINITIONS, Origin, Setting, Sources, change, setting, settings};
+use super::{Answer, Command, CommandContext, Rest, as_asked, help};
+use crate::config::{Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
-const NAME: &str = "settings";
 const GLOBAL: &str = "--global";
 const PROJECT: &str = "--project";
 const RESET: &str = "--reset";
 
 pub(super) const COMMAND: Command = Command {
-    name: NAME,
+    name: "settings",
     help: "the settings and where their values come from; NAME=VALUE sets one",
     usage: &[
         ("settings", "in the TUI: opens a panel; elsewhere: lists them"),
@@ -31,37 +26,15 @@ pub(super) const COMMAND: Command = Command {
         ("settings NAME=VALUE --project", "saves it for this project, in .pi/settings.json"),
         ("settings NAME --reset", "removes it from the file"),
     ],
-    arguments: &ARGUMENTS,
+    // Completions also have every setting's name.
+    arguments: &[
+        (GLOBAL, "for all projects"),
+        (PROJECT, "for this project"),
+        (RESET, "remove the setting from the file"),
+    ],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
 };
-
-/// Every setting's name, and the options.
-const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
-    let mut all = [("", ""); DEFINITIONS.len() + 3];
-    let mut at = 0;
-    while at < DEFINITIONS.len() {
-        all[at] = (DEFINITIONS[at].key, DEFINITIONS[at].help);
-        at += 1;
-    }
-    all[at] = (GLOBAL, "for all projects");
-    all[at + 1] = (PROJECT, "for this project");
-    all[at + 2] = (RESET, "remove the setting from the file");
-    all
-};
-
-#[derive(Serialize)]
-struct AllSettings {
-    settings: Vec<Setting>,
-}
-
-#[derive(Serialize)]
-struct OneSetting {
-    setting: Setting,
-    /// The file it was just saved to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<PathBuf>,
-}
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
@@ -78,38 +51,39 @@ pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = match words.wants_help {
         true => Ok(help::of(&COMMAND)),
-        false => look_or_change(sources, &words.rest),
+        false => Rest::typed(&COMMAND, &words.rest).and_then(|rest| look_or_change(sources, &rest)),
     };
     as_asked(&words, answered)
 }
 
-fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
-    let (options, rest) = args::options(NAME, rest, &[GLOBAL, PROJECT, RESET])?;
-    let has = |option| options.contains(&option);
+fn look_or_change(sources: &Sources, rest: &Rest) -> Result<Answer> {
+    let (has, text) = (|option| rest.has(option), rest.only()?);
+    let has_options = has(GLOBAL) || has(PROJECT) || has(RESET);
     if has(GLOBAL) && has(PROJECT) {
         return Err(Error::invalid("use either --global or --project"));
     }
-    let (name, value) = match rest.split_once('=') {
+    let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
-        None => (rest.trim(), None),
+        None => (text, None),
     };
     if has(RESET) && (name.is_empty() || value.is_some()) {
         return Err(Error::invalid("--reset takes only a name: /lcm settings NAME --reset"));
     }
-    if name.is_empty() && (value.is_some() || !options.is_empty()) {
+    if name.is_empty() && (value.is_some() || has_options) {
         return Err(Error::invalid("the name of the setting is missing: /lcm settings NAME=VALUE"));
     }
     if name.is_empty() {
-        return Ok(Answer::of(&AllSettings { settings: settings(sources) }));
+        let all = settings(sources);
+        return Ok(Answer::new(list(&all), json!({"settings": all})));
     }
     let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
-        if !options.is_empty() {
+        if has_options {
             return Err(Error::invalid(format!(
                 "the value of {name} is missing: /lcm settings {name}=VALUE"
             )));
         }
-        return Ok(Answer::of(&OneSetting { setting: current, saved: None }));
+        return Ok(Answer::new(explained(&current), json!({"setting": current})));
     }
     let into = match (has(GLOBAL), has(PROJECT)) {
         (true, _) => Origin::Global,
@@ -118,7 +92,9 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         _ => Origin::Global,
     };
     let (saved, setting) = change(sources, name, value, into)?;
-    Ok(Answer::of(&OneSetting { setting, saved: Some(saved) }))
+    let overrides = if setting.source == Origin::Environment { ", which overrides the files" } else { "" };
+    let text = format!("Saved in {}: {}{overrides}", saved.display(), shown(&setting));
+    Ok(Answer::new(text, json!({"setting": setting, "saved": saved})))
 }
 
 fn source(setting: &Setting) -> String {
@@ -140,28 +116,21 @@ fn plain(value: &Value) -> String {
     }
 }
 
-impl fmt::Display for AllSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for setting in &self.settings {
-            let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
-            writeln!(f, "{name:<25} {value} ({})", source(setting))?;
-        }
-        write!(f, "\nTo read about one: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
-    }
+fn list(settings: &[Setting]) -> String {
+    let line = |setting: &Setting| {
+        let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
+        format!("{name:<25} {value} ({})\n", source(setting))
+    };
+    let lines: String = settings.iter().map(line).collect();
+    format!("{lines}\nTo read about one: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
 }
 
-impl fmt::Display for OneSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setting { name, help, takes, default, value, variable, .. } = &self.setting;
-        if let Some(saved) = &self.saved {
-            write!(f, "Saved in {}: ", saved.display())?;
-            write!(f, "{name} = {} ({})", plain(value), source(&self.setting))?;
-            if self.setting.source == Origin::Environment {
-                write!(f, ", which overrides the files")?;
-            }
-            return Ok(());
-        }
-        writeln!(f, "{name} = {} ({})\n\n{help}\n", plain(value), source(&self.setting))?;
-        write!(f, "Takes {takes}. Default: {}. Environment: {variable}.", plain(default))
-    }
+fn shown(setting: &Setting) -> String {
+    format!("{} = {} ({})", setting.name, plain(&setting.value), source(setting))
+}
+
+fn explained(setting: &Setting) -> String {
+    let Setting { help, takes, variable, .. } = setting;
+    let default = plain(&setting.default);
+    format!("{}\n\n{help}\n\nTakes {takes}. Default: {default}. Environment: {variable}.", shown(setting))
 }

@@ -1,22 +1,20 @@
 //! `/lcm show ID`: shows a message or a summary in full, with its details.
 
-use std::fmt;
-
 use serde::Serialize;
+use serde_json::json;
 
-use super::{Answer, Command, CommandContext, args};
+use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
-use crate::recall::describe::{Below, MessagePortrait, Portrait, SummaryPortrait, by_id};
-use crate::recall::expand::whole;
-use crate::recall::{Scope, SummaryCard};
+use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, by_id};
+use crate::recall::expand::{Image, whole};
+use crate::recall::{MessageCard, Scope, SummaryCard};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 
-const NAME: &str = "show";
 const RAW: &str = "--raw";
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "show",
     help: "a message or a summary in full, by its id",
     usage: &[
         ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
@@ -27,60 +25,89 @@ pub(crate) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// A message. Tokens are estimates.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Message {
-    kind: &'static str,
-    id: String,
-    role: String,
-    tool: Option<String>,
-    time: String,
-    /// Its position on this branch, from 1; `None` elsewhere.
-    position: Option<usize>,
-    bytes: usize,
-    tokens: usize,
-    /// The summaries over it, from the leaf summary up.
-    summaries: Vec<Named>,
-    images: Vec<Image>,
-    text: String,
-    #[serde(skip)]
-    minute: String,
-    #[serde(skip)]
-    of: usize,
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
+    let id = asked.rest.only()?.to_owned();
+    if id.is_empty() || id.contains(char::is_whitespace) {
+        return Err(Error::invalid(
+            "/lcm show needs one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
+        ));
+    }
+    let (scope, is_raw) = (asked.scope.clone(), asked.rest.has(RAW));
+    let read = move |view: &View<'_>| match by_id(view, &scope, &id)? {
+        Portrait::Message(portrait) => message(view, &scope, portrait, is_raw),
+        Portrait::Summary(portrait) => summary(view, &scope, portrait),
+    };
+    asked.store().read(read).await
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Image {
-    mime_type: String,
-    /// Characters of its base64 text.
-    base64: usize,
+fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Answer> {
+    let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
+    let MessageCard { handle, role, tool, timestamp: at, .. } = line.card;
+    let (text, images) = whole(view, scope, &handle, raw)?;
+    let of_tool = tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
+    let place = match position {
+        Some((at, of)) => format!("message {} of {of} on this branch", at + 1),
+        None => "not on this branch".to_owned(),
+    };
+    let (mut pictures, mut image_list) = (String::new(), Vec::new());
+    for Image { mime_type, data } in images {
+        let size = grouped(data.len());
+        pictures += &format!("picture: {}, {size} characters of base64\n", in_line(&mime_type));
+        image_list.push(json!({"mimeType": mime_type, "base64": data.len()}));
+    }
+    let above: Vec<Named> = above.iter().map(Named::of).collect();
+    let out = format!(
+        "{handle} · {}{of_tool} · {} UTC · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
+        in_line(&role),
+        minute(at),
+        grouped(bytes),
+        grouped(tokens),
+        list("summarized in", &above)
+    );
+    let json = json!({
+        "kind": "message", "id": handle, "role": role, "tool": tool, "time": timestamp(at),
+        "position": position.map(|(at, _)| at + 1), "bytes": bytes, "tokens": tokens, "summaries": above,
+        "images": image_list, "text": text,
+    });
+    Ok(Answer::new(out, json))
 }
 
-/// A summary. Tokens are estimates.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Summary {
-    kind: &'static str,
-    id: String,
-    depth: u32,
-    degraded: bool,
-    messages: usize,
-    from: String,
-    to: String,
-    tokens: usize,
-    /// `None` if no model wrote it.
-    model: Option<String>,
-    created: String,
-    on_branch: bool,
-    /// The summaries condensed from it, nearest first.
-    condensed_into: Vec<Named>,
-    /// Its sources, in order.
-    made_from: Vec<Named>,
-    text: String,
-    #[serde(skip)]
-    span: String,
+fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<Answer> {
+    let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
+    let (text, _) = whole(view, scope, &card.handle, false)?;
+    let above: Vec<Named> = above.iter().map(Named::of).collect();
+    let below: Vec<Named> = match below {
+        Below::Summaries(children) => children.iter().map(Named::of).collect(),
+        Below::Messages(lines) => {
+            let named = |line: MessageLine| Named {
+                about: format!("{}: {}", in_line(&line.card.role), line.headline),
+                id: line.card.handle,
+            };
+            lines.into_iter().map(named).collect()
+        }
+    };
+    let SummaryCard { handle, depth, degraded, messages, from_time, to_time, tokens, model, .. } = card;
+    let made = match &model {
+        Some(model) => format!("by {}", in_line(model)),
+        None => "without a model".to_owned(),
+    };
+    let out = format!(
+        "{handle} · D{depth}{} · {} · {} UTC\nmade {made}, about {} tokens, {} this branch\n{}{}\n{text}",
+        if degraded { " degraded" } else { "" },
+        count(messages, "message"),
+        time_span(from_time, to_time),
+        grouped(tokens),
+        if holds { "covers" } else { "covers nothing on" },
+        list("condensed into", &above),
+        list("made from", &below)
+    );
+    let json = json!({
+        "kind": "summary", "id": handle, "depth": depth, "degraded": degraded, "messages": messages,
+        "from": timestamp(from_time), "to": timestamp(to_time), "tokens": tokens, "model": model,
+        "created": timestamp(created_at), "onBranch": holds, "condensedInto": above, "madeFrom": below,
+        "text": text,
+    });
+    Ok(Answer::new(out, json))
 }
 
 /// A reference to another message or summary.
@@ -90,80 +117,6 @@ struct Named {
     about: String,
 }
 
-async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (options, id) = args::options(NAME, &asked.rest, &[RAW])?;
-    if id.is_empty() || id.contains(char::is_whitespace) {
-        return Err(Error::invalid(
-            "/lcm show needs one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
-        ));
-    }
-    let (scope, is_raw) = (asked.scope.clone(), !options.is_empty());
-    asked
-        .store()
-        .read(move |view| {
-            Ok(match by_id(view, &scope, &id)? {
-                Portrait::Message(portrait) => Answer::of(&message(view, &scope, portrait, is_raw)?),
-                Portrait::Summary(portrait) => Answer::of(&summary(view, &scope, portrait)?),
-            })
-        })
-        .await
-}
-
-fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Message> {
-    let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
-    let card = line.card;
-    let (text, images) = whole(view, scope, &card.handle, raw)?;
-    let image =
-        |image: crate::recall::expand::Image| Image { mime_type: image.mime_type, base64: image.data.len() };
-    Ok(Message {
-        kind: "message",
-        id: card.handle,
-        role: card.role,
-        tool: card.tool,
-        time: timestamp(card.timestamp),
-        minute: minute(card.timestamp),
-        position: position.map(|(at, _)| at + 1),
-        of: position.map_or(0, |(_, of)| of),
-        bytes,
-        tokens,
-        summaries: above.iter().map(Named::of).collect(),
-        images: images.into_iter().map(image).collect(),
-        text,
-    })
-}
-
-fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<Summary> {
-    let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
-    let (text, _) = whole(view, scope, &card.handle, false)?;
-    let made_from = match below {
-        Below::Summaries(children) => children.iter().map(Named::of).collect(),
-        Below::Messages(lines) => {
-            let named = |line: crate::recall::describe::MessageLine| Named {
-                about: format!("{}: {}", in_line(&line.card.role), line.headline),
-                id: line.card.handle,
-            };
-            lines.into_iter().map(named).collect()
-        }
-    };
-    Ok(Summary {
-        kind: "summary",
-        depth: card.depth,
-        degraded: card.degraded,
-        messages: card.messages,
-        from: timestamp(card.from_time),
-        to: timestamp(card.to_time),
-        span: time_span(card.from_time, card.to_time),
-        tokens: card.tokens,
-        model: card.model,
-        created: timestamp(created_at),
-        on_branch: holds,
-        condensed_into: above.iter().map(Named::of).collect(),
-        made_from,
-        text,
-        id: card.handle,
-    })
-}
-
 impl Named {
     fn of(card: &SummaryCard) -> Self {
         let degraded = if card.degraded { "!" } else { "" };
@@ -171,45 +124,7 @@ impl Named {
     }
 }
 
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, role, minute, position, of, bytes, tokens, .. } = self;
-        let tool = self.tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
-        let role = in_line(role);
-        let place = match position {
-            Some(at) => format!("message {at} of {of} on this branch"),
-            None => "not on this branch".to_owned(),
-        };
-        writeln!(f, "{id} · {role}{tool} · {minute} UTC · {place}")?;
-        writeln!(f, "{} bytes, about {} tokens", grouped(*bytes), grouped(*tokens))?;
-        list(f, "summarized in", &self.summaries)?;
-        for Image { mime_type, base64 } in &self.images {
-            writeln!(f, "picture: {}, {} characters of base64", in_line(mime_type), grouped(*base64))?;
-        }
-        write!(f, "\n{}", self.text)
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, depth, messages, span, tokens, .. } = self;
-        let degraded = if self.degraded { " degraded" } else { "" };
-        writeln!(f, "{id} · D{depth}{degraded} · {} · {span} UTC", count(*messages, "message"))?;
-        let made = match &self.model {
-            Some(model) => format!("by {}", in_line(model)),
-            None => "without a model".to_owned(),
-        };
-        let place = if self.on_branch { "covers this branch" } else { "covers nothing on this branch" };
-        writeln!(f, "made {made}, about {} tokens, {place}", grouped(*tokens))?;
-        list(f, "condensed into", &self.condensed_into)?;
-        list(f, "made from", &self.made_from)?;
-        write!(f, "\n{}", self.text)
-    }
-}
-
-fn list(f: &mut fmt::Formatter<'_>, what: &str, named: &[Named]) -> fmt::Result {
-    if !named.is_empty() {
-        writeln!(f, "{what}:")?;
-    }
-    named.iter().try_for_each(|Named { id, about }| writeln!(f, "  {id} {about}"))
+fn list(what: &str, named: &[Named]) -> String {
+    let lines: String = named.iter().map(|Named { id, about }| format!("  {id} {about}\n")).collect();
+    if named.is_empty() { lines } else { format!("{what}:\n{lines}") }
 }

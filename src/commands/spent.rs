@@ -1,7 +1,5 @@
 //! What summaries cost, and how well the provider's prompt cache works, from the providers' reports.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::dag::{BranchEntry, Step};
@@ -83,6 +81,11 @@ impl Cost {
         }
         cost
     }
+
+    pub fn in_words(&self) -> String {
+        let dollars = if self.dollars > 0.0 { format!(", {}", dollars(self.dollars)) } else { String::new() };
+        format!("{} tokens{dollars}", grouped(self.tokens))
+    }
 }
 
 impl Cache {
@@ -124,6 +127,22 @@ impl Cache {
         }
         Ok((cache, is_reported))
     }
+
+    pub fn in_words(&self) -> String {
+        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction, after_pruning } = *self;
+        let percent = read_tokens * 100 / prompt_tokens.max(1);
+        let valid = requests - misses;
+        let pruning =
+            if after_pruning > 0 { format!(", {after_pruning} after a pruning") } else { String::new() };
+        let which = match misses {
+            0 => format!("all of {requests} requests"),
+            _ => format!(
+                "{valid} of {requests} requests, {after_compaction} of the others came after a compaction{pruning}"
+            ),
+        };
+        let prompts = grouped(prompt_tokens);
+        format!("{percent}% of {prompts} prompt tokens came from it; it was valid in {which}")
+    }
 }
 
 impl Change {
@@ -133,35 +152,6 @@ impl Change {
             Step::Compaction => Some(Self::Compaction),
             Step::Stub { .. } => Some(Self::Pruning),
             Step::Link | Step::Message(_) | Step::Edit { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens", grouped(self.tokens))?;
-        if self.dollars > 0.0 { write!(f, ", {}", dollars(self.dollars)) } else { Ok(()) }
-    }
-}
-
-impl fmt::Display for Cache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction, after_pruning } = self;
-        let percent = read_tokens * 100 / (*prompt_tokens).max(1);
-        write!(f, "{percent}% of {} prompt tokens came from it; ", grouped(*prompt_tokens))?;
-        match misses {
-            0 => write!(f, "it was valid in all of {requests} requests"),
-            _ if *after_pruning > 0 => write!(
-                f,
-                "it was valid in {} of {requests} requests, {after_compaction} of the others came after a compaction, {after_pruning} after \
-                 a pruning",
-                requests - misses
-            ),
-            _ => write!(
-                f,
-                "it was valid in {} of {requests} requests, {after_compaction} of the others came after a compaction",
-                requests - misses
-            ),
         }
     }
 }

@@ -1,25 +1,23 @@
-//! `/lcm stats`: the history in numbers.
+//! `/lcm stats`: the history in numbers, with the size of each part; and a warning once the store exceeds the
+//! budget.
 
-use std::fmt;
+use serde_json::{Value, json};
 
-use serde::Serialize;
-
-use super::columns::hanging;
 use super::context::Bill;
-use super::help::lies_in;
+use super::help::database;
 use super::spent::{Cache, Cost};
-use super::{Answer, Command, CommandContext, args, size};
+use super::style::hanging;
+use super::{Answer, Command, CommandContext, Doing};
 use crate::error::Result;
-use crate::recall::describe::Overview;
-use crate::store::{Place, Sizes};
+use crate::recall::describe::{BranchTokens, Overview};
+use crate::store::{DepthCount, Place, Sizes, Store, Totals, View};
 use crate::text::{count, grouped, megabytes};
 
-const NAME: &str = "stats";
 /// Columns for the rows' names.
 const NAMES: usize = 15;
 
 pub(crate) const COMMAND: Command = Command {
-    name: NAME,
+    name: "stats",
     help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
     usage: &[(
         "stats",
@@ -34,161 +32,128 @@ pub(crate) const COMMAND: Command = Command {
 pub(crate) const FULL: &str = "--full";
 /// For a larger history, a shell gets only what is known at once, unless it asks for everything.
 const LONG: u64 = 32 * 1024 * 1024;
-
-/// All numbers. Tokens are estimates.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Stats {
-    session: Session,
-    project: Project,
-    summaries: Summaries,
-    /// `None` for a long history, in a shell that did not ask for everything.
-    branch: Option<BranchSize>,
-    cost: Costs,
-    /// `None` before the first request, and without an open session.
-    requests: Option<Bill>,
-    /// `None` if no provider reported cache use, and in the cases of `branch`.
-    cache: Option<Cache>,
-    background: Background,
-    database: Database,
-    #[serde(skip)]
-    columns: Option<usize>,
-}
-
-/// The cost of model calls for summaries.
-#[derive(Serialize)]
-struct Costs {
-    session: Cost,
-    project: Cost,
-}
-
-/// Running work, and its results.
-#[derive(Serialize)]
-struct Background {
-    /// `off`, `idle`, `working`, or `resting` after a failure.
-    state: &'static str,
-    /// Summaries that are ready for the next compaction.
-    ready: usize,
-    compaction: Option<String>,
-    import: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Session {
-    messages: usize,
-    /// Messages visible to the model on the current branch, or that would be without summaries; `None` as for
-    /// `branch`.
-    on_branch: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Project {
-    messages: usize,
-    sessions: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Summaries {
-    degraded: usize,
-    by_depth: Vec<Depth>,
-}
-
-#[derive(Serialize)]
-struct Depth {
-    depth: u32,
-    summaries: usize,
-    degraded: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct BranchSize {
-    /// Tokens of its original messages.
-    tokens: usize,
-    /// Tokens with its topmost summaries in place of the messages they cover.
-    frontier_tokens: usize,
-    saved_tokens: usize,
-}
-
-#[derive(Serialize)]
-struct Database {
-    /// `None` for a session in memory.
-    path: Option<String>,
-    bytes: u64,
-    /// `None` as for `branch`.
-    parts: Option<Sizes>,
-    #[serde(skip)]
-    place: String,
-}
+const MEGABYTE: u64 = 1_000_000;
+/// The warning repeats when the store has grown by this share since: 1/n.
+const AGAIN: u64 = 10;
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (options, left) = match asked.manner.is_shell {
-        true => args::options(NAME, &asked.rest, &[FULL])?,
-        false => (Vec::new(), asked.rest.to_string()),
+    asked.rest.none()?;
+    let stats = Stats::read(asked).await?;
+    let row = |(name, value): (&str, String)| {
+        format!("{name:<NAMES$} {}", hanging(&value, NAMES + 1, asked.columns))
     };
-    args::none(NAME, &left)?;
-    let (store, doing) = (asked.store(), asked.doing);
-    let bytes = store.bytes().await?;
-    let is_all = !asked.manner.is_shell || bytes <= LONG || options.contains(&FULL);
-    let conversation = asked.scope.conversation;
-    let own = store.read(move |view| {
-        let costs = Costs {
-            session: Cost::of(&view.summaries().usages(Some(conversation))?),
-            project: Cost::of(&view.summaries().usages(None)?),
+    let rows: Vec<String> = stats.rows(asked).into_iter().map(row).collect();
+    Ok(Answer::new(rows.join("\n"), stats.json(asked)))
+}
+
+/// All numbers. Tokens are estimates.
+struct Stats {
+    totals: Totals,
+    depths: Vec<DepthCount>,
+    /// Of model calls for summaries, for this session and the project.
+    costs: (Cost, Cost),
+    /// Summaries that are ready for the next compaction.
+    ready: usize,
+    /// Of the project.
+    messages: usize,
+    sessions: usize,
+    bytes: u64,
+    /// `None` for a long history, in a shell that did not ask for everything.
+    long: Option<Long>,
+    /// `None` before the first request, and without an open session.
+    requests: Option<Bill>,
+}
+
+impl Stats {
+    async fn read(asked: &CommandContext<'_>) -> Result<Self> {
+        let (store, conversation) = (asked.store(), asked.scope.conversation);
+        let bytes = store.bytes().await?;
+        let is_all = !asked.manner.is_shell || bytes <= LONG || asked.rest.has(FULL);
+        let long = if is_all { Some(long(asked).await?) } else { None };
+        let requests = Bill::of(asked.doing, asked.live);
+        let read = move |view: &View<'_>| {
+            let (summaries, messages) = (view.summaries(), view.messages());
+            Ok(Self {
+                totals: summaries.totals(conversation)?,
+                depths: summaries.depths(conversation)?,
+                costs: (Cost::of(&summaries.usages(Some(conversation))?), Cost::of(&summaries.usages(None)?)),
+                ready: summaries.uncarried(conversation)?,
+                messages: messages.project_messages()?,
+                sessions: messages.conversations()?,
+                bytes,
+                long,
+                requests,
+            })
         };
-        Ok((
-            view.summaries().totals(conversation)?,
-            view.summaries().depths(conversation)?,
-            costs,
-            view.summaries().uncarried(conversation)?,
-        ))
-    });
-    let of_project =
-        store.read(|view| Ok((view.messages().project_messages()?, view.messages().conversations()?)));
-    let ((totals, depths, cost, ready), (project_messages, sessions)) = tokio::try_join!(own, of_project)?;
-    let long = if is_all { Some(long(asked).await?) } else { None };
-    let (on_branch, branch, cache, parts) = match long {
-        Some(Long { on_branch, branch, cache, parts }) => (Some(on_branch), Some(branch), cache, Some(parts)),
-        None => (None, None, None, None),
-    };
-    let depth = |depth: &crate::store::DepthCount| Depth {
-        depth: depth.depth,
-        summaries: depth.summaries,
-        degraded: depth.degraded,
-    };
-    Ok(Answer::of(&Stats {
-        cost,
-        requests: Bill::of(doing, asked.live),
-        cache,
-        background: Background {
-            state: doing.background,
-            ready,
-            compaction: doing.compaction.clone(),
-            import: doing.import.clone(),
-        },
-        session: Session { messages: totals.messages, on_branch },
-        project: Project { messages: project_messages, sessions },
-        summaries: Summaries { degraded: totals.degraded, by_depth: depths.iter().map(depth).collect() },
-        branch,
-        database: Database {
-            path: match store.place() {
-                Place::Memory => None,
-                Place::File(path) => Some(path.display().to_string()),
+        store.read(read).await
+    }
+
+    fn rows(&self, asked: &CommandContext<'_>) -> Vec<(&'static str, String)> {
+        let Self { totals, depths, costs, long, .. } = self;
+        let long = long.as_ref();
+        let on_branch = long.map(|long| format!(", {} on this branch", long.on_branch)).unwrap_or_default();
+        let project = format!("{}, {}", count(self.messages, "message"), count(self.sessions, "session"));
+        let mut rows = vec![
+            ("This session", count(totals.messages, "message") + &on_branch),
+            ("This project", project),
+            ("Summaries", summaries(depths, totals.degraded)),
+        ];
+        if let Some(Long { tokens, .. }) = long {
+            let (all, rest) = (grouped(tokens.visible), grouped(tokens.frontier));
+            let with = match depths.is_empty() {
+                true => String::new(),
+                false => format!(", {rest} with summaries in place of the messages they cover"),
+            };
+            rows.push(("This branch", format!("about {all} tokens{with}")));
+            rows.push(("Saved", format!("about {} tokens of each request", grouped(saved(*tokens)))));
+        }
+        rows.push(("Cost", format!("{}; all of this project: {}", costs.0.in_words(), costs.1.in_words())));
+        rows.extend(self.requests.as_ref().map(|bill| ("Requests", bill.in_words())));
+        let cache = |cache: &Cache| cache.in_words();
+        rows.extend(long.map(|long| {
+            ("Prompt cache", long.cache.as_ref().map_or_else(|| "not reported".to_owned(), cache))
+        }));
+        rows.push(("Background", background(asked.doing, self.ready)));
+        rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));
+        let more = || format!("{FULL} shows more, but reads all of this long history");
+        rows.push(("", long.map_or_else(more, |long| parts(&long.parts))));
+        rows
+    }
+
+    fn json(&self, asked: &CommandContext<'_>) -> Value {
+        let depth = |depth: &DepthCount| json!({"depth": depth.depth, "summaries": depth.summaries, "degraded": depth.degraded});
+        let branch = |Long { tokens, .. }: &Long| {
+            let (visible, frontier) = (tokens.visible, tokens.frontier);
+            json!({"tokens": visible, "frontierTokens": frontier, "savedTokens": saved(*tokens)})
+        };
+        let (Self { totals, long, .. }, doing) = (self, asked.doing);
+        let (long, depths): (_, Value) = (long.as_ref(), self.depths.iter().map(depth).collect());
+        json!({
+            "session": {"messages": totals.messages, "onBranch": long.map(|long| long.on_branch)},
+            "project": {"messages": self.messages, "sessions": self.sessions},
+            "summaries": {"degraded": totals.degraded, "byDepth": depths},
+            "branch": long.map(branch),
+            "cost": {"session": self.costs.0, "project": self.costs.1},
+            "requests": self.requests,
+            "cache": long.map(|long| &long.cache),
+            "background": {
+                "state": doing.background, "ready": self.ready,
+                "compaction": doing.compaction, "import": doing.import,
             },
-            bytes,
-            parts,
-            place: lies_in(store.place()),
-        },
-        columns: asked.columns,
-    }))
+            "database": {
+                "path": database(asked.store()).0, "bytes": self.bytes,
+                "parts": long.map(|long| &long.parts),
+            },
+        })
+    }
 }
 
 /// Numbers that cost the length of the branch or of the file.
 struct Long {
+    /// Messages visible to the model on the current branch, or that would be without summaries.
     on_branch: usize,
-    branch: BranchSize,
+    tokens: BranchTokens,
+    /// `None` if no provider reported cache use.
     cache: Option<Cache>,
     parts: Sizes,
 }
@@ -198,97 +163,76 @@ async fn long(asked: &CommandContext<'_>) -> Result<Long> {
     let scope = asked.scope.clone();
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
-    let saved_tokens = tokens.visible.saturating_sub(tokens.frontier);
-    let branch = BranchSize { tokens: tokens.visible, frontier_tokens: tokens.frontier, saved_tokens };
-    Ok(Long { on_branch: visible, branch, cache, parts })
+    Ok(Long { on_branch: visible, tokens, cache, parts })
 }
 
-impl fmt::Display for Stats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            session,
-            project,
-            summaries,
-            branch,
-            cost,
-            requests,
-            cache,
-            background,
-            database,
-            columns,
-        } = self;
-        let wrapped = |value: &str| hanging(value, NAMES + 1, *columns);
-        let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", wrapped(&value));
-        let on_branch =
-            session.on_branch.map(|messages| format!(", {messages} on this branch")).unwrap_or_default();
-        row("This session", format!("{}{on_branch}", count(session.messages, "message")))?;
-        row(
-            "This project",
-            format!("{}, {}", count(project.messages, "message"), count(project.sessions, "session")),
-        )?;
-        row("Summaries", summaries.to_string())?;
-        if let Some(branch) = branch {
-            row("This branch", branch.in_words(!summaries.by_depth.is_empty()))?;
-            row("Saved", format!("about {} tokens of each request", grouped(branch.saved_tokens)))?;
-        }
-        row("Cost", format!("{}; all of this project: {}", cost.session, cost.project))?;
-        if let Some(requests) = requests {
-            row("Requests", requests.to_string())?;
-        }
-        if branch.is_some() {
-            row(
-                "Prompt cache",
-                cache.as_ref().map_or_else(|| "not reported".to_owned(), ToString::to_string),
-            )?;
-        }
-        row("Background", background.to_string())?;
-        row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
-        let last = match &database.parts {
-            Some(parts) => size::parts(parts),
-            None => format!("{FULL} shows more, but reads all of this long history"),
-        };
-        write!(f, "{:<NAMES$} {}", "", wrapped(&last))
+fn saved(tokens: BranchTokens) -> usize {
+    tokens.visible.saturating_sub(tokens.frontier)
+}
+
+fn background(doing: &Doing, ready: usize) -> String {
+    let state = match doing.background {
+        "off" => "off (setting background); ",
+        "working" => "writing summaries; ",
+        "resting" => "paused after a failure; ",
+        // Only the Pi with the open session knows.
+        "unknown" => "",
+        _ => "idle; ",
+    };
+    let under_way = [&doing.compaction, &doing.import].into_iter().flatten();
+    let under_way: String = under_way.map(|line| format!("; {line}")).collect();
+    format!("{state}{} ready for the next compaction{under_way}", count(ready, "summary"))
+}
+
+/// `24 D0, 6 D1, 1 D2; 2 degraded`
+fn summaries(depths: &[DepthCount], degraded: usize) -> String {
+    let depths: Vec<String> =
+        depths.iter().map(|depth| format!("{} D{}", depth.summaries, depth.depth)).collect();
+    match (depths.as_slice(), degraded) {
+        ([], _) => "none yet".to_owned(),
+        (depths, 0) => depths.join(", "),
+        (depths, degraded) => format!("{}; {degraded} degraded", depths.join(", ")),
     }
 }
 
-impl fmt::Display for Background {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.state {
-            "off" => "off (setting background)",
-            "working" => "writing summaries",
-            "resting" => "paused after a failure",
-            // Only the Pi with the open session knows.
-            "unknown" => return write!(f, "{} ready for the next compaction", count(self.ready, "summary")),
-            _ => "idle",
-        })?;
-        write!(f, "; {} ready for the next compaction", count(self.ready, "summary"))?;
-        let under_way = [&self.compaction, &self.import];
-        under_way.into_iter().flatten().try_for_each(|line| write!(f, "; {line}"))
-    }
+/// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
+fn parts(sizes: &Sizes) -> String {
+    let named = [
+        ("full text", sizes.full_text),
+        ("entries", sizes.entries),
+        ("identities", sizes.identities),
+        ("summaries", sizes.summaries),
+        ("other", sizes.other),
+        ("free", sizes.free),
+    ];
+    let mut parts =
+        vec![format!("{} messages ({} unpacked)", megabytes(sizes.messages), megabytes(sizes.unpacked))];
+    parts.extend(
+        named
+            .iter()
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
+    );
+    parts.join(", ")
 }
 
-impl BranchSize {
-    fn in_words(&self, is_summarized: bool) -> String {
-        let tokens = grouped(self.tokens);
-        match is_summarized {
-            false => format!("about {tokens} tokens"),
-            true => {
-                let rest = grouped(self.frontier_tokens);
-                format!("about {tokens} tokens, {rest} with summaries in place of the messages they cover")
-            }
-        }
+/// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
+pub async fn size_warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
+    let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
+    let Place::File(path) = store.place() else { return Ok(None) };
+    if bytes <= budget {
+        return Ok(None);
     }
-}
-
-impl fmt::Display for Summaries {
-    /// `24 D0, 6 D1, 1 D2; 2 degraded`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let depths = self.by_depth.iter().map(|depth| format!("{} D{}", depth.summaries, depth.depth));
-        let depths: Vec<String> = depths.collect();
-        match (depths.as_slice(), self.degraded) {
-            ([], _) => f.write_str("none yet"),
-            (depths, 0) => f.write_str(&depths.join(", ")),
-            (depths, degraded) => write!(f, "{}; {degraded} degraded", depths.join(", ")),
-        }
+    let warned_at = store.read(|view| view.database().size_warned_at()).await?;
+    if warned_at.is_some_and(|at| bytes < at.saturating_add(at / AGAIN)) {
+        return Ok(None);
     }
+    store.write(move |batch| batch.database().note_size_warned_at(bytes)).await?;
+    Ok(Some(format!(
+        "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted \
+         automatically: raise the setting, or quit Pi and move {} away (/lcm import with its path restores it)",
+        megabytes(bytes),
+        grouped(budget_megabytes),
+        path.display()
+    )))
 }

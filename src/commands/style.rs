@@ -1,11 +1,12 @@
-//! Where an answer is read, and its colors: marker characters while the text is built, terminal codes at the
-//! end.
+//! Where an answer is read: its width, and its colors, which are marker characters while the text is built, and
+//! terminal codes at the end.
 //!
 //! In between, quoted terminal codes are removed, and the colors must survive that.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::legible;
 
@@ -29,19 +30,16 @@ pub(super) enum Ink {
     Match,
     /// A heading.
     Head,
-    /// Something secondary.
-    Faint,
     /// A good result.
     Good,
     /// A bad result.
     Bad,
 }
 
-const INKS: [(Ink, char, &str); 6] = [
+const INKS: [(Ink, char, &str); 5] = [
     (Ink::Id, '\u{fdd0}', "\u{1b}[36m"),
     (Ink::Match, '\u{fdd1}', "\u{1b}[1;31m"),
     (Ink::Head, '\u{fdd2}', "\u{1b}[1m"),
-    (Ink::Faint, '\u{fdd3}', "\u{1b}[2m"),
     (Ink::Good, '\u{fdd4}', "\u{1b}[32m"),
     (Ink::Bad, '\u{fdd5}', "\u{1b}[1;31m"),
 ];
@@ -106,6 +104,39 @@ fn colored(text: &str) -> String {
     if is_open { out + END.1 } else { out }
 }
 
+/// `line`, truncated to `width` columns.
+pub(super) fn fit(line: &str, width: usize) -> String {
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let mut taken = 1;
+    let fitting = line.chars().take_while(|c| {
+        taken += c.width().unwrap_or_default();
+        taken <= width
+    });
+    fitting.collect::<String>().trim_end().to_owned() + "…"
+}
+
+/// `text` after `indent` columns, wrapped between words at `width`, with further lines indented equally.
+pub(super) fn hanging(text: &str, indent: usize, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let mut out = String::new();
+    let mut taken = indent;
+    for word in text.split(' ') {
+        let columns = word.width();
+        if taken > indent && taken + 1 + columns > width {
+            out += &format!("\n{}", " ".repeat(indent));
+            taken = indent;
+        } else if taken > indent {
+            out.push(' ');
+            taken += 1;
+        }
+        out += word;
+        taken += columns;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +153,16 @@ mod tests {
         assert_eq!(painted(at(false, false)), format!("m-1{said}"));
         let marks = "\u{fdd1}a\nb\u{fdd0}".to_owned();
         assert_eq!(at(true, true).shown(marks), "\u{1b}[1;31ma\u{1b}[0m\nb\u{1b}[36m\u{1b}[0m");
+    }
+
+    #[test]
+    fn a_line_is_cut_before_it_is_too_wide() {
+        assert_eq!(fit("plain", 5), "plain");
+        assert_eq!(fit("plainer", 5), "plai…");
+        assert_eq!(fit("三つ目の要約", 8), "三つ目…");
+        assert_eq!(fit("🦀🦀🦀", 5), "🦀🦀…");
+        assert_eq!(hanging("one two three", 4, Some(11)), "one two\n    three");
+        assert_eq!(hanging("one two three", 4, None), "one two three");
+        assert_eq!(fit("e\u{301}e\u{301}e", 3), "e\u{301}e\u{301}e");
     }
 }

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
-use super::job::{Job, Part, Target, newest};
+use super::job::{Job, Target, newest};
 use super::passes::Fallback;
-use super::{Work, tail};
+use super::{Part, Work};
 use crate::dag::Span;
 use crate::error::{Code, Result};
 
@@ -24,7 +24,6 @@ pub struct Ahead {
     pub context_tokens: Option<usize>,
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
-    #[serde(default)]
     pub model: Option<String>,
     /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
     /// before the tail.
@@ -46,10 +45,10 @@ pub struct Prepared {
 /// # Cancel safety
 /// As for a compaction: finished summaries stay, and nothing else.
 pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<Prepared> {
-    let at_once = work.settings.leaf_pass_concurrency;
+    let at_once = work.session.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
-        None => tail::kept(work.tail(ahead.model.as_deref()), &ahead.leaf_id).await?,
+        None => work.session.kept(ahead.model.as_deref(), &ahead.leaf_id).await?,
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
@@ -60,7 +59,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     };
     let job = Job::begin(work, target).await?;
     let made = make(&job, &Part::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
-    job.keep_measures().await;
+    job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
         _ => Ok(Prepared { failed: job.summarizer.last_failure().is_some(), usage: job.summarizer.usage() }),
@@ -75,11 +74,11 @@ async fn make(
     pause: &CancellationToken,
 ) -> Result<()> {
     let branch = job.read(part).await?;
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
     let recent = newest(&chunks);
     // The next compaction remakes degraded summaries in any case.
-    let chunks = [chunks, job.cut().extracted(&branch)].concat();
+    let chunks = [chunks, job.pass.cut.extracted(&branch)].concat();
     for some in chunks.chunks(at_once.max(1)) {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());
@@ -97,7 +96,7 @@ async fn make(
 /// All chunks, except a small last one that may still grow.
 fn whole(job: &Job<'_>, branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
     let before = branch.before();
-    let may_wait = |last: &Span| last.end == before.len() && job.cut().is_remainder(before, last);
+    let may_wait = |last: &Span| last.end == before.len() && job.pass.cut.is_remainder(before, last);
     if chunks.last().is_some_and(may_wait) {
         chunks.pop();
     }

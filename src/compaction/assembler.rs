@@ -79,7 +79,7 @@ pub(super) struct Block<'a> {
 }
 
 /// How much a block shows of each part.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Layout {
     texts: Vec<String>,
     focus: String,
@@ -124,14 +124,7 @@ impl Block<'_> {
         Layout {
             texts: self.frontier.iter().map(|shown| as_body(&shown.text)).collect(),
             focus: within(&focus, self.budget / FOCUS).to_owned(),
-            request: String::new(),
-            state: 0,
-            constraints: 0,
-            requests: 0,
-            decisions: 0,
-            files: 0,
-            ids: Ids::Titled,
-            run: 0,
+            ..Layout::default()
         }
     }
 
@@ -293,9 +286,10 @@ impl Block<'_> {
 }
 
 /// How much an id line shows.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Ids {
     /// Depth, times, count and title.
+    #[default]
     Titled,
     /// Titles for leaf summaries only.
     TitledRecent,

@@ -5,18 +5,16 @@
 //! report changes little. It is stored with the project.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
 use crate::dag::Visible;
 use crate::error::Result;
-use crate::llm::{Answer, Model, Request};
+use crate::llm::{Answer, Reply};
 use crate::model::read_json;
 use crate::store::{Store, View};
 use crate::sync::lock;
-use crate::tokens;
 
 /// How far a ratio may be from 1.
 const BOUNDS: (f64, f64) = (0.5, 2.0);
@@ -74,20 +72,14 @@ pub(super) struct Seen {
     real: usize,
 }
 
-/// A model whose reports are recorded.
-pub(super) struct Measured {
-    model: Arc<dyn Model>,
-    seen: Mutex<Vec<Seen>>,
-}
+/// What the models reported, until it is stored.
+#[derive(Default)]
+pub(super) struct Measured(Mutex<Vec<Seen>>);
 
 impl Measured {
-    pub(super) fn new(model: Arc<dyn Model>) -> Self {
-        Self { model, seen: Mutex::default() }
-    }
-
     /// Stores what was learned since the last time, and `session`. Failing to write it does no harm.
     pub(super) async fn keep(&self, store: &Store, session: Option<Seen>) {
-        let mut seen = std::mem::take(&mut *lock(&self.seen));
+        let mut seen = std::mem::take(&mut *lock(&self.0));
         seen.extend(session);
         if seen.is_empty() {
             return;
@@ -101,30 +93,12 @@ impl Measured {
         drop(learn.await);
     }
 
-    fn note(&self, estimated: usize, answer: &Answer) {
-        let Ok(reply) = answer else { return };
-        let (Some(model), Some(real)) = (&reply.model, reply.usage.as_ref().and_then(prompt_tokens)) else {
-            return;
-        };
-        if estimated >= ENOUGH {
-            let seen = Seen { model: model.clone(), estimated, real };
-            lock(&self.seen).push(seen);
+    /// Records the answer to a prompt of `estimated` tokens.
+    pub(super) fn note(&self, estimated: usize, answer: &Answer) {
+        let Ok(Reply { model: Some(model), usage: Some(usage), .. }) = answer else { return };
+        if let Some(real) = prompt_tokens(usage).filter(|_| estimated >= ENOUGH) {
+            lock(&self.0).push(Seen { model: model.clone(), estimated, real });
         }
-    }
-}
-
-impl Model for Measured {
-    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
-        let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);
-        Box::pin(async move {
-            let answer = self.model.ask(request).await;
-            self.note(estimated, &answer);
-            answer
-        })
-    }
-
-    fn calls(&self) -> Option<usize> {
-        self.model.calls()
     }
 }
 

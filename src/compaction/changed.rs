@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use super::branch::Branch;
+use super::standing::changes;
 use crate::branch::Memory;
+use crate::dag::Visible;
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::facts::disk::Change;
 use crate::ids::ConversationId;
+use crate::model::Message;
 use crate::store::{Store, View};
 use crate::text::one_line;
 
+/// The number of newest messages that are read to find files.
+const MOST_READ: usize = 1_000;
 /// The most files to list, and characters of each.
 const NAMED: usize = 20;
 const PATH: usize = 200;
@@ -27,7 +32,17 @@ pub async fn changed(
 ) -> Result<Option<String>> {
     let (memory, leaf) = (Arc::clone(memory), leaf.to_owned());
     let read = move |view: &View<'_>| {
-        Branch::read_after(view, &memory, conversation, &leaf, None)?.changes(view, &memory)
+        let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
+        let path = memory.read(view, conversation, &leaf)?.path;
+        let visible = path.visible();
+        let newest = visible.iter().enumerate().skip(visible.len().saturating_sub(MOST_READ));
+        let has_files = |message: &Visible| matches!(message.seen.role.as_str(), "assistant" | "toolResult");
+        let read = newest
+            .filter(|(_, message)| has_files(message))
+            .map(|(at, message)| Ok((at, Message::parse(&view.messages().json_of(message.seen.id)?))));
+        let read = read.collect::<Result<Vec<_>>>()?;
+        let facts = Facts::without_statements(read.iter().map(|(at, message)| (*at, message)));
+        changes(view, visible, &facts, folder)
     };
     let changes = store.read(read).await?;
     if changes.is_empty() {

@@ -1,7 +1,6 @@
 //! Claims on summaries to be made, so that only one of several processes pays for each.
 //!
-//! A claim is short and renewed while its owner works, so a killed process delays others only briefly. A
-//! store in memory needs no claims.
+//! A claim is short and renewed while its owner works, so a killed process delays others only briefly.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::ids::Hash;
-use crate::store::{Place, Store};
+use crate::store::{Batch, Store, View};
 use crate::sync::lock;
 use crate::text;
 
@@ -28,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The claims of one piece of work.
 #[derive(Clone)]
-pub(super) struct Claims(Option<Arc<Owner>>);
+pub(super) struct Claims(Arc<Owner>);
 
 struct Owner {
     name: String,
@@ -51,9 +50,6 @@ impl Claims {
     }
 
     fn renewed(store: &Store, every: Duration, stuck: Duration) -> Self {
-        if matches!(store.place(), Place::Memory) {
-            return Self(None);
-        }
         let name = Uuid::new_v4().simple().to_string();
         let moved = Arc::new(Mutex::new(Instant::now()));
         let (renewed, owner, last) = (store.clone(), name.clone(), Arc::clone(&moved));
@@ -68,23 +64,19 @@ impl Claims {
                 let _ = renewed.write(move |batch| batch.summaries().renew_claims(&owner, end())).await;
             }
         });
-        Self(Some(Arc::new(Owner { name, store: store.clone(), moved, renewing })))
+        Self(Arc::new(Owner { name, store: store.clone(), moved, renewing }))
     }
 
     /// Claims each of `spans`; `None` for those that another process holds.
     pub(super) async fn take(&self, spans: Vec<Hash>) -> Result<Vec<Option<Lease>>> {
-        let had = match &self.0 {
-            Some(owner) if !spans.is_empty() => {
-                let (asked, name) = (spans.clone(), owner.name.clone());
-                let claim = move |batch: &crate::store::Batch<'_>| {
-                    batch.summaries().claim(&asked, &name, text::now(), end())
-                };
-                *lock(&owner.moved) = Instant::now();
-                owner.store.write(claim).await?
-            }
-            _ => vec![true; spans.len()],
-        };
-        let lease = |(span, had): (Hash, bool)| had.then(|| Lease { span, owner: self.0.clone() });
+        if spans.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (asked, owner) = (spans.clone(), Arc::clone(&self.0));
+        *lock(&owner.moved) = Instant::now();
+        let claim = move |batch: &Batch<'_>| batch.summaries().claim(&asked, &owner.name, text::now(), end());
+        let had = self.0.store.write(claim).await?;
+        let lease = |(span, had): (Hash, bool)| had.then(|| Lease { span, owner: Some(Arc::clone(&self.0)) });
         Ok(spans.into_iter().zip(had).map(lease).collect())
     }
 
@@ -93,10 +85,10 @@ impl Claims {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn wait(&self, span: Hash, cancel: &CancellationToken) -> Result<()> {
-        let Some(owner) = &self.0 else { return Ok(()) };
         loop {
-            let name = owner.name.clone();
-            if !owner.store.read(move |view| view.summaries().is_claimed(span, &name, text::now())).await? {
+            let owner = Arc::clone(&self.0);
+            let claimed = move |view: &View<'_>| view.summaries().is_claimed(span, &owner.name, text::now());
+            if !self.0.store.read(claimed).await? {
                 return Ok(());
             }
             tokio::select! {

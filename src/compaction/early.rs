@@ -3,20 +3,13 @@
 //! It calls no model and waits for nothing. The policy has decided whether it pays off; whether it is
 //! possible depends on the branch alone, so a restart changes nothing.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::branch::{Branch, HISTORY};
+use super::branch::HISTORY;
 use super::calibration::Ratios;
-use super::job::noted;
-use super::{Compaction, block, finished, sizes, summary_line};
-use crate::branch::Memory;
-use crate::config::Settings;
+use super::{Compaction, Part, Session, sizes, summary_line};
 use crate::dag::Piece;
 use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::store::{Store, View};
 
 /// The branch, and where its raw part starts.
 #[derive(Clone, Debug)]
@@ -40,14 +33,6 @@ pub struct Early {
     pub degraded: bool,
 }
 
-/// The history of a session, to be compacted.
-pub struct Session<'a> {
-    pub store: &'a Store,
-    pub conversation: ConversationId,
-    pub memory: Arc<Memory>,
-    pub settings: &'a Settings,
-}
-
 /// Compacts the branch of `at` from its valid summaries. `None` if a message before the raw part has no
 /// summary, the block would not fit, or a purge is running.
 pub async fn early(session: Session<'_>, at: At) -> Result<Option<Early>> {
@@ -59,25 +44,17 @@ pub async fn early(session: Session<'_>, at: At) -> Result<Option<Early>> {
 }
 
 async fn made(session: Session<'_>, at: At) -> Result<Option<Early>> {
-    let Session { store, conversation, memory, settings } = session;
+    let Session { store, settings, .. } = session;
     let At { leaf_id, first_kept, context_tokens, context_window, model } = at;
     let ratios = Ratios::read(store).await?;
     let (budget, _) = sizes(settings, &ratios, context_window, model.as_deref());
-    let read = {
-        let (memory, first_kept) = (Arc::clone(&memory), first_kept.clone());
-        let notes = (settings.notes, settings.redact);
-        move |view: &View<'_>| {
-            let branch = Branch::read(view, &memory, conversation, &leaf_id, &first_kept)?;
-            noted(view, branch, conversation, &leaf_id, notes)
-        }
-    };
-    let branch = store.read(read).await?;
+    let branch = session.read(&leaf_id, &Part::Before(first_kept.clone())).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
     if branch.before().len() < settings.min_messages_for_compaction || !(is_whole && branch.fits(budget)) {
         return Ok(None);
     }
-    let (branch, _) = finished(store, &memory, branch, settings.redact).await?;
-    let (branch, summary) = block(store, budget, branch, HISTORY, None).await?;
+    let (branch, _) = session.finished(branch).await?;
+    let (branch, summary) = session.block(budget, branch, HISTORY, None).await?;
     let details = branch.details();
     let tokens_before = Value::from(context_tokens);
     let first_kept_entry_id = Some(branch.first_kept(&first_kept).to_owned());

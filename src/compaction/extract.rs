@@ -1,5 +1,6 @@
 //! The last resort: describes messages without a model. Deterministic, within a hard cap, never empty.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,30 +28,27 @@ const LINE: usize = 240;
 
 /// An extract of about `cap` tokens: the user's requests, decisions, error lines, files, commands.
 pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
-    let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(messages.len(), "message")));
+    let mut lines = Lines::new(cap, format!("Extract of {}", text::count(messages.len(), "message")));
     let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
     lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
-    lines.section("Errors:", cap / 5, messages.iter().copied().filter(|m| is_output(m)).flat_map(errors));
+    let output = messages.iter().copied().filter(|message| is_output(message));
+    lines.section("Errors:", cap / 5, output.clone().flat_map(errors));
     lines.section("Files and commands:", cap, messages.iter().copied().flat_map(calls));
-    lines.section(
-        "Output:",
-        cap / 2,
-        messages.iter().copied().filter(|m| is_output(m)).map(|m| m.headline(LINE)),
-    );
+    lines.section("Output:", cap / 2, output.map(|message| message.headline(LINE)));
     lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
-    lines.finish()
+    lines.text
 }
 
 /// An extract of summaries: the beginning of each, in equal shares.
 pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
-    let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
+    let mut lines = Lines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
         let points = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
         lines.section("—", share, points.map(|line| text::one_line(line, LINE)));
     }
-    lines.finish()
+    lines.text
 }
 
 /// Whether the line says nothing by itself, like the titles in extracts.
@@ -91,15 +89,12 @@ struct Lines {
     text: String,
     tokens: usize,
     cap: usize,
-    seen: std::collections::HashSet<String>,
+    seen: HashSet<String>,
 }
 
 impl Lines {
-    fn new(cap: usize, title: &str) -> Self {
-        let mut lines = Self { text: String::new(), tokens: 0, cap, seen: std::collections::HashSet::new() };
-        lines.text.push_str(title);
-        lines.tokens = tokens::estimate(title);
-        lines
+    fn new(cap: usize, title: String) -> Self {
+        Self { tokens: tokens::estimate(&title), text: title, cap, seen: HashSet::new() }
     }
 
     /// Adds as many of `items` as fit into `share` tokens, under a heading.
@@ -127,10 +122,6 @@ impl Lines {
                 heading = None;
             }
         }
-    }
-
-    fn finish(self) -> String {
-        self.text
     }
 }
 

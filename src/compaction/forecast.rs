@@ -1,17 +1,12 @@
 //! Predicts a compaction without model calls: `/lcm compact --dry-run`.
 
-use std::sync::Arc;
-
 use super::branch::Branch;
 use super::calibration::Ratios;
-use super::sizes;
-use super::tail::{self, Asked};
-use crate::branch::Memory;
+use super::passes::tokens_of;
+use super::{Part, Session, sizes};
 use crate::config::Settings;
-use crate::dag::{Piece, Visible};
+use crate::dag::Piece;
 use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::store::Store;
 
 /// What a compaction would do. Tokens are estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,40 +30,32 @@ pub struct Forecast {
 /// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
 /// `None` if everything would stay raw.
 pub async fn forecast(
-    store: &Store,
-    conversation: ConversationId,
-    settings: &Settings,
+    session: Session<'_>,
     leaf: &str,
     window: Option<usize>,
     model: Option<&str>,
 ) -> Result<Option<Forecast>> {
-    let memory = Arc::<Memory>::default();
-    let asked = Asked { store, memory: &memory, conversation, settings, model };
-    let Some(kept) = tail::kept(asked, leaf).await? else { return Ok(None) };
-    let leaf = leaf.to_owned();
-    let branch = store.read(move |view| Branch::read(view, &memory, conversation, &leaf, &kept)).await?;
+    let Session { store, settings, .. } = session;
+    let Some(kept) = session.kept(model, leaf).await? else { return Ok(None) };
+    let branch = session.read(leaf, &Part::Before(kept)).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
     let chunks = cut.uncovered(&branch);
-    let leaves: usize = chunks.iter().map(|chunk| tokens(&before[chunk.clone()])).sum();
+    let leaves: usize = chunks.iter().map(|chunk| tokens_of(&before[chunk.clone()])).sum();
     let frontier = branch.frontier();
     let ready = frontier.iter().filter_map(|piece| match piece {
         Piece::Summary(_, span) => Some(span.len()),
         Piece::Message(_) => None,
     });
     Ok(Some(Forecast {
-        kept: (rest.len(), tokens(rest)),
-        covered: (before.len(), tokens(before)),
+        kept: (rest.len(), tokens_of(rest)),
+        covered: (before.len(), tokens_of(before)),
         ready: (ready.clone().count(), ready.sum()),
         leaves: (chunks.len(), leaves),
         healed: cut.extracted(&branch).len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
     }))
-}
-
-fn tokens(messages: &[Visible]) -> usize {
-    messages.iter().map(|message| message.seen.tokens).sum()
 }
 
 /// How many condensed summaries follow from this many more leaves.

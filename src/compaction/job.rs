@@ -7,22 +7,20 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
-use super::calibration::{Measured, Ratios};
+use super::calibration::Ratios;
 use super::claims::{Claims, Lease};
 use super::passes::{self, Fallback, Made, Material, Pass};
-use super::plan::Cut;
-use super::progress::{Progress, Watched};
+use super::progress::Progress;
 use super::summarizer::Summarizer;
-use super::tail;
-use super::{Work, assembler, finished, redact, sizes};
-use crate::config::Settings;
+use super::{Part, Session, Work, assembler, redact, sizes};
 use crate::dag::Span;
 use crate::error::{Code, Error, Result};
-use crate::ids::{ConversationId, Hash, SummaryId};
-use crate::llm::Model;
-use crate::store::{Batch, Store, View};
+use crate::ids::{Hash, SummaryId};
+use crate::llm::Pending;
+use crate::store::Batch;
 use crate::sync::lock;
 
 /// A summary's target is at most this share of the block: 1/n.
@@ -36,17 +34,8 @@ const LEAST_EXTRACTS: usize = 8;
 /// Maximum rounds of the leaf pass. There is a second one only if another process claimed a part but did not
 /// finish it, or if something was remade.
 const ROUNDS: usize = 8;
-
-/// The part of a branch to describe.
-#[derive(Clone, Debug)]
-pub(super) enum Part {
-    /// Everything before this entry.
-    Before(String),
-    /// Everything, as the history of what follows.
-    All,
-    /// Everything after this entry, or all of the branch.
-    After(Option<String>),
-}
+/// Maximum rounds of work that purges interfere with. If they never stop, the last round's result stands.
+const MOST_REPEATED: usize = 4;
 
 /// The branch and its model.
 pub(super) struct Target {
@@ -59,84 +48,65 @@ pub(super) struct Target {
 
 /// Work on one branch.
 pub(super) struct Job<'a> {
-    work: Work<'a>,
+    pub session: Session<'a>,
+    pub progress: Arc<Progress>,
+    cancel: CancellationToken,
     leaf: String,
     pub summarizer: Arc<Summarizer>,
-    measured: Arc<Measured>,
-    pass: Pass,
+    pub pass: Pass,
     claims: Claims,
     /// Estimated tokens the block may take.
     pub budget: usize,
-    ratios: Ratios,
+    pub ratios: Ratios,
     /// The session's model as `provider/id`.
-    model: Option<String>,
+    pub model: Option<String>,
 }
 
 impl<'a> Job<'a> {
     /// Starts a job.
     pub(super) async fn begin(work: Work<'a>, target: Target) -> Result<Self> {
-        let settings = work.settings;
-        let ratios = Ratios::read(work.store).await?;
+        let Work { session, model, cancel, progress } = work;
+        let Session { store, settings, .. } = session;
+        let ratios = Ratios::read(store).await?;
         let (budget, cut) = sizes(settings, &ratios, target.window, target.model.as_deref());
-        let watched = Watched { model: Arc::clone(&work.model), progress: Arc::clone(&work.progress) };
-        let measured = Arc::new(Measured::new(Arc::new(watched)));
-        let model = Arc::clone(&measured) as Arc<dyn Model>;
-        let summarizer = Arc::new(Summarizer::new(model, work.cancel.clone(), settings));
+        let summarizer = Summarizer::new(model, Arc::clone(&progress), cancel.clone(), settings);
+        let summarizer = Arc::new(summarizer);
         let masked = |text: String| if settings.redact { redact::redacted(&text) } else { text };
-        let typed = target.instructions.filter(|text| !text.trim().is_empty()).map(masked);
+        let typed = target.instructions.clone().filter(|text| !text.trim().is_empty()).map(masked);
         let standing = settings.guidance.instructions.clone().map(masked);
         let instructions = [standing, typed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let pass = Pass {
             cut,
-            store: work.store.clone(),
+            store: store.clone(),
             summarizer: Arc::clone(&summarizer),
             instructions: Some(instructions).filter(|text| !text.is_empty()),
             typed,
             most_tokens: budget / BLOCK_SHARE,
             redact: settings.redact,
         };
-        let claims = Claims::new(work.store);
-        Ok(Self {
-            work,
-            leaf: target.leaf,
-            summarizer,
-            measured,
-            pass,
-            claims,
-            budget,
-            ratios,
-            model: target.model,
-        })
+        let claims = Claims::new(store);
+        let Target { leaf, model, .. } = target;
+        Ok(Self { session, progress, cancel, leaf, summarizer, pass, claims, budget, ratios, model })
     }
 
-    pub(super) fn store(&self) -> &Store {
-        self.work.store
-    }
-
-    pub(super) fn tail(&self) -> tail::Asked<'_> {
-        self.work.tail(self.model.as_deref())
-    }
-
-    pub(super) fn settings(&self) -> &Settings {
-        self.work.settings
-    }
-
-    pub(super) fn progress(&self) -> &Progress {
-        &self.work.progress
-    }
-
-    /// Converts `real` tokens of the session's model to estimated ones.
-    pub(super) fn estimated(&self, real: usize) -> usize {
-        self.ratios.estimated(real, self.model.as_deref())
-    }
-
-    pub(super) fn cut(&self) -> Cut {
-        self.pass.cut
-    }
-
-    /// The store's counter [`Messages::rewritten`](crate::store::Messages::rewritten).
-    pub(super) async fn rewritten(&self) -> Result<i64> {
-        self.work.store.rewritten().await
+    /// The outcome of the first round of `work` during which nothing was purged, here or elsewhere. What was read
+    /// before a purge is no longer valid: a summary of it is rejected, rows are gone, and even a finished block
+    /// may describe purged text. Summaries of the rest are already stored, so another round costs little.
+    pub(super) async fn repeated<'w, T>(&self, work: impl Fn() -> Pending<'w, Result<T>>) -> Result<T> {
+        let store = self.session.store;
+        let mut rewritten = store.rewritten().await?;
+        for _ in 1..MOST_REPEATED {
+            let outcome = work().await;
+            if matches!(&outcome, Err(error) if error.code() == Code::Cancelled) {
+                return outcome;
+            }
+            // If the store can't be read, the outcome already says so.
+            let now = store.rewritten().await.unwrap_or(rewritten);
+            if std::mem::replace(&mut rewritten, now) == now {
+                return outcome;
+            }
+        }
+        work().await
     }
 
     /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
@@ -145,31 +115,14 @@ impl<'a> Job<'a> {
         (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
     }
 
-    /// Reads the branch.
-    ///
-    /// # Errors
-    /// When the store can't be read, or the branch has no such part.
+    /// Reads the branch; see [`Session::read`].
     pub(super) async fn read(&self, part: &Part) -> Result<Branch> {
-        let (conversation, leaf, part) = (self.work.conversation, self.leaf.clone(), part.clone());
-        let memory = Arc::clone(&self.work.memory);
-        let settings = (self.settings().notes, self.settings().redact);
-        let read = move |view: &View<'_>| match &part {
-            Part::Before(entry) => {
-                let branch = Branch::read(view, &memory, conversation, &leaf, entry)?;
-                noted(view, branch, conversation, &leaf, settings)
-            }
-            Part::All => {
-                let branch = Branch::read_after(view, &memory, conversation, &leaf, None)?;
-                noted(view, branch, conversation, &leaf, settings)
-            }
-            Part::After(entry) => Branch::read_after(view, &memory, conversation, &leaf, entry.as_deref()),
-        };
-        self.work.store.read(read).await
+        self.session.read(&self.leaf, part).await
     }
 
     /// Adds to the branch what was made since it was read, here or elsewhere.
     async fn refresh(&self, branch: Branch) -> Result<Branch> {
-        self.work.store.read(move |view| branch.refreshed(view)).await
+        self.session.store.read(move |view| branch.refreshed(view)).await
     }
 
     /// Makes the branch's missing summaries, `chunks` first, until they fit. Then asks a model for what is
@@ -190,7 +143,7 @@ impl<'a> Job<'a> {
             branch = self.refresh(branch).await?;
         }
         // A summary that supersedes one made from an extract may end within a remade part.
-        let open = self.uncovered(&branch);
+        let open = self.pass.cut.uncovered(&branch);
         branch = self.cover(branch, open, recent, &mut tried).await?;
         let focused = if self.pass.typed.is_some() { self.focus_tokens() } else { 0 };
         let mut pressed = true;
@@ -200,7 +153,9 @@ impl<'a> Job<'a> {
             (branch, pressed) = self.under_pressure(branch, self.budget - focused, Fallback::Extract).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
-        Ok((self.finish(branch).await?, focus))
+        let (branch, session) = self.session.finished(branch).await?;
+        self.summarizer.measured.keep(self.session.store, session).await;
+        Ok((branch, focus))
     }
 
     /// Makes leaf summaries of `chunks`, and remakes each extract that the block uses; then repeats for what
@@ -213,8 +168,9 @@ impl<'a> Job<'a> {
         tried: &mut HashSet<Span>,
     ) -> Result<Branch> {
         for _ in 0..ROUNDS {
-            chunks
-                .extend(self.cut().extracted(&branch).into_iter().filter(|span| tried.insert(span.clone())));
+            chunks.extend(
+                self.pass.cut.extracted(&branch).into_iter().filter(|span| tried.insert(span.clone())),
+            );
             if chunks.is_empty() {
                 break;
             }
@@ -222,7 +178,7 @@ impl<'a> Job<'a> {
             tried.extend(chunks.iter().cloned());
             self.leaf_pass(&branch, chunks, recent, Fallback::Extract).await?;
             branch = self.refresh(branch).await?;
-            chunks = self.uncovered(&branch);
+            chunks = self.pass.cut.uncovered(&branch);
         }
         Ok(branch)
     }
@@ -241,7 +197,7 @@ impl<'a> Job<'a> {
         let mut pressed = false;
         while !branch.fits(room) {
             let pieces = branch.frontier().len();
-            let groups = branch.groups_under_pressure(self.settings().condensation_threshold, room);
+            let groups = branch.groups_under_pressure(self.session.settings.condensation_threshold, room);
             self.condense(&branch, groups, otherwise).await?;
             branch = self.refresh(branch).await?;
             if branch.frontier().len() >= pieces {
@@ -252,27 +208,9 @@ impl<'a> Job<'a> {
         Ok((branch, pressed))
     }
 
-    /// Loads what only the finished block needs, and stores what was learned.
-    async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let (branch, session) =
-            finished(self.work.store, &self.work.memory, branch, self.settings().redact).await?;
-        self.measured.keep(self.work.store, session).await;
-        Ok(branch)
-    }
-
-    /// Stores what the answers showed about the models' tokens.
-    pub(super) async fn keep_measures(&self) {
-        self.measured.keep(self.work.store, None).await;
-    }
-
     /// Tokens for the answer to the user's instructions.
     fn focus_tokens(&self) -> usize {
         self.budget / assembler::FOCUS
-    }
-
-    /// The uncovered messages, divided into chunks.
-    pub(super) fn uncovered(&self, branch: &Branch) -> Vec<Span> {
-        self.pass.cut.uncovered(branch)
     }
 
     /// Makes a leaf summary of each chunk. Those from the message at `recent` on are longer. `otherwise`
@@ -329,8 +267,8 @@ impl<'a> Job<'a> {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn condense_by_depth(&self, mut branch: Branch) -> Result<Branch> {
-        for depth in 0..u32::try_from(self.settings().max_depth).unwrap_or(u32::MAX) {
-            let groups = branch.groups(depth, self.settings().condensation_threshold);
+        for depth in 0..u32::try_from(self.session.settings.max_depth).unwrap_or(u32::MAX) {
+            let groups = branch.groups(depth, self.session.settings.condensation_threshold);
             if !groups.is_empty() {
                 self.condense(&branch, groups, Fallback::Nothing).await?;
                 branch = self.refresh(branch).await?;
@@ -342,7 +280,7 @@ impl<'a> Job<'a> {
     /// Makes summaries in parallel. If another process is already making one, waits for it if it is needed
     /// now.
     async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
-        self.work.progress.plan(nodes.len());
+        self.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());
         for ((span, sources, otherwise), lease) in nodes.into_iter().zip(leases) {
@@ -351,18 +289,18 @@ impl<'a> Job<'a> {
                 None => others.push((span, otherwise)),
             }
         }
-        let at_once = self.settings().leaf_pass_concurrency.clamp(1, ours.len().max(1));
+        let at_once = self.session.settings.leaf_pass_concurrency.clamp(1, ours.len().max(1));
         let together = ours.len().div_ceil(self.extracts());
         let queue = Arc::new(Mutex::new(ours));
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {
-            let (pass, progress) = (self.pass.clone(), Arc::clone(&self.work.progress));
+            let (pass, progress) = (self.pass.clone(), Arc::clone(&self.progress));
             tasks.spawn(work_off(pass, Arc::clone(&queue), together, progress));
         }
         // So that the claims of work not started end with the job.
         drop(queue);
-        let (claims, cancel) = (self.claims.clone(), self.work.cancel.clone());
-        let progress = Arc::clone(&self.work.progress);
+        let (claims, cancel) = (self.claims.clone(), self.cancel.clone());
+        let progress = Arc::clone(&self.progress);
         // One after the other, so that only one task polls the store, not hundreds.
         tasks.spawn(async move {
             for (span, otherwise) in others {
@@ -385,7 +323,12 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
-        let (leases, sources) = next(&queue, if given_up { BATCH.max(together) } else { 1 });
+        let most = if given_up { BATCH.max(together) } else { 1 };
+        let (leases, sources): (Vec<_>, Vec<_>) = {
+            let mut queue = lock(&queue);
+            let most = most.min(queue.len());
+            queue.drain(..most).unzip()
+        };
         let count = sources.len();
         if count == 0 {
             return Ok(());
@@ -409,28 +352,6 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         pass.store.write(write).await?;
         (0..count).for_each(|_| progress.made());
     }
-}
-
-/// Takes the next `most` from the queue.
-fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
-    let mut queue = lock(queue);
-    let most = most.min(queue.len());
-    queue.drain(..most).unzip()
-}
-
-/// Adds the notes to the branch if `notes` is set, with secrets masked if `redact` is set.
-pub(super) fn noted(
-    view: &View<'_>,
-    branch: Branch,
-    conversation: ConversationId,
-    leaf: &str,
-    (notes, redact): (bool, bool),
-) -> Result<Branch> {
-    if !notes {
-        return Ok(branch);
-    }
-    let notes = view.messages().notes(conversation, leaf)?;
-    Ok(branch.noting(if redact { notes.with_texts(redact::redacted) } else { notes }))
 }
 
 /// The start of the newest of `chunks`, which are sorted.

@@ -1,7 +1,8 @@
 //! The context as the policy sees it: the size of each message, how often it was sent, and how much of it is
 //! summarized.
 
-use super::branch::Branch;
+use super::Part;
+use super::branch::{self, Branch};
 use super::plan::Cut;
 use crate::branch::Memory;
 use crate::config::Settings;
@@ -59,8 +60,7 @@ pub fn shown(
     let Looked { leaf, first, last, window } = looked;
     let path = memory.read(view, conversation, leaf)?.path;
     let place = |entry: &Option<String>| -> Result<Option<usize>> {
-        let Some(entry) = entry else { return Ok(None) };
-        Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
+        entry.as_ref().map_or(Ok(None), |entry| branch::place(view, &path, conversation, entry))
     };
     let first_place = place(first)?;
     let goes_on = place(last)?.is_some();
@@ -78,7 +78,8 @@ pub fn shown(
         ..Shown::default()
     };
     if let Some(at) = policy::tail(&items) {
-        let branch = Branch::read(view, memory, conversation, leaf, &visible[at].entry_id)?;
+        let part = Part::Before(visible[at].entry_id.clone());
+        let branch = Branch::read(view, memory, conversation, leaf, &part)?;
         let covered = branch.before().len().saturating_sub(from).min(items.len());
         items[..covered].iter_mut().for_each(|item| item.unread = 0);
         for piece in branch.frontier() {

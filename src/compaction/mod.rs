@@ -30,7 +30,6 @@ mod progress;
 mod prompts;
 mod quotes;
 mod redact;
-mod rounds;
 mod standing;
 mod state;
 mod summarizer;
@@ -39,7 +38,7 @@ mod tree;
 
 pub use ahead::{Ahead, Prepared, prepare};
 pub use changed::changed;
-pub use early::{At, Early, Session, early};
+pub use early::{At, Early, early};
 pub use forecast::{Forecast, forecast};
 pub use lean::{Looked, Shown, shown};
 pub use progress::Progress;
@@ -64,10 +63,9 @@ use crate::store::{Batch, Store, View};
 use crate::{text, tokens};
 use branch::{Branch, HISTORY};
 use calibration::{Ratios, Seen};
-use job::{Job, Part, Target};
+use job::{Job, Target};
 use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
-use rounds::Rounds;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
@@ -78,12 +76,18 @@ const LEAST_ESTIMATE: usize = 500;
 /// Approximate tokens before the conversation in a request: system prompt and tools.
 const PROMPT_TOKENS: usize = 8_000;
 
-/// The inputs of a compaction.
-pub struct Work<'a> {
+/// The history of a session, to be compacted.
+#[derive(Clone)]
+pub struct Session<'a> {
     pub store: &'a Store,
     pub conversation: ConversationId,
     pub memory: Arc<Memory>,
     pub settings: &'a Settings,
+}
+
+/// The inputs of a compaction.
+pub struct Work<'a> {
+    pub session: Session<'a>,
     /// Writes the summaries.
     pub model: Arc<dyn Model>,
     /// Stops the work; finished summaries are kept.
@@ -92,11 +96,79 @@ pub struct Work<'a> {
     pub progress: Arc<Progress>,
 }
 
-impl Work<'_> {
-    /// The inputs that decide where a compaction cuts with this model.
-    fn tail<'a>(&'a self, model: Option<&'a str>) -> tail::Asked<'a> {
-        let Self { store, memory, conversation, settings, .. } = self;
-        tail::Asked { store, memory, conversation: *conversation, settings, model }
+/// The part of a branch to describe.
+#[derive(Clone, Debug)]
+enum Part {
+    /// Everything before this entry.
+    Before(String),
+    /// Everything, as the history of what follows.
+    All,
+    /// Everything after this entry, or all of the branch.
+    After(Option<String>),
+}
+
+impl Session<'_> {
+    /// Reads a part of the branch that ends at `leaf`, with the notes for the block.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the branch has no such part.
+    async fn read(&self, leaf: &str, part: &Part) -> Result<Branch> {
+        let (conversation, leaf, part) = (self.conversation, leaf.to_owned(), part.clone());
+        let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
+        let read = move |view: &View<'_>| {
+            let mut branch = Branch::read(view, &memory, conversation, &leaf, &part)?;
+            let ((true, redact), Part::Before(_) | Part::All) = (settings, &part) else { return Ok(branch) };
+            let notes = view.messages().notes(conversation, &leaf)?;
+            branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
+            Ok(branch)
+        };
+        self.store.read(read).await
+    }
+
+    /// Loads what only the finished block of `branch` needs, and what its session shows about its model's
+    /// tokens.
+    async fn finished(&self, branch: Branch) -> Result<(Branch, Option<Seen>)> {
+        let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
+        let finish = move |view: &View<'_>| {
+            let (branch, found) = branch.finish(view, &memory, redact)?;
+            let session = calibration::of_session(view, branch.since_change())?;
+            Ok((branch, found, session))
+        };
+        let (branch, found, session) = self.store.read(finish).await?;
+        if !found.is_empty() {
+            // If they can't be recorded, they are extracted again next time.
+            let note = move |batch: &Batch<'_>| {
+                let mut found = found.iter();
+                found.try_for_each(|(summary, hash, facts)| {
+                    batch.summaries().note_facts(*summary, *hash, facts)
+                })
+            };
+            drop(self.store.write(note).await);
+        }
+        Ok((branch, session))
+    }
+
+    /// The block that replaces `branch`.
+    async fn block(
+        &self,
+        budget: usize,
+        mut branch: Branch,
+        title: &'static str,
+        focus: Option<String>,
+    ) -> Result<(Branch, String)> {
+        if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
+            return Err(Error::store("the compaction would leave messages without a summary"));
+        }
+        // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
+        let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
+        let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
+        let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
+        let make = move |view: &View<'_>| {
+            branch.unfold(view, title, focus.as_deref(), room)?;
+            let block = branch.block(title, focus.as_deref(), room);
+            Ok((branch, block))
+        };
+        self.store.read(make).await
     }
 }
 
@@ -117,16 +189,12 @@ pub struct Request {
     /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,
     /// The session's model as `provider/id`.
-    #[serde(default)]
     pub model: Option<String>,
     /// The provider's last error message, if nothing was answered since; empty if it had no text.
-    #[serde(default)]
     pub failure: Option<String>,
     /// Approximate tokens of system prompt and tools.
-    #[serde(default)]
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
-    #[serde(default)]
     pub shown_from: Option<String>,
 }
 
@@ -199,14 +267,7 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
         model: request.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    let mut rounds = Rounds::of(&job).await?;
-    let outcome = loop {
-        let outcome = compact(&job, request).await;
-        if !rounds.go_on(&job, &outcome).await {
-            break outcome;
-        }
-    };
-    match outcome {
+    match job.repeated(|| Box::pin(compact(&job, request))).await {
         Ok(Some((branch, compaction))) => {
             let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
             Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })
@@ -230,16 +291,16 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
         return shortened(job, request, branch, said).await;
     }
     // A lean context keeps less than Pi does.
-    if job.settings().context == Context::Lean
+    if job.session.settings.context == Context::Lean
         && hidden.is_none()
-        && let Some(own) = tail::kept(job.tail(), &request.leaf_id).await?
+        && let Some(own) = job.session.kept(job.model.as_deref(), &request.leaf_id).await?
     {
         let later = job.read(&before(&own)).await?;
         if later.before().len() > branch.before().len() {
             (branch, asked) = (later, own);
         }
     }
-    let few = branch.before().len() < job.settings().min_messages_for_compaction;
+    let few = branch.before().len() < job.session.settings.min_messages_for_compaction;
     if branch.before().is_empty() || (few && is_first) {
         return Ok(None);
     }
@@ -268,16 +329,17 @@ async fn shortened(
         let from = branch.shown_from(view, shown_from.as_deref())?;
         Ok((tokens_of(&branch, from), branch))
     };
-    let (context, branch) = job.store().read(measure).await?;
+    let (context, branch) = job.session.store.read(measure).await?;
     let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
-    let room = too_long.room(job.budget + branch.note_tokens(), |real| job.estimated(real));
+    let room = too_long
+        .room(job.budget + branch.notes.tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
     let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
     let part = kept.as_deref().map_or(Part::All, before);
     let branch = job.read(&part).await?;
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let (branch, _) = job.complete(branch, chunks).await?;
     compaction(job, request, branch, kept, None).await
 }
@@ -289,7 +351,7 @@ async fn compaction(
     kept: Option<String>,
     focus: Option<String>,
 ) -> Result<Option<(Branch, Compaction)>> {
-    let (branch, summary) = block(job.store(), job.budget, branch, HISTORY, focus.as_deref()).await?;
+    let (branch, summary) = job.session.block(job.budget, branch, HISTORY, focus).await?;
     let compaction = Compaction {
         summary,
         first_kept_entry_id: kept,
@@ -300,61 +362,12 @@ async fn compaction(
     Ok(Some((branch, compaction)))
 }
 
-async fn block(
-    store: &Store,
-    budget: usize,
-    mut branch: Branch,
-    title: &'static str,
-    focus: Option<&str>,
-) -> Result<(Branch, String)> {
-    if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
-        return Err(Error::store("the compaction would leave messages without a summary"));
-    }
-    // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
-    let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
-    let most = replaced.saturating_sub(1 + branch.note_tokens()).max(LEAST_ESTIMATE);
-    let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
-    let focus = focus.map(ToOwned::to_owned);
-    let write = move |view: &View<'_>| {
-        branch.unfold(view, title, focus.as_deref(), room)?;
-        let block = branch.block(title, focus.as_deref(), room);
-        Ok((branch, block))
-    };
-    store.read(write).await
-}
-
-/// Loads what only the finished block of `branch` needs, and what its session shows about its model's tokens.
-async fn finished(
-    store: &Store,
-    memory: &Arc<Memory>,
-    branch: Branch,
-    redact: bool,
-) -> Result<(Branch, Option<Seen>)> {
-    let memory = Arc::clone(memory);
-    let finish = move |view: &View<'_>| {
-        let (branch, found) = branch.finish(view, &memory, redact)?;
-        let session = calibration::of_session(view, branch.since_change())?;
-        Ok((branch, found, session))
-    };
-    let (branch, found, session) = store.read(finish).await?;
-    if !found.is_empty() {
-        // If they can't be recorded, they are extracted again next time.
-        let note = move |batch: &Batch<'_>| {
-            found
-                .iter()
-                .try_for_each(|(summary, hash, facts)| batch.summaries().note_facts(*summary, *hash, facts))
-        };
-        drop(store.write(note).await);
-    }
-    Ok((branch, session))
-}
-
 /// The chunks for the leaf pass, and the first entry of the raw part: an incomplete last chunk stays raw if
 /// there is room.
 fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
-    let cut = job.cut();
+    let cut = job.pass.cut;
     let visible = branch.before();
-    let mut chunks = job.uncovered(branch);
+    let mut chunks = job.pass.cut.uncovered(branch);
     let mut kept = first_kept.to_owned();
     if let Some(last) = chunks.last()
         && last.end == visible.len()
@@ -400,8 +413,8 @@ fn report(
     let (mut report, is_degraded) = summary_line(branch, compaction);
     let calls = text::count(job.summarizer.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
-    if job.progress().cost() > 0.0 {
-        report += &format!(", {}", text::dollars(job.progress().cost()));
+    if job.progress.cost() > 0.0 {
+        report += &format!(", {}", text::dollars(job.progress.cost()));
     }
     if is_degraded {
         report += &format!("; {} of them without a model, to be replaced later", degraded(branch));

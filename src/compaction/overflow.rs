@@ -39,12 +39,7 @@ static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]
 
 /// Phrases for a request that was too long, needed if Pi does not say so.
 const TOO_LONG: [&str; 7] = [
-    "too long",
-    "context length",
-    "context window",
-    "context size",
-    "maximum",
-    "too many tokens",
+    "too long", "context length", "context window", "context size", "maximum", "too many tokens",
     "token limit",
 ];
 

@@ -101,6 +101,9 @@ impl Pass {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn summary(&self, sources: Material, otherwise: Fallback) -> Result<Option<Made>> {
+        if sources.tokens() <= sources.little() {
+            return Ok(self.extracts(vec![(sources, otherwise)], 1).await?.pop());
+        }
         match sources {
             Material::Messages { chunk, before, recent, .. } => {
                 self.leaf(chunk, before, recent, otherwise).await
@@ -126,20 +129,20 @@ impl Pass {
                 let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
                 let messages: Vec<&Message> = messages.iter().collect();
                 let written = if size <= LITTLE {
-                    Written::itself(extract::of_messages(&messages, size))
+                    Written::without_model(extract::of_messages(&messages, size), State::Ok)
                 } else {
                     let cap = summarizer::cap(self.leaf_target(*recent, size), size);
-                    Written::extract(extract::of_messages(&messages, cap))
+                    Written::without_model(extract::of_messages(&messages, cap), State::Degraded)
                 };
                 Ok(Some(node_of_messages(chunk, &messages, written, Vec::new())))
             }
             Material::Summaries(sources) => {
                 let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
                 let written = if size <= SCRAPS {
-                    Written::itself(texts.join("\n"))
+                    Written::without_model(texts.join("\n"), State::Ok)
                 } else {
                     let cap = summarizer::cap(self.target(CONDENSED_TARGET, size), size);
-                    Written::extract(extract::of_summaries(&texts, cap))
+                    Written::without_model(extract::of_summaries(&texts, cap), State::Degraded)
                 };
                 Ok(Some(node_of_summaries(sources, written)))
             }
@@ -170,12 +173,15 @@ impl Pass {
 
     /// One leaf summary of consecutive chunks.
     fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
-        let chunks: Vec<&[Visible]> = several.iter().filter_map(|(sources, _)| sources.chunk()).collect();
-        let stretch = chunks.concat();
+        let chunk = |(sources, _): &(Material, Fallback)| match sources {
+            Material::Messages { chunk, .. } => chunk.clone(),
+            Material::Summaries(_) => Vec::new(),
+        };
+        let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
         let size = tokens_of(&stretch);
         let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
         let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
-        Ok(leaf_of(&stretch, Written::extract(text), Vec::new(), facts))
+        Ok(leaf_of(&stretch, Written::without_model(text, State::Degraded), Vec::new(), facts))
     }
 
     /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
@@ -191,10 +197,6 @@ impl Pass {
         let messages = self.messages(chunk.clone()).await?;
         let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
         let size = tokens_of(&chunk);
-        if size <= LITTLE {
-            let written = Written::itself(extract::of_messages(&said, size));
-            return Ok(Some(node_of_messages(&chunk, &said, written, Vec::new())));
-        }
         let orientation: Vec<String> = (before.into_iter())
             .map(|(_, message)| self.shown(message))
             .map(|message| format!("{}: {}", name(message.role.as_str()), message.headline(BEFORE_CHARS)))
@@ -220,7 +222,7 @@ impl Pass {
                 // Within the session, the model sees what would be masked for a summarizer.
                 let text = if self.redact { redacted(&text) } else { text };
                 written.text = self.gated(text, &messages);
-                quotes::proven(claimed, &said)
+                quotes::proven(claimed.unwrap_or_default(), &said)
             }
         };
         Ok(Some(node_of_messages(&chunk, &said, written, quotes)))
@@ -230,17 +232,12 @@ impl Pass {
     async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Fallback) -> Result<Option<Made>> {
         let size = tokens_of_summaries(&sources);
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
-        let written = if size <= SCRAPS {
-            Written::itself(texts.join("\n"))
-        } else {
-            let history = self.summaries_written_out(&sources);
-            let depth = depth_above(&sources);
-            let instructions = self.instructions.as_deref();
-            let question = Question { depth, history: &history, before: "", instructions, stretch: None };
-            let extract = |cap| extract::of_summaries(&texts, cap);
-            let target = self.target(CONDENSED_TARGET, size);
-            self.summarizer.summarize(&question, size, target, extract).await?
-        };
+        let history = self.summaries_written_out(&sources);
+        let (depth, instructions) = (depth_above(&sources), self.instructions.as_deref());
+        let question = Question { depth, history: &history, before: "", instructions, stretch: None };
+        let extract = |cap| extract::of_summaries(&texts, cap);
+        let target = self.target(CONDENSED_TARGET, size);
+        let written = self.summarizer.summarize(&question, size, target, extract).await?;
         let is_made = written.state == State::Ok || otherwise == Fallback::Extract;
         Ok(is_made.then(|| node_of_summaries(&sources, written)))
     }
@@ -252,12 +249,8 @@ impl Pass {
     /// Only when cancelled.
     pub(super) async fn focus(&self, summaries: &[StoredSummary], tokens: usize) -> Result<Option<String>> {
         let Some(instructions) = &self.typed else { return Ok(None) };
-        let prompt = prompts::focus(
-            self.summarizer.guidance(),
-            &self.summaries_written_out(summaries),
-            instructions,
-            tokens,
-        );
+        let summaries = self.summaries_written_out(summaries);
+        let prompt = prompts::focus(&self.summarizer.guidance, &summaries, instructions, tokens);
         self.summarizer.ask_once(prompt, tokens).await
     }
 
@@ -348,14 +341,14 @@ impl Pass {
     }
 
     async fn messages(&self, chunk: Vec<Visible>) -> Result<Vec<(Visible, Message)>> {
-        let read = self.store.read(move |view| {
+        let read = move |view: &View<'_>| {
             let read = |visible: Visible| {
                 let message = Message::parse(&view.messages().message(visible.seen.id)?.json);
                 Ok((visible, message))
             };
-            chunk.into_iter().map(read).collect::<Result<Vec<_>>>()
-        });
-        read.await
+            chunk.into_iter().map(read).collect()
+        };
+        self.store.read(read).await
     }
 }
 
@@ -380,7 +373,10 @@ fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, facts: Facts
 fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
     let (text, claimed) = quotes::taken_off(&written.text);
     written.text = text;
-    let quotes = quotes::carried(&claimed, sources.iter().flat_map(|source| source.quotes.clone()).collect());
+    let quotes = quotes::carried(
+        claimed.as_deref(),
+        sources.iter().flat_map(|source| source.quotes.clone()).collect(),
+    );
     let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
     let ids = sources.iter().map(|source| source.id).collect();
     let summary = node(depth_above(sources), written, quotes, &hashes, Sources::Summaries(ids));
@@ -412,7 +408,7 @@ fn depth_above(sources: &[StoredSummary]) -> u32 {
     1 + sources.iter().map(|source| source.depth).max().unwrap_or_default()
 }
 
-fn tokens_of(chunk: &[Visible]) -> usize {
+pub(super) fn tokens_of(chunk: &[Visible]) -> usize {
     chunk.iter().map(|visible| visible.seen.tokens).sum()
 }
 
@@ -434,13 +430,6 @@ fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
 }
 
 impl Material {
-    fn chunk(&self) -> Option<&[Visible]> {
-        match self {
-            Self::Messages { chunk, .. } => Some(chunk),
-            Self::Summaries(_) => None,
-        }
-    }
-
     fn tokens(&self) -> usize {
         match self {
             Self::Messages { chunk, .. } => tokens_of(chunk),

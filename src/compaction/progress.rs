@@ -1,10 +1,10 @@
 //! The progress of a compaction, for those waiting for it.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::llm::{Answer, Model, Pending, Request};
+use crate::llm::{Answer, usage};
 use crate::sync::lock;
 use crate::text;
 
@@ -27,12 +27,8 @@ struct Reported {
 
 impl Default for Progress {
     fn default() -> Self {
-        Self {
-            started: Instant::now(),
-            planned: AtomicUsize::new(0),
-            made: AtomicUsize::new(0),
-            reported: Mutex::default(),
-        }
+        let [planned, made] = Default::default();
+        Self { started: Instant::now(), planned, made, reported: Mutex::default() }
     }
 }
 
@@ -45,6 +41,16 @@ impl Progress {
     /// Counts a summary that was made or given up.
     pub(super) fn made(&self) {
         self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records what an answer reports.
+    pub(super) fn note(&self, answer: &Answer) {
+        let mut reported = lock(&self.reported);
+        if let Ok(reply) = answer {
+            reported.model.clone_from(&reply.model);
+        }
+        let dollars = usage(answer).and_then(|usage| usage["cost"]["total"].as_f64());
+        reported.cost += dollars.unwrap_or_default();
     }
 
     /// Dollars spent, as far as known.
@@ -68,35 +74,5 @@ impl Progress {
             line += &format!(" | {}", text::dollars(reported.cost));
         }
         line
-    }
-}
-
-/// A model whose answers are recorded.
-pub(super) struct Watched {
-    pub model: Arc<dyn Model>,
-    pub progress: Arc<Progress>,
-}
-
-impl Model for Watched {
-    fn ask(&self, request: Request) -> Pending<'_, Answer> {
-        Box::pin(async move {
-            let answer = self.model.ask(request).await;
-            let mut reported = lock(&self.progress.reported);
-            let usage = match &answer {
-                Ok(reply) => {
-                    reported.model.clone_from(&reply.model);
-                    &reply.usage
-                }
-                Err(failure) => &failure.usage,
-            };
-            reported.cost +=
-                usage.as_ref().and_then(|usage| usage["cost"]["total"].as_f64()).unwrap_or_default();
-            drop(reported);
-            answer
-        })
-    }
-
-    fn calls(&self) -> Option<usize> {
-        self.model.calls()
     }
 }

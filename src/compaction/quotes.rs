@@ -13,17 +13,9 @@ const MOST: usize = 8;
 const MOST_CARRIED: usize = 40;
 /// The shortest and the longest quote in characters: a shorter one says nothing, a longer one is not a quote.
 const LENGTH: (usize, usize) = (8, 400);
-/// The quotes an answer contains besides its summary.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Claimed {
-    /// No such section.
-    Nothing,
-    /// Unverified quotes; empty if the section says so.
-    Quotes(Vec<Quote>),
-}
 
-/// Separates the section of quotes from an answer.
-pub(super) fn taken_off(answer: &str) -> (String, Claimed) {
+/// Separates the section of quotes from an answer. Its quotes are unverified; `None` if there is no section.
+pub(super) fn taken_off(answer: &str) -> (String, Option<Vec<Quote>>) {
     let mut kept: Vec<&str> = Vec::new();
     let mut claimed: Option<Vec<Quote>> = None;
     let mut inside = false;
@@ -47,12 +39,8 @@ pub(super) fn taken_off(answer: &str) -> (String, Claimed) {
         }
     }
     let text = kept.join("\n").trim().to_owned();
-    match claimed {
-        // There must be a summary.
-        Some(_) if text.is_empty() => (answer.trim().to_owned(), Claimed::Nothing),
-        Some(quotes) => (text, Claimed::Quotes(quotes)),
-        None => (text, Claimed::Nothing),
-    }
+    // There must be a summary.
+    if text.is_empty() { (answer.trim().to_owned(), None) } else { (text, claimed) }
 }
 
 /// What follows `Quotes:` on its line.
@@ -77,8 +65,7 @@ fn quote(line: &str) -> Option<Quote> {
 }
 
 /// The `claimed` quotes that `messages` contain, in the order of the messages.
-pub(super) fn proven(claimed: Claimed, messages: &[&Message]) -> Vec<Quote> {
-    let Claimed::Quotes(claimed) = claimed else { return Vec::new() };
+pub(super) fn proven(claimed: Vec<Quote>, messages: &[&Message]) -> Vec<Quote> {
     let said: Vec<(usize, &Role, String)> = (messages.iter().enumerate())
         .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant))
         .map(|(at, message)| (at, &message.role, folded(&message.text())))
@@ -96,13 +83,10 @@ pub(super) fn proven(claimed: Claimed, messages: &[&Message]) -> Vec<Quote> {
 
 /// The quotes that a condensed summary carries on from its sources, which are sorted oldest first: every
 /// rule, and those tasks that the model names again, or all tasks if it had no such section.
-pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
-    let still = |quote: &Quote| match claimed {
-        Claimed::Nothing => true,
-        Claimed::Quotes(named) => {
-            quote.kind == QuoteKind::Rule
-                || named.iter().any(|named| find(&quote.text, &named.text).is_some())
-        }
+pub(super) fn carried(claimed: Option<&[Quote]>, sources: Vec<Quote>) -> Vec<Quote> {
+    let still = |quote: &Quote| {
+        let is_named = |named: &[Quote]| named.iter().any(|named| find(&quote.text, &named.text).is_some());
+        quote.kind == QuoteKind::Rule || claimed.is_none_or(is_named)
     };
     let kept: Vec<Quote> = sources.into_iter().filter(still).collect();
     let mut newest = once(kept.into_iter().rev(), MOST_CARRIED);
@@ -160,11 +144,11 @@ mod tests {
         let expected = vec![rule("never touch main.rs"), task("write the parser")];
         assert_eq!(
             taken_off(answer),
-            ("Work\nstory.\n\nExpand for details about: all".into(), Claimed::Quotes(expected))
+            ("Work\nstory.\n\nExpand for details about: all".into(), Some(expected))
         );
-        assert_eq!(taken_off("Work\nQuotes: none"), ("Work".into(), Claimed::Quotes(vec![])));
-        assert_eq!(taken_off("Work\nrule: of law"), ("Work\nrule: of law".into(), Claimed::Nothing));
-        assert_eq!(taken_off("Quotes:\nrule: \"x\"").1, Claimed::Nothing);
+        assert_eq!(taken_off("Work\nQuotes: none"), ("Work".into(), Some(vec![])));
+        assert_eq!(taken_off("Work\nrule: of law"), ("Work\nrule: of law".into(), None));
+        assert_eq!(taken_off("Quotes:\nrule: \"x\"").1, None);
     }
 
     #[test]
@@ -186,7 +170,7 @@ mod tests {
             rule("never touch main.rs"),
         ];
         let expected = vec![rule("never touch main.rs"), task("to write the parser")];
-        assert_eq!(proven(Claimed::Quotes(claimed), &messages), expected);
+        assert_eq!(proven(claimed, &messages), expected);
     }
 
     #[test]
@@ -197,12 +181,15 @@ mod tests {
             task("fix the lexer"),
             rule("never touch main.rs"),
         ];
-        let named = Claimed::Quotes(vec![task("fix the lexer")]);
-        assert_eq!(carried(&named, sources.clone()), [task("fix the lexer"), rule("never touch main.rs")]);
+        let named = [task("fix the lexer")];
+        assert_eq!(
+            carried(Some(&named), sources.clone()),
+            [task("fix the lexer"), rule("never touch main.rs")]
+        );
         let all = [task("write the parser"), task("fix the lexer"), rule("never touch main.rs")];
-        assert_eq!(carried(&Claimed::Nothing, sources.clone()), all);
+        assert_eq!(carried(None, sources.clone()), all);
         let many = (0..100).map(|n| rule(&format!("rule number {n}"))).collect();
-        let kept = carried(&Claimed::Nothing, many);
+        let kept = carried(None, many);
         assert_eq!((kept.len(), kept.last()), (MOST_CARRIED, Some(&rule("rule number 99"))));
     }
 }

@@ -13,11 +13,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::calibration::Measured;
 use super::parts;
+use super::progress::Progress;
 use super::prompts::{self, Level, Material};
 use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
-use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, add_usage, size};
+use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, count_usage, size};
 use crate::model::State;
 use crate::sync::lock;
 use crate::{text, tokens};
@@ -38,8 +40,11 @@ const LEAST_PART: usize = 300;
 /// Asks for the summaries of one compaction, and counts calls.
 pub(super) struct Summarizer {
     model: Arc<dyn Model>,
+    progress: Arc<Progress>,
+    pub measured: Measured,
     cancel: CancellationToken,
-    guidance: Guidance,
+    /// The user's prompts, or the built-in ones.
+    pub guidance: Guidance,
     permits: Semaphore,
     /// The time limit of one call.
     limit: Duration,
@@ -83,23 +88,25 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// A source so short that it is its own summary.
-    pub(super) fn itself(text: String) -> Self {
-        Self { text, state: State::Ok, model: None, usage: None }
-    }
-
-    /// An extract in place of a summary for which no model was asked.
-    pub(super) fn extract(text: String) -> Self {
-        Self { text, state: State::Degraded, model: None, usage: None }
+    /// A source so short that it is its own summary; or, if degraded, an extract.
+    pub(super) fn without_model(text: String, state: State) -> Self {
+        Self { text, state, model: None, usage: None }
     }
 }
 
 impl Summarizer {
-    pub(super) fn new(model: Arc<dyn Model>, cancel: CancellationToken, settings: &Settings) -> Self {
+    pub(super) fn new(
+        model: Arc<dyn Model>,
+        progress: Arc<Progress>,
+        cancel: CancellationToken,
+        settings: &Settings,
+    ) -> Self {
         let limit = Duration::from_secs(u64::try_from(settings.model_timeout_seconds).unwrap_or(u64::MAX));
         let most = limit.saturating_mul(PATIENCE.0) + PATIENCE.1;
         Self {
             model,
+            progress,
+            measured: Measured::default(),
             cancel,
             guidance: settings.guidance.clone(),
             permits: Semaphore::new(settings.leaf_pass_concurrency.max(1)),
@@ -188,8 +195,7 @@ impl Summarizer {
         let in_session = prompts::in_session(&self.guidance, material, level);
         let prompt = prompts::render(&self.guidance, material, level);
         let answer = self.ask(prompt, in_session, target).await?;
-        let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
-        *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        count_usage(usage, &answer);
         match answer {
             Err(Failure { kind: Kind::TooLong { room }, .. }) if rounds > 0 => {
                 Box::pin(self.in_parts(material, level, target, usage, (room as usize, rounds - 1))).await
@@ -234,11 +240,6 @@ impl Summarizer {
         self.answer(&whole, level, target, usage, rounds).await
     }
 
-    /// The user's prompts, or the built-in ones.
-    pub(super) fn guidance(&self) -> &Guidance {
-        &self.guidance
-    }
-
     /// The answer to `prompt` in about `target` tokens, asked once. `None` if no model gives a usable one.
     ///
     /// # Errors
@@ -276,21 +277,21 @@ impl Summarizer {
             timeout_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
             in_session,
         };
+        let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);
         let answer = tokio::select! {
             biased;
             answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
             () = tokio::time::sleep_until(end) => Err(self.too_late()),
         };
+        self.progress.note(&answer);
+        self.measured.note(estimated, &answer);
         // Keep an answer that came in time; a call that failed because of the cancellation says nothing about
         // the model.
         if answer.is_err() && self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
-        let mut spent = lock(&self.spent);
-        spent.usage = [spent.usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
-        drop(spent);
+        count_usage(&mut lock(&self.spent).usage, &answer);
         Ok(answer)
     }
 

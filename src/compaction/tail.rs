@@ -2,46 +2,35 @@
 //! less. What comes before may be summarized ahead of time. If the actual cut differs, that work was wasted,
 //! nothing worse.
 
-use std::sync::Arc;
-
-use crate::branch::Memory;
-use crate::config::{Context, Settings};
+use super::Session;
+use crate::config::Context;
 use crate::dag::{Visible, can_begin_at};
 use crate::error::Result;
-use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::policy;
-use crate::store::Store;
+use crate::store::View;
 
-/// The branch's session, and how it is compacted.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub store: &'a Store,
-    pub memory: &'a Arc<Memory>,
-    pub conversation: ConversationId,
-    pub settings: &'a Settings,
-    /// The session's model as `provider/id`.
-    pub model: Option<&'a str>,
-}
-
-/// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
-pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>> {
-    let Asked { store, memory, conversation, settings, model } = asked;
-    let pis = settings.pi.with(model).keep_recent_tokens;
-    let is_fold = settings.context == Context::Lean && policy::TAIL < pis;
-    let keep = if is_fold { policy::TAIL } else { pis };
-    let (leaf, memory) = (leaf.to_owned(), Arc::clone(memory));
-    let read = store.read(move |view| {
-        let path = memory.read(view, conversation, &leaf)?.path;
-        let visible = path.visible();
-        let size = |message: &Visible| match message.pruned {
-            Some(tokens) => Ok(tokens),
-            None => Ok(Message::parse(&view.messages().json_of(message.seen.id)?).pi_tokens()),
+impl Session<'_> {
+    /// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
+    /// `model` is the session's, as `provider/id`.
+    pub(super) async fn kept(&self, model: Option<&str>, leaf: &str) -> Result<Option<String>> {
+        let Self { store, conversation, memory, settings } = self.clone();
+        let pis = settings.pi.with(model).keep_recent_tokens;
+        let is_fold = settings.context == Context::Lean && policy::TAIL < pis;
+        let keep = if is_fold { policy::TAIL } else { pis };
+        let leaf = leaf.to_owned();
+        let read = move |view: &View<'_>| {
+            let path = memory.read(view, conversation, &leaf)?.path;
+            let visible = path.visible();
+            let size = |message: &Visible| match message.pruned {
+                Some(tokens) => Ok(tokens),
+                None => Ok(Message::parse(&view.messages().json_of(message.seen.id)?).pi_tokens()),
+            };
+            let cut = first_kept(visible, keep, is_fold, size)?;
+            Ok(cut.map(|at| visible[at].entry_id.clone()))
         };
-        let cut = first_kept(visible, keep, is_fold, size)?;
-        Ok(cut.map(|at| visible[at].entry_id.clone()))
-    });
-    read.await
+        store.read(read).await
+    }
 }
 
 /// The position of the first message that stays raw, so that about `keep` tokens remain, as measured by

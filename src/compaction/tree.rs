@@ -5,9 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::job::{Job, Part, Target};
-use super::rounds::Rounds;
-use super::{Work, block};
+use super::job::{Job, Target};
+use super::{Part, Work};
 use crate::error::{Code, Result};
 use crate::model::CompactionDetails;
 
@@ -67,14 +66,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
         model: left.model,
     };
     let job = Job::begin(work, target).await?;
-    let mut rounds = Rounds::of(&job).await?;
-    let outcome = loop {
-        let outcome = account(&job, &part, &leaf).await;
-        if !rounds.go_on(&job, &outcome).await {
-            break outcome;
-        }
-    };
-    match outcome {
+    match job.repeated(|| Box::pin(account(&job, &part, &leaf))).await {
         Ok(Some(summary)) => Ok(LeftOutcome::Summarized { summary: Box::new(summary) }),
         Ok(None) => Ok(LeftOutcome::Declined),
         Err(error) if error.code() == Code::Cancelled => Ok(LeftOutcome::Cancelled),
@@ -87,9 +79,9 @@ async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSu
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let chunks = job.uncovered(&branch);
+    let chunks = job.pass.cut.uncovered(&branch);
     let (branch, focus) = job.complete(branch, chunks).await?;
-    let (branch, summary) = block(job.store(), job.budget, branch, TITLE, focus.as_deref()).await?;
+    let (branch, summary) = job.session.block(job.budget, branch, TITLE, focus).await?;
     let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };
     Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
 }

@@ -4,20 +4,6 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-/// JSON as Pi reads it.
-const STRICT: ParseOptions = ParseOptions {
-    allow_comments: false,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
-
 /// Why a file can't be edited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -33,10 +19,11 @@ pub(super) fn edited(text: &str, names: &[&str], value: Option<&Value>) -> Resul
     let json = text.trim_start_matches('\u{feff}');
     let mark = &text[..text.len() - json.len()];
     let json = if json.trim().is_empty() { "{}\n" } else { json };
-    // This parser comes first because it reports the position and bounds the depth.
+    // This parser comes first because it accepts no more than Pi, reports the position and bounds the depth.
     serde_json::from_str::<&serde_json::value::RawValue>(json)
         .map_err(|error| Refusal::Broken(error.to_string()))?;
-    let root = CstRootNode::parse(json, &STRICT).map_err(|error| Refusal::Broken(error.to_string()))?;
+    let root = CstRootNode::parse(json, &ParseOptions::default())
+        .map_err(|error| Refusal::Broken(error.to_string()))?;
     let top = root.object_value().ok_or(Refusal::NoObject)?;
     // The last of several counts.
     let lcm = match top.properties().into_iter().rfind(|member| name_of(member) == "lcm") {

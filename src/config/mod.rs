@@ -21,6 +21,7 @@ pub use guidance::Guidance;
 pub use host::{is_trusted, session_folders};
 pub use saving::{Setting, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
+pub use value::at_home;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::edit::{Refusal, edited};
 use super::sources::{Gathered, gather, meant};
-use super::value::{self, Places};
+use super::value;
 use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::files;
@@ -105,10 +105,8 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
 /// A text's value, as written to a file.
 fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value> {
     let value = value::from_text(definition, text);
-    let home = std::env::home_dir();
-    let places = Places { home: home.as_deref(), base: &sources.cwd };
     let mut settings = Settings::default();
-    if value::put(definition, &value, places, &mut settings).is_err() {
+    if value::put(definition, &value, &sources.cwd, &mut settings).is_err() {
         return Err(Error::invalid(format!(
             "{} takes {}, not {}; nothing was changed",
             definition.key,

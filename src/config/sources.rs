@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::definitions::variable;
-use super::value::{self, Places};
+use super::value;
 use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings};
 use crate::files;
 use crate::text::one_line;
@@ -97,11 +97,9 @@ pub fn load(sources: &Sources) -> Loaded {
 /// The same with the origins of the values.
 pub(super) fn gather(sources: &Sources) -> Gathered {
     let mut origins = HashMap::new();
-    let home = std::env::home_dir();
     let mut settings = Settings::defaults(&sources.agent_dir);
     let mut problems = Vec::new();
     for layer in layers(sources, &mut problems, &mut settings.pi) {
-        let places = Places { home: home.as_deref(), base: &layer.base };
         // If a setting occurs under several spellings, its proper name counts.
         let by_right =
             |name: &str| layer.definition(name).is_none_or(|definition| layer.rightly(definition) == name);
@@ -113,7 +111,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
                 problems.push(format!("{name} {} is not a setting{meant}", layer.place));
                 continue;
             };
-            if value::put(definition, value, places, &mut settings).is_ok() {
+            if value::put(definition, value, &layer.base, &mut settings).is_ok() {
                 origins.insert(definition.key, layer.origin);
             } else {
                 let shown = one_line(&value.to_string(), 40);

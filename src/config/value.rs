@@ -7,23 +7,14 @@ use serde_json::Value;
 use super::{Definition, Kind, Settings};
 use crate::ids::AGENTS;
 
-/// Where paths start.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
-    /// The folder for `~`.
-    pub home: Option<&'a Path>,
-    /// Where relative paths start.
-    pub base: &'a Path,
-}
-
-/// Stores `value` in `settings`.
+/// Stores `value` in `settings`; relative paths start at `base`.
 ///
 /// # Errors
 /// When the setting does not accept it; then nothing is changed.
 pub(super) fn put(
     definition: &Definition,
     value: &Value,
-    places: Places<'_>,
+    base: &Path,
     settings: &mut Settings,
 ) -> Result<(), ()> {
     match &definition.kind {
@@ -34,12 +25,12 @@ pub(super) fn put(
         Kind::Text { field } => {
             let text = value.as_str().map(str::trim).ok_or(())?;
             let looks_like_path = text.starts_with(['~', '/', '.', '\\']) || text.ends_with(".md");
-            let file = (looks_like_path && !text.contains('\n')).then(|| folder(text, places)).flatten();
+            let file = (looks_like_path && !text.contains('\n')).then(|| at_home(text, base)).flatten();
             *field(settings) = file.map_or_else(|| text.to_owned(), |file| file.display().to_string());
         }
         Kind::Folder { field, .. } => {
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
-            *field(settings) = folder(path, places).ok_or(())?;
+            *field(settings) = at_home(path, base).ok_or(())?;
         }
         Kind::Word { put, .. } => put(settings, value).map_err(drop)?,
         Kind::Names { field, read, .. } => {
@@ -77,11 +68,12 @@ fn number(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }
 
-fn folder(path: &str, places: Places<'_>) -> Option<PathBuf> {
+/// A path that may start with `~` for the home folder, or else starts at `base`; `None` without a home folder.
+pub fn at_home(path: &str, base: &Path) -> Option<PathBuf> {
     let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));
     match rest {
-        Some(rest) => Some(places.home?.join(rest.trim_start_matches(['/', '\\']))),
-        None => Some(places.base.join(path)),
+        Some(rest) => Some(std::env::home_dir()?.join(rest.trim_start_matches(['/', '\\']))),
+        None => Some(base.join(path)),
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Engine, lock, read_json};
-use crate::compaction::{self, At, Early, Looked, Session, Shown, early};
+use crate::compaction::{self, At, Early, Looked, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
 use crate::log::Field;
@@ -155,12 +155,6 @@ impl Engine {
     }
 
     async fn fold(&self, live: &Live, settings: &Settings, first_kept: String) -> Result<Option<Boundary>> {
-        let session = Session {
-            store: &self.store,
-            conversation: self.persistor.conversation(),
-            memory: Arc::clone(&self.memory),
-            settings,
-        };
         let at = At {
             leaf_id: live.leaf_id.clone(),
             first_kept,
@@ -168,7 +162,7 @@ impl Engine {
             context_window: live.context_window,
             model: live.model.clone(),
         };
-        let made = early(session, at).await?;
+        let made = early(self.session(settings), at).await?;
         if made.is_some() {
             self.has_history.store(true, Ordering::Relaxed);
         }

@@ -9,8 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, lock, read_json};
-use crate::commands::rest::Rest;
-use crate::commands::{self, Answer, CommandContext, Doing, Style};
+use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
 use crate::config::{Context, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
@@ -138,7 +137,7 @@ impl Engine {
     /// When it is not such JSON.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         let settings: Settings = read_json("the settings", settings)?;
-        self.providers.limit(&settings);
+        self.providers.spend.limit(&settings);
         self.log.switch(settings.debug_mode);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         Ok(())

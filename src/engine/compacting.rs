@@ -7,7 +7,9 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, background, lock, read_json};
-use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Work};
+use crate::compaction::{
+    self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Session, Work,
+};
 use crate::config::{Context, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
@@ -105,15 +107,13 @@ impl Engine {
     ) -> Work<'a> {
         let providers = Arc::clone(&self.providers);
         let chain = Chain::new(host, settings, own_model, providers, self.log.clone());
-        Work {
-            store: &self.store,
-            conversation: self.persistor.conversation(),
-            memory: Arc::clone(&self.memory),
-            settings,
-            model: Arc::new(chain),
-            cancel,
-            progress,
-        }
+        Work { session: self.session(settings), model: Arc::new(chain), cancel, progress }
+    }
+
+    /// The session's history, for compactions and folds.
+    pub(super) fn session<'a>(&'a self, settings: &'a Settings) -> Session<'a> {
+        let (store, conversation) = (&self.store, self.persistor.conversation());
+        Session { store, conversation, memory: Arc::clone(&self.memory), settings }
     }
 
     fn show_progress(&self) -> ProgressGuard<'_> {

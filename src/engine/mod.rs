@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::Memory;
-use crate::commands::{import::Importer, size};
+use crate::commands::{import::Importer, stats};
 use crate::compaction::{self, Progress};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
@@ -263,7 +263,7 @@ impl Engine {
             Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
         };
         let notice = self.persistor.take_notice().or_else(|| self.store.take_damage());
-        let notice = notice.or_else(|| self.providers.take_notice()).or(of_size);
+        let notice = notice.or_else(|| self.providers.spend.take_notice()).or(of_size);
         Ok(Status { text, notice })
     }
 
@@ -278,7 +278,7 @@ impl Engine {
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
-        let size = size::warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
+        let size = stats::size_warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })
     }
 

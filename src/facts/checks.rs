@@ -92,21 +92,14 @@ mod tests {
         let outcome =
             |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);
         for command in [
-            "cargo test -q",
-            "cd src && npm run test:unit",
-            "RUST_LOG=1 cargo +nightly clippy",
-            "./scripts/check.sh",
-            "npx tsc --noEmit",
-            "python -m pytest tests/a.py",
+            "cargo test -q", "cd src && npm run test:unit", "RUST_LOG=1 cargo +nightly clippy",
+            "./scripts/check.sh", "npx tsc --noEmit", "python -m pytest tests/a.py",
             "timeout 60 go test ./... | tail -5",
         ] {
             assert_eq!(outcome(command, "ok", false), Some(None), "{command}");
         }
         for command in [
-            "ls tests",
-            "git commit -m 'make it build'",
-            "cat makefile",
-            "echo cargo-test",
+            "ls tests", "git commit -m 'make it build'", "cat makefile", "echo cargo-test",
             "sed -n 1,9p check.rs",
         ] {
             assert_eq!(outcome(command, "ok", false), None, "{command}");

@@ -209,9 +209,7 @@ mod tests {
         let said = "Alright. I added the tests for the parser and updated the docs. Next the lexer.";
         assert_eq!(done(said), ["I added the tests for the parser and updated the docs."]);
         for open in [
-            "The login page must be fixed.",
-            "The parser module is not renamed.",
-            "Later I'll have it fixed.",
+            "The login page must be fixed.", "The parser module is not renamed.", "Later I'll have it fixed.",
         ] {
             assert_eq!(done(open), [""; 0], "{open}");
         }

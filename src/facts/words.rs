@@ -95,12 +95,7 @@ pub(super) static ORDERS: [(Words, Words); 7] = [
 ];
 /// A rule anywhere in a sentence.
 pub(super) static PERSISTENT: Words = anywhere!(
-    "persistent.en",
-    "persistent.de",
-    "persistent.fr",
-    "persistent.es",
-    "persistent.it-pt",
-    "persistent.zh",
+    "persistent.en", "persistent.de", "persistent.fr", "persistent.es", "persistent.it-pt", "persistent.zh",
     "persistent.ja"
 );
 /// A revoked rule.

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Number, Value, json};
 
+use super::Answer;
+
 /// Tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
@@ -77,6 +79,44 @@ fn dollars(amount: f64) -> Value {
     whole.map(Value::from).or_else(|| Number::from_f64(amount).map(Value::Number)).unwrap_or_default()
 }
 
+/// What the call of an answer used, in Pi's format.
+pub fn usage(answer: &Answer) -> Option<&Value> {
+    answer.as_ref().map_or_else(|failure| failure.usage.as_ref(), |reply| reply.usage.as_ref())
+}
+
+/// Adds it to `total`.
+pub fn count_usage(total: &mut Option<Value>, answer: &Answer) {
+    *total = total.take().into_iter().chain(usage(answer).cloned()).reduce(add);
+}
+
+/// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
+fn add(one: Value, other: Value) -> Value {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),
+        (Value::Number(one), Value::Number(other)) => Value::Number(sum(one, &other)),
+        (Value::Null, other) => other,
+        (one, _) => one,
+    }
+}
+
+fn merge(mut one: Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
+    for (key, value) in other {
+        let mine = one.remove(&key).unwrap_or(Value::Null);
+        one.insert(key, add(mine, value));
+    }
+    one
+}
+
+fn sum(one: Number, other: &Number) -> Number {
+    if let (Some(a), Some(b)) = (one.as_u64(), other.as_u64())
+        && let Some(sum) = a.checked_add(b)
+    {
+        return sum.into();
+    }
+    let sum = one.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default();
+    Number::from_f64(sum).unwrap_or(one)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +166,12 @@ mod tests {
     #[test]
     fn without_rates_it_costs_nothing() {
         assert_eq!(Used { input: 5, ..Used::default() }.report(&Map::new())["cost"]["total"], json!(0));
+    }
+
+    #[test]
+    fn numbers_add_up_in_each_field() {
+        let (one, other) =
+            (json!({"input": 1, "cost": {"total": 0.5}}), json!({"input": 2, "cost": {"total": 0.25}}));
+        assert_eq!(add(one, other), json!({"input": 3, "cost": {"total": 0.75}}));
     }
 }

@@ -17,30 +17,14 @@ const PASSING: [u16; 10] = [408, 425, 429, 500, 502, 503, 504, 520, 524, 529];
 
 /// Phrases about an exhausted account rather than a transient failure, whatever the status.
 const USED_UP: [&str; 7] = [
-    "insufficient_quota",
-    "quota exceeded",
-    "usage limit reached",
-    "usagelimiterror",
-    "out of budget",
-    "available balance",
-    "billing",
+    "insufficient_quota", "quota exceeded", "usage limit reached", "usagelimiterror", "out of budget",
+    "available balance", "billing",
 ];
 
 /// Phrases for a broken connection, if there is no status …
 const CUT: [&str; 13] = [
-    "connection",
-    "econnre",
-    "enotfound",
-    "ehostunreach",
-    "enetunreach",
-    "eai_again",
-    "fetch failed",
-    "network",
-    "socket",
-    "other side closed",
-    "premature close",
-    "terminated",
-    "ended without",
+    "connection", "econnre", "enotfound", "ehostunreach", "enetunreach", "eai_again", "fetch failed",
+    "network", "socket", "other side closed", "premature close", "terminated", "ended without",
 ];
 
 /// … for an answer that could not be parsed …
@@ -48,13 +32,7 @@ const UNPARSED: [&str; 3] = ["unexpected end", "in json at position", "not valid
 
 /// … and for a provider that is overloaded or stopped halfway.
 const BUSY: [&str; 7] = [
-    "stream ended",
-    "answer is incomplete",
-    "timed out",
-    "timeout",
-    "overloaded",
-    "rate limit",
-    "unavailable",
+    "stream ended", "answer is incomplete", "timed out", "timeout", "overloaded", "rate limit", "unavailable",
 ];
 
 /// Phrases for a refusal by the model or a content filter.
@@ -123,7 +101,7 @@ impl Failure {
     }
 
     /// Parses a provider's message, which may start with a status and contain JSON.
-    pub(super) fn said(text: &str) -> Self {
+    pub fn said(text: &str) -> Self {
         let text = text.trim();
         let word = text.split([':', ' ']).next().unwrap_or_default();
         let status = word.parse().ok().filter(|status: &u16| (100..600).contains(status));

@@ -1,4 +1,5 @@
-//! Decides which models are worth asking: a circuit breaker per model, for the lifetime of a session.
+//! Decides which models are worth asking, and when again: a circuit breaker per model, for the lifetime of a
+//! session.
 //!
 //! No later question or compaction should wait for a dead model. After several consecutive questions that did
 //! not reach it, it is skipped for a while; then one question retries it, and others wait for that outcome.
@@ -11,6 +12,7 @@ use std::time::Duration;
 use crate::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 /// After this many failed questions in a row, each with its retries, a model is skipped.
 const GIVE_UP: u32 = 3;
@@ -20,6 +22,13 @@ const COOL_DOWN: Duration = Duration::from_secs(60);
 const LONGEST_COOL_DOWN: Duration = Duration::from_secs(15 * 60);
 /// No provider can ask for a longer pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest wait before the second attempt; doubled before each later one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait between attempts, unless the provider asks for more.
+const LONGEST_WAIT: Duration = Duration::from_secs(16);
+/// If a provider asks for more, the next model is asked instead.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is known about the models, by name.
 #[derive(Default)]
@@ -50,7 +59,8 @@ struct State {
 pub(super) struct Pass<'a> {
     health: &'a Health,
     name: String,
-    trial: bool,
+    /// This question retries a dead model, which is asked once.
+    pub trial: bool,
     /// A call failed …
     failed: bool,
     /// … and the last one was slow.
@@ -87,11 +97,6 @@ impl Health {
 }
 
 impl Pass<'_> {
-    /// Whether this question retries a dead model, which is asked once.
-    pub(super) fn is_trial(&self) -> bool {
-        self.trial
-    }
-
     /// How long the provider asks for a pause.
     pub(super) fn pause(&self) -> Option<Duration> {
         let until = self.state(|state| state.not_before)?;
@@ -140,6 +145,14 @@ impl Drop for Pass<'_> {
     }
 }
 
+/// The wait before attempt `next`, 1 being the first retry: doubled each time, minus a random part of up to
+/// half, so that those that failed together do not retry together.
+pub(super) fn back_off(next: u32) -> Duration {
+    let whole = FIRST_WAIT.saturating_mul(1 << (next - 1).min(10)).min(LONGEST_WAIT);
+    let [random, ..] = Uuid::new_v4().into_bytes();
+    whole.mul_f64(0.5 + f64::from(random) / 512.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +185,7 @@ mod tests {
         }
         tokio::time::advance(LONGEST_COOL_DOWN).await;
         health.enter("m", false).await.ok().unwrap().alive();
-        assert!(health.enter("m", false).await.ok().is_some_and(|pass| !pass.is_trial()));
+        assert!(health.enter("m", false).await.ok().is_some_and(|pass| !pass.trial));
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,12 +196,12 @@ mod tests {
         }
         tokio::time::advance(COOL_DOWN).await;
         let trial = health.enter("m", false).await.ok().unwrap();
-        assert!(trial.is_trial());
+        assert!(trial.trial);
         let (second, ()) = tokio::join!(health.enter("m", false), async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             trial.alive();
         });
-        assert!(second.is_ok_and(|pass| !pass.is_trial()));
+        assert!(second.is_ok_and(|pass| !pass.trial));
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,7 +212,7 @@ mod tests {
                 health.enter("m", false).await.ok().unwrap().failed(slow, None);
             }
             assert!(health.enter("m", false).await.is_err());
-            assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.is_trial()), tried);
+            assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.trial), tried);
         }
     }
 
@@ -211,7 +224,7 @@ mod tests {
         }
         tokio::time::advance(COOL_DOWN).await;
         drop(health.enter("m", false).await);
-        assert!(health.enter("m", false).await.is_ok_and(|pass| pass.is_trial()));
+        assert!(health.enter("m", false).await.is_ok_and(|pass| pass.trial));
     }
 
     #[tokio::test(start_paused = true)]
@@ -225,5 +238,15 @@ mod tests {
         assert_eq!(other.pause(), Some(LONGEST_PAUSE));
         tokio::time::advance(LONGEST_PAUSE).await;
         assert_eq!(other.pause(), None);
+    }
+
+    #[test]
+    fn the_wait_doubles_up_to_a_bound_with_random_variation() {
+        for (next, whole) in [(1, 1), (2, 2), (3, 4), (5, 16), (6, 16), (40, 16)] {
+            let whole = Duration::from_secs(whole);
+            let waits: Vec<Duration> = (0..50).map(|_| back_off(next)).collect();
+            assert!(waits.iter().all(|wait| (whole / 2..=whole).contains(wait)), "{next}: {waits:?}");
+            assert!(waits.iter().any(|wait| *wait != waits[0]), "{next}: {waits:?}");
+        }
     }
 }

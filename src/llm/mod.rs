@@ -11,21 +11,16 @@ mod failure;
 mod health;
 mod model_info;
 mod provider_state;
-mod retry;
 mod secret;
 mod spend;
-mod usage;
 
 pub use chain::{Chain, Host, Pending};
+pub use cost::{count_usage, usage};
 pub use direct::{Direct, direct};
 pub use failure::{Failure, Kind};
 pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;
 pub use secret::Secret;
-pub use usage::add as add_usage;
-
-use std::future::Future;
-use std::pin::Pin;
 
 use serde_json::Value;
 
@@ -76,7 +71,7 @@ pub type Answer = Result<Reply, Failure>;
 /// Something that answers questions.
 pub trait Model: Send + Sync {
     /// Asks. The future may be dropped at any time if the answer is no longer wanted.
-    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+    fn ask(&self, request: Request) -> Pending<'_, Answer>;
 
     /// The number of calls so far, if a question may take none or several: other models, or retries.
     fn calls(&self) -> Option<usize> {
@@ -106,11 +101,6 @@ pub fn read_reply(json: &str) -> Answer {
     let message = read_json(json)
         .map_err(|error| Failure::unreachable(format!("the model call returned no message: {error}")))?;
     read_message(&message)
-}
-
-/// The failure if there is no message, but only a reason.
-pub fn no_reply(reason: &str) -> Failure {
-    Failure::said(reason)
 }
 
 /// Reads the message itself. Every wire format is converted to it first, so that all are read alike.

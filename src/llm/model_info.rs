@@ -3,7 +3,8 @@
 //! Versions of Pi differ, and providers are handwritten: a missing field, or one of another type, counts as
 //! absent, never as an error.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::Secret;
@@ -45,60 +46,48 @@ impl Facts {
 
 /// A model as Pi describes it.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(from = "Map<String, Value>")]
+#[serde(rename_all = "camelCase", default)]
 pub struct ModelFacts {
+    #[serde(deserialize_with = "lenient")]
     pub provider: String,
+    #[serde(deserialize_with = "lenient")]
     pub id: String,
+    #[serde(deserialize_with = "lenient")]
     pub api: String,
+    #[serde(deserialize_with = "lenient")]
     pub base_url: String,
     /// The most tokens of an answer.
+    #[serde(deserialize_with = "count")]
     pub max_tokens: Option<usize>,
     /// The most tokens of question and answer together.
+    #[serde(deserialize_with = "count")]
     pub context_window: Option<usize>,
     /// Whether it can think before it answers.
+    #[serde(deserialize_with = "lenient")]
     pub reasoning: bool,
     /// The provider's name for each thinking level: a text, or null if there is no such level.
+    #[serde(rename = "thinkingLevelMap", deserialize_with = "lenient")]
     pub thinking_levels: Map<String, Value>,
     /// How its provider deviates from others with the same wire format.
+    #[serde(deserialize_with = "lenient")]
     pub compat: Map<String, Value>,
+    #[serde(deserialize_with = "lenient")]
     pub cost: Map<String, Value>,
     pub headers: Headers,
     /// Everything else in the description.
+    #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-impl From<Map<String, Value>> for ModelFacts {
-    fn from(mut said: Map<String, Value>) -> Self {
-        let mut text = |key| match said.remove(key) {
-            Some(Value::String(text)) => text,
-            _ => String::new(),
-        };
-        let (provider, id) = (text("provider"), text("id"));
-        let (api, base_url) = (text("api"), text("baseUrl"));
-        let mut object = |key| match said.remove(key) {
-            Some(Value::Object(object)) => object,
-            _ => Map::new(),
-        };
-        let (compat, cost, thinking_levels) = (object("compat"), object("cost"), object("thinkingLevelMap"));
-        let headers = said.remove("headers").unwrap_or_default().into();
-        let mut count = |key| said.remove(key).as_ref().and_then(count);
-        let (max_tokens, context_window) = (count("maxTokens"), count("contextWindow"));
-        let reasoning = said.remove("reasoning") == Some(Value::Bool(true));
-        Self {
-            provider,
-            id,
-            api,
-            base_url,
-            max_tokens,
-            context_window,
-            reasoning,
-            thinking_levels,
-            compat,
-            cost,
-            headers,
-            other: said,
-        }
-    }
+/// A field of another type counts as absent.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(value: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).unwrap_or_default())
+}
+
+/// A whole number in any notation of JavaScript.
+fn count<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error> {
+    let number = Value::deserialize(value)?.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+    Ok(number.and_then(|number| format!("{number:.0}").parse().ok()))
 }
 
 /// The result of Pi's `getApiKeyAndHeaders`.
@@ -145,15 +134,6 @@ impl From<Value> for Headers {
         };
         Self(said.into_iter().map(|(name, said)| (name, value(said))).collect())
     }
-}
-
-/// A whole number in any notation of JavaScript.
-fn count(value: &Value) -> Option<usize> {
-    let whole = value.as_u64().or_else(|| {
-        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
-        format!("{number:.0}").parse().ok()
-    })?;
-    usize::try_from(whole).ok()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const MOST_UNANSWERED: u32 = 2;
 /// The state of the models, one per open session.
 pub struct ProviderState {
     pub(super) health: Health,
-    pub(super) spend: Spend,
+    pub spend: Spend,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
     /// Whether it ever answered one there.
@@ -59,15 +59,5 @@ impl ProviderState {
             true => self.unanswered.store(0, Ordering::Relaxed),
             false => _ = self.unanswered.fetch_add(1, Ordering::Relaxed),
         }
-    }
-
-    /// Sets new limits; what was spent, and the models' health, stays known.
-    pub fn limit(&self, settings: &Settings) {
-        self.spend.limit(settings);
-    }
-
-    /// A message for the user about a reached limit, once per limit.
-    pub fn take_notice(&self) -> Option<String> {
-        self.spend.take_notice()
     }
 }

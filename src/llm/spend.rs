@@ -26,7 +26,7 @@ struct Limits {
 }
 
 /// Counts and limits tokens.
-pub(super) struct Spend(Mutex<Counts>);
+pub struct Spend(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -48,7 +48,7 @@ impl Spend {
     }
 
     /// Sets new limits; what was spent stays counted.
-    pub(super) fn limit(&self, settings: &Settings) {
+    pub fn limit(&self, settings: &Settings) {
         lock(&self.0).limits =
             Limits { hour: settings.model_tokens_per_hour, session: settings.model_tokens_per_session };
     }
@@ -84,7 +84,7 @@ impl Spend {
     }
 
     /// A message for the user, once per limit.
-    pub(super) fn take_notice(&self) -> Option<String> {
+    pub fn take_notice(&self) -> Option<String> {
         lock(&self.0).notice.take()
     }
 }

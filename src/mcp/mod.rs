@@ -34,6 +34,10 @@ use crate::store::Store;
 use crate::tools::{self, Block};
 use roots::Roots;
 
+/// A request's context, and MCP's answer to it.
+type Context = RequestContext<RoleServer>;
+type Answer<T> = std::result::Result<T, ErrorData>;
+
 /// The server's description for a client's model.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// The interval between progress messages of a long call.
@@ -122,7 +126,7 @@ fn tool(mut spec: Value) -> Tool {
 }
 
 impl<H: Histories> Server<H> {
-    async fn open(&self, context: &RequestContext<RoleServer>) -> Result<(Store, Scope)> {
+    async fn open(&self, context: &Context) -> Result<(Store, Scope)> {
         let roots = match self.histories.follow_roots() {
             true => self.roots.of(context).await,
             false => Vec::new(),
@@ -130,12 +134,7 @@ impl<H: Histories> Server<H> {
         self.histories.open(&roots, &context.ct).await
     }
 
-    async fn answer(
-        &self,
-        name: &str,
-        arguments: &str,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Vec<Block>> {
+    async fn answer(&self, name: &str, arguments: &str, context: &Context) -> Result<Vec<Block>> {
         let answering = async {
             let (store, scope) = self.open(context).await?;
             let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
@@ -147,7 +146,7 @@ impl<H: Histories> Server<H> {
 }
 
 /// Runs `work`, and sends the client a progress message every second, if it asked for them.
-async fn with_signs_of_life<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
+async fn with_signs_of_life<T>(context: &Context, work: impl Future<Output = T>) -> T {
     let Some(token) = context.meta.get_progress_token() else { return work.await };
     let mut work = std::pin::pin!(work);
     let mut seconds = 0.0;
@@ -167,7 +166,7 @@ async fn with_signs_of_life<T>(context: &RequestContext<RoleServer>, work: impl 
 fn content(block: Block) -> ContentBlock {
     match block {
         Block::Text(text) => ContentBlock::text(text),
-        Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+        Block::Image(image) => ContentBlock::image(image.data, image.mime_type),
     }
 }
 
@@ -189,19 +188,11 @@ impl<H: Histories> ServerHandler for Server<H> {
             .with_instructions(INSTRUCTIONS.trim_ascii_end())
     }
 
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
-    async fn call_tool(
-        &self,
-        asked: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> std::result::Result<CallToolResponse, ErrorData> {
+    async fn call_tool(&self, asked: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
         if !self.tools.iter().any(|tool| tool.name == asked.name) {
             return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
         }
@@ -217,8 +208,8 @@ impl<H: Histories> ServerHandler for Server<H> {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListResourcesResult, ErrorData> {
+        context: Context,
+    ) -> Answer<ListResourcesResult> {
         // Without a history there is nothing to list, which is not a failure.
         let Ok((store, scope)) = self.open(&context).await else {
             return Ok(ListResourcesResult::default());
@@ -233,16 +224,16 @@ impl<H: Histories> ServerHandler for Server<H> {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListResourceTemplatesResult, ErrorData> {
+        _: Context,
+    ) -> Answer<ListResourceTemplatesResult> {
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
     async fn read_resource(
         &self,
         asked: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ReadResourceResponse, ErrorData> {
+        context: Context,
+    ) -> Answer<ReadResourceResponse> {
         let uri = asked.uri;
         let (name, arguments) = resources::call(&uri).map_err(|error| failed(&error, &uri))?;
         let blocks = self.answer(name, &arguments, &context).await.map_err(|error| failed(&error, &uri))?;
@@ -251,11 +242,7 @@ impl<H: Histories> ServerHandler for Server<H> {
     }
 
     /// Also receives requests that rmcp can't parse.
-    async fn on_custom_request(
-        &self,
-        asked: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> std::result::Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, asked: CustomRequest, _: Context) -> Answer<CustomResult> {
         let wrong = match asked.method.as_str() {
             "tools/call" => "a call needs a name, and its arguments must be a JSON object",
             "resources/read" => "a resource is read by its uri, which must be a string",

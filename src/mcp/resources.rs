@@ -72,6 +72,6 @@ pub(super) fn call(uri: &str) -> Result<(&'static str, String)> {
 pub(super) fn contents(block: Block, uri: &str) -> ResourceContents {
     match block {
         Block::Text(text) => ResourceContents::text(text, uri),
-        Block::Image { data, mime_type } => ResourceContents::blob(data, uri).with_mime_type(mime_type),
+        Block::Image(image) => ResourceContents::blob(image.data, uri).with_mime_type(image.mime_type),
     }
 }

@@ -7,8 +7,6 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
-
 use super::prices::Prices;
 use super::{BEHIND, LEAST_FOLD, RISK, Step, tokens};
 
@@ -72,8 +70,7 @@ pub struct Outlook {
 }
 
 /// The costs of a session, in millionths of the prices' unit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// The number of answered requests.
     pub requests: usize,
@@ -86,59 +83,40 @@ pub struct Ledger {
     /// Tokens of the last prompt that Pi alone would have sent.
     pub alone_tokens: usize,
     /// Tokens of that prompt that Pi alone would give its summarizer.
-    #[serde(skip)]
     summarizable: usize,
     /// What Pi alone's last compaction cost.
-    #[serde(skip)]
     compaction: f64,
     /// The same, plus what prompts larger than Pi alone's have cost since.
-    #[serde(skip)]
     lag: f64,
     /// Tokens of the last prompt.
-    #[serde(skip)]
     prompt: usize,
     /// The total growth of unchanged prompts: as estimated, and as the provider counts it.
-    #[serde(skip)]
     growth: (usize, usize),
     /// The requests that Pi alone would keep, oldest first: the growth of each, and how much of it is the
     /// answer at its start.
-    #[serde(skip)]
     newest: VecDeque<(usize, usize)>,
     /// Tokens of the last answer.
-    #[serde(skip)]
     answer: usize,
 }
 
 impl Ledger {
     /// Adds a request.
     pub fn add(&mut self, request: Request, prices: Prices, alone: Alone) {
-        let Request {
-            prompt,
-            read,
-            output,
-            grown,
-            summarizable,
-            hidden,
-            own,
-            is_changed,
-            is_cold,
-            is_elsewhere,
-        } = request;
-        let is_first = self.requests == 0 || is_elsewhere;
-        let grown = self.counted(grown, prompt, is_changed || is_first);
+        let Request { prompt, read, output, summarizable, is_changed, .. } = request;
+        let is_first = self.requests == 0 || request.is_elsewhere;
+        let grown = self.counted(request.grown, prompt, is_changed || is_first);
         let cached = read.unwrap_or(prompt.saturating_sub(grown)).min(prompt);
-        let cost = prices.read * tokens(cached)
-            + prices.write * tokens(prompt - cached)
-            + prices.output * tokens(output);
+        let sent = prices.read * tokens(cached) + prices.write * tokens(prompt - cached);
+        let cost = sent + prices.output * tokens(output);
         self.prompt = prompt;
         self.requests += 1;
         let answer = std::mem::replace(&mut self.answer, output);
-        let share = tokens(own.min(prompt)) / tokens(prompt.max(1));
-        self.own += share * (prices.read * tokens(cached) + prices.write * tokens(prompt - cached));
+        let share = tokens(request.own.min(prompt)) / tokens(prompt.max(1));
+        self.own += share * sent;
         self.paid += cost;
         self.alone += cost;
         if is_first {
-            self.alone_tokens = prompt + hidden;
+            self.alone_tokens = prompt + request.hidden;
             self.summarizable = summarizable;
             (self.compaction, self.lag) = (0.0, 0.0);
             return;
@@ -147,7 +125,7 @@ impl Ledger {
         self.grow(grown, answer, alone);
         let again = (prompt - cached).saturating_sub(grown);
         // A provider's cache may expire sooner or later than the clock says.
-        let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
+        let is_cold = read.is_some() && again > cached && (request.is_cold || !is_changed);
         // What Pi alone pays more per token to write it again instead of reading it.
         let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
         // Pi alone would have compacted before this request, and would keep what is new.
@@ -199,10 +177,7 @@ impl Ledger {
     fn kept(&self, alone: Alone) -> usize {
         let sum: usize = self.newest.iter().map(|(grown, _)| grown).sum();
         let (oldest, answer) = self.newest.front().copied().unwrap_or_default();
-        let fits = match () {
-            () if sum - answer >= alone.kept => sum - oldest,
-            () => sum.max(alone.kept),
-        };
+        let fits = if sum - answer >= alone.kept { sum - oldest } else { sum.max(alone.kept) };
         fits.max(self.newest.back().map(|(grown, _)| *grown).unwrap_or_default())
     }
 
@@ -237,14 +212,12 @@ impl Ledger {
     }
 
     /// What the requests would have cost with Pi alone.
-    #[must_use]
     pub fn with_pi_alone(&self) -> f64 {
         self.alone - self.own
     }
 
     /// What is known before a request with an estimated `new` tokens that no prompt has contained yet.
     /// `alone` is `None` if it is unknown how Pi alone compacts.
-    #[must_use]
     pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
         let grown = self.scaled(new);
         let mut next = self.clone();

@@ -200,7 +200,6 @@ pub struct Decided {
 }
 
 /// Decides what to do, in time linear in the number of items.
-#[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
     let (stub, is_behind) = (stub(moment), moment.reserved > 0.0);
     let decision = match fold(moment).filter(|_| moment.folds != Folds::Never) {
@@ -279,7 +278,6 @@ fn fold_before(moment: Moment<'_>, cut: usize) -> Option<Decision> {
 
 /// Whether to write summaries now for a compaction by Pi: if it is near, or if their cost is affordable even
 /// though the session may end before it.
-#[must_use]
 pub fn may_prepare(moment: Moment<'_>, is_near: bool) -> bool {
     let old = &moment.items[..tail(moment.items).unwrap_or_default()];
     is_near || summaries(moment.summarizer, old) <= moment.allowance
@@ -311,7 +309,6 @@ fn cut(items: &[Item], least: usize, pi_compacts: bool) -> Option<usize> {
 }
 
 /// The last place where the tail may begin.
-#[must_use]
 pub fn tail(items: &[Item]) -> Option<usize> {
     begins(items, TAIL)
 }
@@ -356,7 +353,6 @@ fn may_be_stubbed(items: &[Item]) -> Vec<bool> {
 }
 
 /// The places of the items that become stubs; `from` comes from [`Action::Stub`].
-#[must_use]
 pub fn stub_places(items: &[Item], from: usize) -> Vec<usize> {
     let places = may_be_stubbed(items).into_iter().enumerate();
     places.filter(|(at, may)| *may && *at >= from).map(|(at, _)| at).collect()
@@ -390,7 +386,6 @@ fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
 }
 
 /// Tokens that no prompt has contained yet; 0 if all were sent, or if the context has just been folded.
-#[must_use]
 pub fn new_tokens(items: &[Item]) -> usize {
     let last = items.iter().rposition(|item| item.sent > 0);
     last.map_or(0, |last| shown(&items[last + 1..]))

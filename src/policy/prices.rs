@@ -35,7 +35,6 @@ pub struct Prices {
 
 impl Prices {
     /// The prices of a model whose catalog prices are `cost`.
-    #[must_use]
     pub fn of(cost: Cost) -> Self {
         let Cost { input, output, cache_read, cache_write } = cost;
         if !(input > 0.0 && [output, cache_read, cache_write].iter().all(|price| *price >= 0.0)) {
@@ -49,7 +48,6 @@ impl Prices {
 
     /// The prices of the same model for summaries within its session: it reads the whole context from the
     /// cache, about twice what is summarized, and only the question is new.
-    #[must_use]
     pub fn in_session(self) -> Self {
         Self { input: self.input.min(2.0 * self.read + self.input / 20.0), ..self }
     }

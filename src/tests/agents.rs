@@ -160,7 +160,7 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
         match call(&store, &scope, "lcm_grep", &arguments.to_string(), None, &cancel).await.unwrap().remove(0)
         {
             Block::Text(text) => text,
-            Block::Image { .. } => panic!("an image"),
+            Block::Image(_) => panic!("an image"),
         }
     };
     let all = ask(json!({})).await;

@@ -225,8 +225,7 @@ async fn the_forecast_matches_the_compaction() {
     let longer = session.chat(20, 30);
     store.ingest("one", &longer).await;
     compact.request.leaf_id = longer.leaf().to_owned();
-    let found =
-        forecast(&store.store, conversation, &compact.settings, longer.leaf(), Some(200_000), None).await;
+    let found = forecast(compact.session(), longer.leaf(), Some(200_000), None).await;
     let found = found.unwrap().unwrap();
     assert_eq!(found.kept.0 + found.covered.0, 160);
 

@@ -3,7 +3,7 @@
 use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
 use crate::commands::COMMANDS;
-use crate::commands::size::warning;
+use crate::commands::stats::size_warning;
 use crate::store::Sizes;
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn stats_show_messages_summaries_tokens_and_size() {
 #[tokio::test]
 async fn a_store_over_budget_warns_once_and_again_after_growing_by_a_tenth() {
     let store = TestStore::new();
-    let warned = async |bytes, budget| warning(&store.store, bytes, budget).await.unwrap();
+    let warned = async |bytes, budget| size_warning(&store.store, bytes, budget).await.unwrap();
     assert_eq!(warned(9_000_000, 9).await, None);
     let text = warned(10_000_000, 9).await.unwrap();
     assert!(

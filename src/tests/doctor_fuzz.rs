@@ -37,25 +37,10 @@ impl Dice {
 }
 
 const TABLES: &[&str] = &[
-    "messages",
-    "messages",
-    "messages",
-    "entries",
-    "entries",
-    "entries",
-    "summaries",
-    "summaries",
-    "summary_sources",
-    "summary_sources",
-    "carried",
-    "messages_fts_data",
-    "messages_fts_docsize",
-    "messages_fts_idx",
-    "messages_fts_config",
-    "summaries_fts_data",
-    "summaries_fts_docsize",
-    "summaries_fts_idx",
-    "summaries_fts_config",
+    "messages", "messages", "messages", "entries", "entries", "entries", "summaries", "summaries",
+    "summary_sources", "summary_sources", "carried", "messages_fts_data", "messages_fts_docsize",
+    "messages_fts_idx", "messages_fts_config", "summaries_fts_data", "summaries_fts_docsize",
+    "summaries_fts_idx", "summaries_fts_config",
 ];
 
 /// One damage, as SQL; `None` if SQLite rejects it.

@@ -40,13 +40,7 @@ async fn fold(compact: &Compact<'_>, before: &str) -> Option<Early> {
         context_window: compact.request.context_window,
         model: None,
     };
-    let session = compaction::Session {
-        store: &compact.store.store,
-        conversation: compact.conversation,
-        memory: compact.store.memory(compact.conversation),
-        settings: &compact.settings,
-    };
-    early(session, at).await.unwrap()
+    early(compact.session(), at).await.unwrap()
 }
 
 /// The session after Pi has appended the compaction.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::asking::{Asking, page};
 use super::extent::{cases, everything, share};
 use super::support::Session;
+use crate::recall::expand::Image;
 use crate::tools::Block;
 
 /// The concatenated pages from `arguments` on, and their number.
@@ -151,7 +152,7 @@ async fn images_come_with_the_first_page() {
     let pictures = async |arguments| asking.blocks("lcm_expand", arguments).await.unwrap().split_off(1);
     assert_eq!(
         pictures(json!({"summary_id": id})).await,
-        [Block::Image { data: "aGk=".into(), mime_type: "image/png".into() }]
+        [Block::Image(Image { data: "aGk=".into(), mime_type: "image/png".into() })]
     );
     assert_eq!(pictures(json!({"summary_id": id, "raw": true})).await, []);
     assert_eq!(pictures(json!({"summary_id": id, "cursor": "5000"})).await, []);

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::support::Session;
+use crate::recall::expand::Image;
 use crate::tokens;
 use crate::tools::Block;
 
@@ -183,5 +184,5 @@ async fn images_come_only_with_the_requested_message() {
     let asking = Asking::about(&Session::new().message(picture("aGk=")).message(picture("aG8="))).await;
     let arguments = json!({"summary_id": asking.message(1).await, "around": 1});
     let blocks = asking.blocks("lcm_expand", arguments).await.unwrap();
-    assert_eq!(blocks[1..], [Block::Image { data: "aG8=".into(), mime_type: "image/png".into() }]);
+    assert_eq!(blocks[1..], [Block::Image(Image { data: "aG8=".into(), mime_type: "image/png".into() })]);
 }

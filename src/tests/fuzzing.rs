@@ -14,30 +14,9 @@ const INPUTS: u32 = 10_000;
 const LONGEST: usize = 4_096;
 /// Tokens that mean something to one of the targets.
 const TOKENS: [&[u8]; 24] = [
-    b"\"",
-    b"\\",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b",",
-    b":",
-    b"\n",
-    b"null",
-    b"-1",
-    b"1e999",
-    b"9223372036854775808",
-    b"\\ud800",
-    b"\xff",
-    b"\x00",
-    b"\x1f",
-    b"\"cursor\":\"",
-    b"</history-",
-    b"<",
-    b"\"parentId\":\"a\"",
-    b"@0",
-    b"\xe2\x80\x8b",
-    b"\n%\n",
+    b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\n", b"null", b"-1", b"1e999",
+    b"9223372036854775808", b"\\ud800", b"\xff", b"\x00", b"\x1f", b"\"cursor\":\"", b"</history-", b"<",
+    b"\"parentId\":\"a\"", b"@0", b"\xe2\x80\x8b", b"\n%\n",
 ];
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {

@@ -249,9 +249,14 @@ impl<'a> Compact<'a> {
 impl Compact<'_> {
     /// The context of a compaction.
     pub fn work(&self, model: Arc<dyn Model>, cancel: CancellationToken) -> Work<'_> {
+        Work { session: self.session(), model, cancel, progress: Arc::default() }
+    }
+
+    /// The session's history.
+    pub fn session(&self) -> compaction::Session<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
         let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
-        Work { store, conversation, memory, settings, model, cancel, progress: Arc::default() }
+        compaction::Session { store, conversation, memory, settings }
     }
 }
 
@@ -293,7 +298,7 @@ pub async fn ask_in(
         live: &Live::default(),
         manner: commands::Style::default(),
         cancel: CancellationToken::new(),
-        rest: commands::rest::Rest::default(),
+        rest: commands::Rest::default(),
     };
     commands::run(asked, line).await
 }

@@ -95,12 +95,17 @@ pub(super) async fn answer(
             Ok(match expansion {
                 Expansion::Message(page) => message(page, &request, &kept, &fence),
                 Expansion::Summary(mut page) => {
-                    let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
-                    with_images(summary(&page, &kept, &fence), images)
+                    let (out, images) = sections(&mut page.sections, page.place, &fence);
+                    let rest = page.left.as_ref().map(|left| kept.rest(&page.handle, left));
+                    with_images(out + &rest.unwrap_or_else(|| end(&page)), images)
                 }
                 Expansion::Turn(mut page) => {
-                    let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
-                    with_images(turn(&page, &kept, &fence), images)
+                    let TurnPage { handle, left, .. } = &page;
+                    let heading = format!("The turn of {handle}, {}\n\n", count(page.messages, "message"));
+                    let rest = left.as_ref().map(|left| kept.rest(handle, left));
+                    let rest = rest.unwrap_or_else(|| format!("End of the turn of {handle}."));
+                    let (out, images) = sections(&mut page.sections, Place::Here, &fence);
+                    with_images(heading + &out + &rest, images)
                 }
                 Expansion::Around(page) => neighborhood(page, &request, &kept, &fence),
                 Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
@@ -114,34 +119,28 @@ struct Kept(Map<String, Value>);
 
 impl Kept {
     fn of(parameters: &Parameters) -> Self {
-        let mut kept = Map::new();
-        if parameters.raw {
-            kept.insert("raw".into(), true.into());
-        }
-        if parameters.turn {
-            kept.insert("turn".into(), true.into());
-        }
-        if let Some(depth) = parameters.depth.filter(|depth| *depth > 1) {
-            kept.insert("depth".into(), depth.into());
-        }
-        for (name, value) in [("lines", &parameters.lines), ("query", &parameters.query)] {
-            if let Some(value) = value {
-                kept.insert(name.into(), value.as_str().into());
-            }
-        }
-        if let Some(tokens) = parameters.max_tokens {
-            kept.insert("max_tokens".into(), tokens.into());
-        }
+        let Parameters { raw, turn, lines, query, max_tokens, .. } = parameters;
+        let depth = parameters.depth.filter(|depth| *depth > 1);
+        let all = json!({
+            "raw": raw, "turn": turn, "depth": depth, "lines": lines, "query": query, "max_tokens": max_tokens,
+        });
+        let mut kept = all.as_object().cloned().unwrap_or_default();
+        kept.retain(|_, value| !value.is_null() && *value != false);
         Self(kept)
     }
 
     /// The call for `id` that continues at `cursor`.
     fn next(&self, id: &str, cursor: &str) -> String {
-        let mut arguments = Map::new();
-        arguments.insert("summary_id".into(), id.into());
-        arguments.insert("cursor".into(), cursor.into());
-        arguments.extend(self.0.clone());
-        call(&Value::Object(arguments))
+        let mut arguments = json!({"summary_id": id, "cursor": cursor});
+        if let Value::Object(arguments) = &mut arguments {
+            arguments.extend(self.0.clone());
+        }
+        call(&arguments)
+    }
+
+    /// What is left of `id` after a page, and the call for it.
+    fn rest(&self, id: &str, left: &Left) -> String {
+        format!("{} left: {}", what_is_left(left), self.next(id, &left.cursor))
     }
 }
 
@@ -168,29 +167,24 @@ fn message(page: MessagePage, request: &Request, kept: &Kept, fence: &Fence) -> 
 }
 
 fn with_images(text: String, images: Vec<Image>) -> Vec<Block> {
-    let image = |image: Image| Block::Image { data: image.data, mime_type: image.mime_type };
-    [Block::Text(text)].into_iter().chain(images.into_iter().map(image)).collect()
+    [Block::Text(text)].into_iter().chain(images.into_iter().map(Block::Image)).collect()
 }
 
-fn summary(page: &SummaryPage, kept: &Kept, fence: &Fence) -> String {
+/// The sections of a page, whose messages are in `place`, and their images.
+fn sections(sections: &mut [Section], mut place: Place, fence: &Fence) -> (String, Vec<Image>) {
     let mut out = String::new();
-    let mut place = page.place;
-    for section in &page.sections {
+    for section in &*sections {
         // Stated once: everything under a summary has the same place.
         let place = lines::place(std::mem::replace(&mut place, Place::Here));
         match section {
             Section::Summary(card, slice) => {
                 let model = card.model.as_ref().map(|model| format!(" · {}", lines::name(model)));
-                push_section(
-                    &mut out,
-                    &(lines::summary(card) + &model.unwrap_or_default() + place),
-                    slice,
-                    fence,
-                );
+                let heading = lines::summary(card) + &model.unwrap_or_default() + place;
+                push_section(&mut out, &heading, slice, fence);
             }
             Section::Children(parent, children) => {
                 let heading = format!("{parent}{place} was made from {}", count(children.len(), "summary"));
-                out.push_str(&lines::list(&heading, children.iter().map(lines::titled)));
+                out += &lines::list(&heading, children.iter().map(lines::titled));
                 out.push('\n');
             }
             Section::Message(card, slice, pictures) => {
@@ -200,34 +194,7 @@ fn summary(page: &SummaryPage, kept: &Kept, fence: &Fence) -> String {
         }
         out.push('\n');
     }
-    match &page.left {
-        Some(left) => {
-            let _ = write!(out, "{} left: {}", what_is_left(left), kept.next(&page.handle, &left.cursor));
-        }
-        None => out.push_str(&end(page)),
-    }
-    out
-}
-
-fn turn(page: &TurnPage, kept: &Kept, fence: &Fence) -> String {
-    let mut out = format!("The turn of {}, {}\n\n", page.handle, count(page.messages, "message"));
-    for section in &page.sections {
-        if let Section::Message(card, slice, pictures) = section {
-            push_section(&mut out, &lines::message(card), slice, fence);
-            push_pictures(&mut out, &card.handle, pictures);
-            out.push('\n');
-        }
-    }
-    match &page.left {
-        Some(left) => {
-            let next = kept.next(&page.handle, &left.cursor);
-            let _ = write!(out, "{} left: {next}", what_is_left(left));
-        }
-        None => {
-            let _ = write!(out, "End of the turn of {}.", page.handle);
-        }
-    }
-    out
+    (out, sections.iter_mut().flat_map(Section::take_images).collect())
 }
 
 fn push_section(out: &mut String, heading: &str, slice: &Slice, fence: &Fence) {
@@ -290,16 +257,15 @@ fn neighborhood(page: Neighborhood, request: &Request, kept: &Kept, fence: &Fenc
         let _ = writeln!(out, "{} left of {handle}: {next}", count(slice.left(), "byte"));
     }
     let ends = [
-        ("before", "Nothing was said before", page.messages.first(), page.has_earlier),
-        ("after", "Nothing was said after", page.messages.last(), page.has_later),
+        ("before", page.messages.first(), page.has_earlier),
+        ("after", page.messages.last(), page.has_later),
     ];
-    let ends = ends.into_iter().filter_map(|(side, nothing, end, has_more)| {
+    let ends = ends.into_iter().filter_map(|(side, end, has_more)| {
         let handle = &end?.card.handle;
+        let more = || call(&json!({"summary_id": handle, "around": request.around}));
         Some(match has_more {
-            true => {
-                format!("More {side}: {}", call(&json!({"summary_id": handle, "around": request.around})))
-            }
-            false => format!("{nothing} {handle}."),
+            true => format!("More {side}: {}", more()),
+            false => format!("Nothing was said {side} {handle}."),
         })
     });
     out.push_str(&ends.collect::<Vec<_>>().join("\n"));

@@ -62,13 +62,9 @@ pub(super) async fn answer(
     checked::<Parameters>(NAME, arguments)?;
     let named = |error: Error| Error::invalid(format!("{NAME}: {error}"));
     let changes = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
-    let mut notes = match (notepad.at(scope.leaf.as_ref()), scope.leaf.clone()) {
-        (Some(notes), _) => notes,
-        (None, None) => Notes::default(),
-        (None, Some(leaf)) => {
-            let conversation = scope.conversation;
-            store.read(move |view| view.messages().notes(conversation, &leaf)).await?
-        }
+    let mut notes = match notepad.at(scope.leaf.as_ref()) {
+        Some(notes) => notes,
+        None => stored(store, scope).await?,
     };
     let numbers = notes.apply_all(&changes).map_err(named)?;
     let done = |word: &str, is: fn(&Change) -> bool| {
@@ -86,4 +82,11 @@ pub(super) async fn answer(
     let (many, tokens, most) = (count(notes.list().len(), "note"), notes.tokens(), grouped(MOST_TOKENS));
     *lock(&notepad.0) = Some((scope.leaf.clone(), notes));
     Ok(vec![Block::Text(format!("{done}{many}, {} of {most} tokens.", grouped(tokens)))])
+}
+
+/// The notes of the branch, as stored.
+pub async fn stored(store: &Store, scope: &Scope) -> Result<Notes> {
+    let Some(leaf) = scope.leaf.clone() else { return Ok(Notes::default()) };
+    let conversation = scope.conversation;
+    store.read(move |view| view.messages().notes(conversation, &leaf)).await
 }

@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::recall::Scope;
+use crate::recall::expand::Image;
 use crate::store::Store;
 pub use lcm_expand::NAME as EXPAND;
 pub use lcm_grep::{ROLES, WRITERS};
-pub use lcm_note::Notepad;
+pub use lcm_note::{Notepad, stored as stored_notes};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 
 /// A part of an answer, as Pi shows it to the model.
@@ -30,12 +31,7 @@ pub enum Block {
     /// Text.
     Text(String),
     /// A stored image.
-    Image {
-        /// Base64.
-        data: String,
-        /// The type, such as `image/png`.
-        mime_type: String,
-    },
+    Image(Image),
 }
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.

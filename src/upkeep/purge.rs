@@ -194,17 +194,9 @@ mod tests {
     fn skipped_databases_are_found_with_their_backups() {
         let dir = tempfile::tempdir().unwrap();
         let files = [
-            "abc.db",
-            "abc.db-wal",
-            "abc.db-shm",
-            "abc.db.20261120T091200000Z.bak",
-            "abc-2.db",
-            "abc-2.db-wal",
-            "abc-2.db.20261120T091200000Z.bak",
-            "abc-3.db",
-            "abcd.db",
-            "abcd-2.db.20261120T091200000Z.bak",
-            "notes.bak",
+            "abc.db", "abc.db-wal", "abc.db-shm", "abc.db.20261120T091200000Z.bak", "abc-2.db",
+            "abc-2.db-wal", "abc-2.db.20261120T091200000Z.bak", "abc-3.db", "abcd.db",
+            "abcd-2.db.20261120T091200000Z.bak", "notes.bak",
         ];
         for file in files {
             std::fs::write(dir.path().join(file), "").unwrap();

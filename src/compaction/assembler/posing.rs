@@ -11,21 +11,10 @@ use crate::text;
 
 /// Headings of several words, and what the block's other lines start with.
 const PHRASES: [&str; 15] = [
-    "Where It Stands",
-    "Constraints and Open Tasks",
-    "Constraints & Open Tasks",
-    "Earlier Requests",
-    "High-Level Summary",
-    "Recent Activity",
-    "Summary IDs for Drill-Down",
-    "Request under way",
-    "Last request, answered",
-    "Last request on that branch",
-    "Last failing check",
-    "Last passing check",
-    "Files touched last",
-    "Conversation History",
-    "Branch Left Behind",
+    "Where It Stands", "Constraints and Open Tasks", "Constraints & Open Tasks", "Earlier Requests",
+    "High-Level Summary", "Recent Activity", "Summary IDs for Drill-Down", "Request under way",
+    "Last request, answered", "Last request on that branch", "Last failing check", "Last passing check",
+    "Files touched last", "Conversation History", "Branch Left Behind",
 ];
 /// What follows them, unlike the rest of a sentence.
 static END: Pattern = LazyLock::new(|| Regex::new(r"^\s*(?:[^\p{L}\p{N}\s,.;'’?!]|$)").ok());

@@ -67,7 +67,7 @@ impl Block<'_> {
     /// Cuts all texts except the newest leaf's to the same length, but not below [`EXCERPT`]. Returns whether
     /// everything fits then.
     fn shorten_older(&self, layout: &mut Layout) -> bool {
-        let newest = self.frontier.iter().rposition(|shown| shown.depth == 0);
+        let newest = self.newest_leaf();
         let with = |most: usize| self.cut(layout, |at| if Some(at) == newest { usize::MAX } else { most });
         let longest = layout.texts.iter().map(String::len).max().unwrap_or_default();
         let most = largest(longest.saturating_sub(EXCERPT), |more| self.has_room_for(&with(EXCERPT + more)));
@@ -75,16 +75,21 @@ impl Block<'_> {
         most.is_some()
     }
 
+    fn newest_leaf(&self) -> Option<usize> {
+        self.frontier.iter().rposition(|shown| shown.depth == 0)
+    }
+
     /// The last resort: truncates texts, which then say where the rest is.
     fn shorten(&self, layout: &mut Layout) {
         let whole = layout.clone();
-        let newest = self.frontier.iter().rposition(|shown| shown.depth == 0);
+        let newest = self.newest_leaf();
         let kept = newest.map_or(0, |at| within(&whole.texts[at], self.budget / NEWEST).len());
         // First only the newest leaf, then all others along with it, then the oldest become a range.
-        let newest_only =
-            |most: usize| self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { usize::MAX });
-        let others =
-            |most: usize| self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { most });
+        let cut = |most: usize, others: usize| {
+            self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { others })
+        };
+        let newest_only = |most: usize| cut(most, usize::MAX);
+        let others = |most: usize| cut(most, most);
         let longest =
             whole.texts.iter().map(String::len).chain([whole.focus.len()]).max().unwrap_or_default();
         if let Some(most) = largest(longest, |most| self.has_room_for(&newest_only(most))) {

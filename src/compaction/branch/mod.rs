@@ -6,20 +6,17 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::standing::{self, Source, Standing};
+use super::Part;
+use super::standing::{Source, Standing};
 use crate::branch::{Known, Memory, StoredMessages, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use crate::facts::disk::Change;
 use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
 pub(super) use render::HISTORY;
-
-/// The number of newest messages that are read to find files.
-const MOST_READ: usize = 1_000;
 
 /// The part of a branch that is compacted.
 pub(super) struct Branch {
@@ -48,67 +45,47 @@ pub(super) struct Branch {
     /// From [`Branch::finish`] on: the block's sections besides the summaries.
     standing: Standing,
     /// Notes, which every block shows until they are removed.
-    notes: Notes,
+    pub notes: Notes,
 }
 
 /// A leaf summary, its hash, and the facts extracted from its messages.
 type Found = (SummaryId, Hash, Facts);
 
 impl Branch {
-    /// Reads the branch that ends at `leaf`. Everything before `first_kept` is to be compacted.
+    /// Reads a part of the branch that ends at `leaf`.
     ///
     /// # Errors
-    /// When the store can't be read, or `first_kept` is not on the branch.
+    /// When the store can't be read, or the branch has no such part.
     pub(super) fn read(
         view: &View<'_>,
         memory: &Memory,
         conversation: ConversationId,
         leaf: &str,
-        first_kept: &str,
+        part: &Part,
     ) -> Result<Self> {
-        let known = memory.read(view, conversation, leaf)?;
-        let kept = place(view, &known.path, conversation, first_kept, leaf)?;
-        let before = known.path.seen_before(kept);
-        let hidden = hidden_from(known.path.visible(), before);
-        let branch = Self::of(view, conversation, known, 0, before + hidden)?;
-        Ok(Self { moved: hidden > 0, ..branch })
-    }
-
-    /// Reads what comes after the entry `ancestor`, or all, of the branch that ends at `leaf`: an abandoned
-    /// branch, to be summarized as a whole.
-    pub(super) fn read_after(
-        view: &View<'_>,
-        memory: &Memory,
-        conversation: ConversationId,
-        leaf: &str,
-        ancestor: Option<&str>,
-    ) -> Result<Self> {
-        let known = memory.read(view, conversation, leaf)?;
-        let from = match ancestor {
-            Some(ancestor) => place(view, &known.path, conversation, ancestor, leaf)? + 1,
-            None => 0,
+        let Known { path, carried, listed, summaries: all, said, .. } =
+            memory.read(view, conversation, leaf)?;
+        let place = |entry: &str| {
+            let missing = || Error::store(format!("the entry {entry} is not on the branch of {leaf}"));
+            place(view, &path, conversation, entry)?.ok_or_else(missing)
         };
-        let from = known.path.seen_before(from);
-        let before = known.path.visible().len() - from;
-        Self::of(view, conversation, known, from, before)
-    }
-
-    fn of(
-        view: &View<'_>,
-        conversation: ConversationId,
-        known: Known,
-        from: usize,
-        before: usize,
-    ) -> Result<Self> {
-        let Known { path, carried, listed, summaries: all, said, .. } = known;
-        let seen = &path.visible()[from..from + before];
-        let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
+        let visible = path.visible();
+        let (from, end, hidden) = match part {
+            Part::Before(entry) => {
+                let before = path.seen_before(place(entry)?);
+                let hidden = hidden_from(visible, before);
+                (0, before + hidden, hidden)
+            }
+            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), visible.len(), 0),
+            Part::All | Part::After(None) => (0, visible.len(), 0),
+        };
+        let ids: Vec<MessageId> = visible[from..end].iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
             conversation,
-            range: from..path.visible().len(),
+            range: from..visible.len(),
             path,
-            before,
-            moved: false,
+            before: end - from,
+            moved: hidden > 0,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
             summaries: ByRow::default(),
@@ -122,16 +99,6 @@ impl Branch {
         };
         branch.load_needed(view)?;
         Ok(branch)
-    }
-
-    /// Estimated tokens of the notes to show.
-    pub(super) fn note_tokens(&self) -> usize {
-        self.notes.tokens()
-    }
-
-    /// Sets the notes to show.
-    pub(super) fn noting(self, notes: Notes) -> Self {
-        Self { notes, ..self }
     }
 
     /// Adds summaries made since. The branch's messages do not change during a compaction.
@@ -207,22 +174,6 @@ impl Branch {
             folder: memory.folder.as_deref(),
             redact,
         })
-    }
-
-    /// The files that changed on disk since the branch's newest messages showed them, with the last such
-    /// message; the last touched file first.
-    pub(super) fn changes(&self, view: &View<'_>, memory: &Memory) -> Result<Vec<(String, Change, String)>> {
-        let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
-        let newest = self.visible().iter().enumerate().skip(self.visible().len().saturating_sub(MOST_READ));
-        let read = |(at, message): (usize, &Visible)| {
-            Ok((at, Message::parse(&view.messages().json_of(message.seen.id)?)))
-        };
-        let has_files = |(_, message): &(usize, &Visible)| {
-            matches!(message.seen.role.as_str(), "assistant" | "toolResult")
-        };
-        let read = newest.filter(has_files).map(read).collect::<Result<Vec<_>>>()?;
-        let facts = Facts::without_statements(read.iter().map(|(at, message)| (*at, message)));
-        standing::changes(view, self.visible(), &facts, folder)
     }
 
     /// The leaf summary of the newest messages.
@@ -311,8 +262,7 @@ impl Branch {
     /// last compaction left raw. An entry outside the branch hides nothing.
     pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
         let Some(first) = first else { return Ok(0) };
-        let row = view.messages().entry_row(self.conversation, first)?;
-        let place = row.and_then(|row| self.path.place(row));
+        let place = place(view, &self.path, self.conversation, first)?;
         Ok(place.map_or(0, |place| self.path.seen_before(place)))
     }
 
@@ -400,16 +350,11 @@ impl Branch {
     /// more than that many remain.
     pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
         let size = threshold.max(2);
-        let mut groups = Vec::new();
-        for run in self.runs(depth) {
-            let mut rest = run.as_slice();
-            while rest.len() > size {
-                let (group, later) = rest.split_at(size);
-                groups.push(group.to_vec());
-                rest = later;
-            }
-        }
-        groups
+        let groups = |run: Vec<SummaryId>| {
+            let most = run.len().saturating_sub(1) / size;
+            run.chunks(size).take(most).map(<[_]>::to_vec).collect::<Vec<_>>()
+        };
+        self.runs(depth).into_iter().flat_map(groups).collect()
     }
 
     /// What to condense if the block does not fit: the oldest of the shallowest run of several, otherwise the
@@ -420,9 +365,7 @@ impl Branch {
         let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
         let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
         let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
-        let tokens = |ids: &[SummaryId]| -> usize {
-            ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
-        };
+        let tokens = |ids| self.tokens_of(ids);
         let excess = tokens(&pieces).saturating_sub(budget);
         let mut freed = 0;
         let mut groups: Vec<Vec<SummaryId>> = Vec::new();
@@ -436,9 +379,9 @@ impl Branch {
         groups
     }
 
-    /// Tokens of the frontier's texts.
-    fn frontier_tokens(&self) -> usize {
-        self.frontier_ids().iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
+    /// Tokens of these summaries' texts.
+    fn tokens_of(&self, ids: &[SummaryId]) -> usize {
+        ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
     /// The number of frontier summaries with this depth.
@@ -477,15 +420,12 @@ fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
     pieces.into_iter().filter_map(summary).collect()
 }
 
-/// The index of `entry` on the branch that ends at `leaf`.
-fn place(
+/// The index of `entry` on a branch; `None` if it is elsewhere.
+pub(super) fn place(
     view: &View<'_>,
     path: &Path,
     conversation: ConversationId,
     entry: &str,
-    leaf: &str,
-) -> Result<usize> {
-    let row = view.messages().entry_row(conversation, entry)?;
-    row.and_then(|row| path.place(row))
-        .ok_or_else(|| Error::store(format!("the entry {entry} is not on the branch of {leaf}")))
+) -> Result<Option<usize>> {
+    Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
 }

@@ -20,7 +20,7 @@ const CERTAINLY: usize = 4;
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
         // Text that is far too long need not be rendered.
-        if self.frontier_tokens() > 2 * budget {
+        if self.tokens_of(&self.frontier_ids()) > 2 * budget {
             return false;
         }
         let shown = self.shown(&self.frontier());
@@ -49,11 +49,10 @@ impl Branch {
             let Some(sources) = self.unfolded_at(&pieces[at]) else { continue };
             let mut opened = pieces.clone();
             opened.splice(at..=at, sources);
-            self.load(view, ids_of(opened.clone()))?;
+            let ids = ids_of(opened.clone());
+            self.load(view, ids.iter().copied())?;
             // The texts alone are too long, so the block need not be rendered.
-            let texts: usize =
-                ids_of(opened.clone()).iter().filter_map(|id| Some(self.summary(*id)?.tokens)).sum();
-            if texts > budget + budget / CERTAINLY {
+            if self.tokens_of(&ids) > budget + budget / CERTAINLY {
                 continue;
             }
             let shown = self.shown(&opened);

@@ -10,8 +10,6 @@
 //! keyword is masked, and if the keywords themselves do not compile, everything is: a broken rule lets
 //! nothing pass.
 
-#[cfg(test)]
-mod labelled;
 mod rules;
 #[cfg(test)]
 mod tests;

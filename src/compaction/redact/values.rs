@@ -83,44 +83,14 @@ impl Check {
 
 /// What precedes `key` or `token` in names of public values, or of identifiers.
 const OTHER_NAMES: [&str; 14] = [
-    "public",
-    "publishable",
-    "cache",
-    "primary",
-    "foreign",
-    "idempotency",
-    "partition",
-    "sort",
-    "shard",
-    "restore",
-    "page",
-    "continuation",
-    "object",
-    "routing",
+    "public", "publishable", "cache", "primary", "foreign", "idempotency", "partition", "sort", "shard",
+    "restore", "page", "continuation", "object", "routing",
 ];
 
 /// Values assigned to a vendor's name that are not keys.
 const OTHER_VALUES: [&str; 20] = [
-    "sha",
-    "hash",
-    "checksum",
-    "digest",
-    "commit",
-    "rev",
-    "version",
-    "name",
-    "url",
-    "path",
-    "file",
-    "size",
-    "public",
-    "_id",
-    " id",
-    "clientid",
-    "projectid",
-    "appid",
-    "pk_",
-    "fingerprint",
+    "sha", "hash", "checksum", "digest", "commit", "rev", "version", "name", "url", "path", "file", "size",
+    "public", "_id", " id", "clientid", "projectid", "appid", "pk_", "fingerprint",
 ];
 
 /// What a sentence may say about a secret that is not one.
@@ -143,20 +113,8 @@ const OF_CODE: [&str; 12] = [
 
 /// Words for placeholders.
 const PLACEHOLDERS: [&str; 14] = [
-    "your",
-    "example",
-    "xxx",
-    "...",
-    "changeme",
-    "change-me",
-    "placeholder",
-    "masked",
-    "redacted",
-    "dummy",
-    "fake",
-    "sample",
-    "insert",
-    "replace",
+    "your", "example", "xxx", "...", "changeme", "change-me", "placeholder", "masked", "redacted", "dummy",
+    "fake", "sample", "insert", "replace",
 ];
 
 /// Words that describe a value, are sample values in a manual, or label a field in some language.

@@ -60,7 +60,7 @@ fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send 
     let host: Arc<dyn Host> = Arc::clone(&script) as _;
     let chain = Chain::new(host, &settings, true, Arc::new(ProviderState::new(&settings)), Log::default());
     let cancel = CancellationToken::new();
-    let summarizer = Arc::new(Summarizer::new(Arc::new(chain), cancel.clone(), &settings));
+    let summarizer = Arc::new(Summarizer::new(Arc::new(chain), Arc::default(), cancel.clone(), &settings));
     World { script, summarizer, cancel }
 }
 

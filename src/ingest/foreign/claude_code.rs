@@ -27,26 +27,9 @@ pub(super) static AGENT: Agent = Agent {
 
 /// Kinds without a message.
 const SILENT: [&str; 20] = [
-    "system",
-    "summary",
-    "file-history-snapshot",
-    "queue-operation",
-    "progress",
-    "attachment",
-    "last-prompt",
-    "custom-title",
-    "ai-title",
-    "agent-name",
-    "agent-color",
-    "agent-setting",
-    "mode",
-    "permission-mode",
-    "pr-link",
-    "tag",
-    "task-summary",
-    "saved_hook_context",
-    "content-replacement",
-    "worktree-state",
+    "system", "summary", "file-history-snapshot", "queue-operation", "progress", "attachment", "last-prompt",
+    "custom-title", "ai-title", "agent-name", "agent-color", "agent-setting", "mode", "permission-mode",
+    "pr-link", "tag", "task-summary", "saved_hook_context", "content-replacement", "worktree-state",
 ];
 
 fn stem(path: &Path) -> String {

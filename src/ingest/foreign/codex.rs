@@ -30,10 +30,7 @@ pub(super) static AGENT: Agent = Agent {
 
 /// The beginnings of user messages that Codex itself inserts.
 const OWN: [&str; 4] = [
-    "<environment_context>",
-    "<user_instructions>",
-    "# AGENTS.md instructions",
-    "<permissions instructions>",
+    "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
 ];
 
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {

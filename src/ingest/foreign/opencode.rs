@@ -36,19 +36,8 @@ pub(super) static AGENT: Agent = Agent {
 
 /// Kinds of parts and messages without text.
 const SILENT: [&str; 13] = [
-    "step-start",
-    "step-finish",
-    "snapshot",
-    "patch",
-    "agent",
-    "retry",
-    "compaction",
-    "file",
-    "idle",
-    "agent-switched",
-    "model-switched",
-    "location-switched",
-    "skill",
+    "step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction", "file", "idle",
+    "agent-switched", "model-switched", "location-switched", "skill",
 ];
 /// Maximum number of parent sessions above a subagent's.
 const MOST_ABOVE: usize = 8;

@@ -21,10 +21,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::direct::WINDOW_MARGIN;
-use super::health::Pass;
+use super::health::{PATIENCE, Pass, back_off};
 use super::{
-    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, add_usage, direct,
-    retry, size,
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
+    direct, size,
 };
 use crate::config::Settings;
 use crate::log::{Field, Log};
@@ -173,8 +173,8 @@ impl Chain {
         let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
-        for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {
-            let rest = if attempt > 0 { retry::back_off(attempt) } else { Duration::ZERO };
+        for attempt in 0..=if pass.trial { 0 } else { self.retries } {
+            let rest = if attempt > 0 { back_off(attempt) } else { Duration::ZERO };
             let waited = wait(&pass, rest).await.map_err(|pause| unasked(&alone(&name, pause)));
             waited.map_err(|next| last.take().unwrap_or(next))?;
             if attempt > 0 && pass.is_over() {
@@ -299,13 +299,10 @@ impl Chain {
         })?;
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = asked.await;
-        let (used, estimate) = match &answer {
-            Ok(reply) => (&reply.usage, size(&request.prompt) + size(&reply.text)),
-            // A failed call may have cost as much, and a loop of failures must end too.
-            Err(failure) => (&failure.usage, size(&request.prompt)),
-        };
-        spend.note(used.as_ref(), estimate);
-        *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        // A failed call may have cost as much, and a loop of failures must end too.
+        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
+        spend.note(super::usage(&answer), size(&request.prompt) + written);
+        count_usage(usage, &answer);
         Ok(answer)
     }
 
@@ -380,7 +377,7 @@ async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
     }
     // Other questions may get a longer pause meanwhile.
     while let Some(pause) = pass.pause() {
-        if pause > retry::PATIENCE {
+        if pause > PATIENCE {
             return Err(pause);
         }
         tokio::time::sleep(pause).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
-use super::refused;
+use super::{Read, refused};
 
 /// The request's body, with fields in Pi's order.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
@@ -30,33 +30,22 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
     body
 }
 
-/// Converts the answer to the assistant message that Pi would make of it.
-pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
+/// Reads the answer.
+pub(super) fn read(model: &ModelFacts, answer: &Value) -> Read {
     let choice = &answer["choices"][0];
     let usage = [&answer["usage"], &choice["usage"]].into_iter().find(|usage| usage.is_object());
+    // A refusal may come with a normal finish reason, in place of the content.
+    let refusal = choice["message"]["refusal"].as_str().filter(|said| !said.is_empty());
     let end = match (choice["finish_reason"].as_str(), Ways::of(model).finish_reason) {
+        _ if refusal.is_some() => Err(refused(refusal.unwrap_or_default())),
         (Some("stop" | "end"), _) | (None, false) => Ok("stop"),
         (Some("length"), _) => Ok("length"),
         (Some("tool_calls" | "function_call"), _) => Ok("toolUse"),
         (Some(other), _) => Err(format!("the provider ended the answer: {other}")),
         (None, true) => Err("the answer is incomplete".into()),
     };
-    let mut message = json!({
-        "provider": model.provider,
-        "model": model.id,
-        "content": [{"type": "text", "text": text(&choice["message"]["content"])}],
-        "usage": used(usage.unwrap_or(&Value::Null)).report(&model.cost),
-        "stopReason": end.as_deref().unwrap_or("error"),
-    });
-    // A refusal may come with a normal finish reason, in place of the content.
-    let refusal = choice["message"]["refusal"].as_str().filter(|said| !said.is_empty());
-    if let Some(said) = refusal {
-        message["stopReason"] = "error".into();
-        message["errorMessage"] = refused(said).into();
-    } else if let Err(reason) = end {
-        message["errorMessage"] = reason.into();
-    }
-    message
+    let content = json!([{"type": "text", "text": text(&choice["message"]["content"])}]);
+    Read { content, used: used(usage.unwrap_or(&Value::Null)), end }
 }
 
 /// Content is a text, or parts of which some are text.

@@ -20,55 +20,18 @@ pub(super) struct Plan {
 
 /// Providers that Pi treats specially, by name …
 const SPECIAL_PROVIDERS: [&str; 23] = [
-    "ant-ling",
-    "azure",
-    "azure-openai-responses",
-    "cloudflare-ai-gateway",
-    "cloudflare-workers-ai",
-    "deepseek",
-    "fireworks",
-    "github-copilot",
-    "kimi-coding",
-    "mistral",
-    "moonshotai",
-    "moonshotai-cn",
-    "nvidia",
-    "opencode",
-    "opencode-go",
-    "openai-codex",
-    "openrouter",
-    "radius",
-    "together",
-    "vercel-ai-gateway",
-    "xai",
-    "zai",
-    "zai-coding-cn",
+    "ant-ling", "azure", "azure-openai-responses", "cloudflare-ai-gateway", "cloudflare-workers-ai",
+    "deepseek", "fireworks", "github-copilot", "kimi-coding", "mistral", "moonshotai", "moonshotai-cn",
+    "nvidia", "opencode", "opencode-go", "openai-codex", "openrouter", "radius", "together",
+    "vercel-ai-gateway", "xai", "zai", "zai-coding-cn",
 ];
 
 /// … and by address, since users may name them differently.
 const SPECIAL_HOSTS: [&str; 22] = [
-    "amazonaws.com",
-    "ant-ling.com",
-    "azure.com",
-    "bigmodel.cn",
-    "chutes.ai",
-    "cloudflare.com",
-    "deepseek.com",
-    "fireworks.ai",
-    "githubcopilot.com",
-    "googleapis.com",
-    "kimi.com",
-    "mistral.ai",
-    "moonshot.ai",
-    "moonshot.cn",
-    "nvidia.com",
-    "opencode.ai",
-    "openrouter.ai",
-    "together.ai",
-    "together.xyz",
-    "vercel.sh",
-    "x.ai",
-    "z.ai",
+    "amazonaws.com", "ant-ling.com", "azure.com", "bigmodel.cn", "chutes.ai", "cloudflare.com",
+    "deepseek.com", "fireworks.ai", "githubcopilot.com", "googleapis.com", "kimi.com", "mistral.ai",
+    "moonshot.ai", "moonshot.cn", "nvidia.com", "opencode.ai", "openrouter.ai", "together.ai",
+    "together.xyz", "vercel.sh", "x.ai", "z.ai",
 ];
 
 /// Fields of a model's description, besides those read, that do not affect a single text question.
@@ -76,10 +39,7 @@ const HARMLESS_FIELDS: [&str; 5] = ["name", "input", "inputLimits", "promptCache
 
 /// Peculiarities that are implemented.
 const FOLLOWED: [&str; 5] = [
-    "supportsStore",
-    "supportsDeveloperRole",
-    "supportsReasoningEffort",
-    "supportsFinishReason",
+    "supportsStore", "supportsDeveloperRole", "supportsReasoningEffort", "supportsFinishReason",
     "maxTokensField",
 ];
 
@@ -120,14 +80,8 @@ const HARMLESS: [&str; 30] = [
 
 /// Headers that control transport, or request something only Pi can handle.
 const CARRYING: [&str; 8] = [
-    "accept-encoding",
-    "anthropic-beta",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "expect",
-    "host",
-    "transfer-encoding",
+    "accept-encoding", "anthropic-beta", "connection", "content-encoding", "content-length", "expect",
+    "host", "transfer-encoding",
 ];
 
 /// How to ask the model without Pi; `None` if it is not plain. `variable` reads the environment.

@@ -10,13 +10,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::HeaderMap;
+use jiff::fmt::rfc2822;
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 
 use super::eligibility::Plan;
 use super::proxies::Proxies;
-use super::{retry_after, variable};
+use super::variable;
 use crate::files;
 use crate::llm::{Failure, Kind};
 
@@ -29,13 +30,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Servers close idle connections, and a request sent at that moment is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A model's address.
-pub(super) struct Endpoint {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
-}
-
 /// A server's answer.
 pub(super) struct Response {
     pub status: u16,
@@ -43,34 +37,31 @@ pub(super) struct Response {
     pub text: String,
 }
 
-impl Endpoint {
-    /// `None` if this process can't get there: then Pi must ask.
-    pub(super) fn new(plan: &Plan) -> Option<Self> {
-        static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
-        let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
-        let client = if plan.url.scheme() == "https" { ways.secure.clone()? } else { ways.plain.clone() };
-        Some(Self { client, url: plan.url.clone(), headers: plan.headers.clone() })
-    }
+/// The client for an address; `None` if this process can't get there: then Pi must ask.
+pub(super) fn client(url: &Url) -> Option<Client> {
+    static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
+    let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
+    if url.scheme() == "https" { ways.secure.clone() } else { Some(ways.plain.clone()) }
+}
 
-    /// Sends a JSON body.
-    ///
-    /// # Errors
-    /// When no complete answer arrives, whatever its status. There is no time limit here.
-    pub(super) async fn post(&self, body: String) -> Result<Response, Failure> {
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let mut response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let retry_after_ms = retry_after::in_ms(response.headers(), Timestamp::now());
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            if bytes.len() + chunk.len() > MOST_BYTES {
-                let reason = format!("its answer is larger than {} MB", MOST_BYTES >> 20);
-                return Err(Failure { status: Some(status), ..Failure::unreachable(reason) });
-            }
-            bytes.extend_from_slice(&chunk);
+/// Sends a JSON body.
+///
+/// # Errors
+/// When no complete answer arrives, whatever its status. There is no time limit here.
+pub(super) async fn post(client: &Client, plan: &Plan, body: String) -> Result<Response, Failure> {
+    let request = client.post(plan.url.clone()).headers(plan.headers.clone()).body(body);
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let retry_after_ms = retry_after(response.headers(), Timestamp::now());
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            let reason = format!("its answer is larger than {} MB", MOST_BYTES >> 20);
+            return Err(Failure { status: Some(status), ..Failure::unreachable(reason) });
         }
-        Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
+        bytes.extend_from_slice(&chunk);
     }
+    Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
 /// The process's clients.
@@ -120,6 +111,28 @@ fn unreachable(error: reqwest::Error) -> Failure {
     Failure::of(kind, format!("{what}: {cause}"))
 }
 
+/// The delay in ms, if given: `retry-after-ms`, or `retry-after` in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let text = |value: Option<&HeaderValue>| value?.to_str().ok().map(|text| text.trim().to_owned());
+    let ms = text(headers.get("retry-after-ms")).and_then(|ms| ms.parse::<f64>().ok()).and_then(whole);
+    ms.or_else(|| {
+        let said = text(headers.get(RETRY_AFTER))?;
+        if let Ok(seconds) = said.parse::<f64>() {
+            return whole(seconds * 1_000.0);
+        }
+        let then = rfc2822::parse(&said).ok()?.timestamp();
+        Some(u64::try_from(then.as_millisecond() - now.as_millisecond()).unwrap_or_default())
+    })
+}
+
+/// Rounds up, to 0 at least.
+fn whole(ms: f64) -> Option<u64> {
+    if !ms.is_finite() {
+        return None;
+    }
+    format!("{:.0}", ms.max(0.0).ceil()).parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +153,27 @@ mod tests {
     #[test]
     fn an_unsupported_proxy_leaves_the_request_to_pi() {
         assert!(Ways::read(|name| (name == "HTTPS_PROXY").then(|| "socks5://h:1".into())).is_none());
+    }
+
+    #[test]
+    fn every_form_of_retry_after_is_parsed() {
+        let now: Timestamp = "2026-11-06T08:49:37Z".parse().unwrap();
+        let cases = [
+            (vec![("retry-after", "2")], Some(2_000)),
+            (vec![("retry-after", " 0.5 ")], Some(500)),
+            (vec![("retry-after", "Fri, 06 Nov 2026 08:50:07 GMT")], Some(30_000)),
+            (vec![("retry-after", "Fri, 06 Nov 2026 08:49:00 GMT")], Some(0)),
+            (vec![("retry-after", "-3")], Some(0)),
+            (vec![("retry-after", "soon")], None),
+            (vec![("retry-after", "inf")], None),
+            (vec![("retry-after-ms", "12.2"), ("retry-after", "9")], Some(13)),
+            (vec![("retry-after-ms", "?"), ("retry-after", "9")], Some(9_000)),
+            (vec![], None),
+        ];
+        for (said, ms) in cases {
+            let headers =
+                said.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            assert_eq!(retry_after(&headers, now), ms, "{said:?}");
+        }
     }
 }

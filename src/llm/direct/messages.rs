@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
-use super::refused;
+use super::{Read, refused};
 
 /// The request's body, with fields in Pi's order.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
@@ -25,8 +25,8 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
     body
 }
 
-/// Converts the answer to the assistant message that Pi would make of it.
-pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
+/// Reads the answer.
+pub(super) fn read(answer: &Value) -> Read {
     let refused = || refused(answer["stop_details"]["explanation"].as_str().unwrap_or_default());
     let end = match answer["stop_reason"].as_str() {
         Some("end_turn" | "pause_turn" | "stop_sequence") => Ok("stop"),
@@ -36,17 +36,7 @@ pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
         Some(other) => Err(format!("the provider ended the answer: {other}")),
         None => Err("the answer is incomplete".into()),
     };
-    let mut message = json!({
-        "provider": model.provider,
-        "model": model.id,
-        "content": answer["content"],
-        "usage": used(&answer["usage"]).report(&model.cost),
-        "stopReason": end.as_deref().unwrap_or("error"),
-    });
-    if let Err(reason) = end {
-        message["errorMessage"] = reason.into();
-    }
-    message
+    Read { content: answer["content"].clone(), used: used(&answer["usage"]), end }
 }
 
 fn used(usage: &Value) -> Used {

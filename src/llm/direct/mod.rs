@@ -9,16 +9,16 @@ mod eligibility;
 mod http;
 mod messages;
 mod proxies;
-mod retry_after;
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use self::http::Endpoint;
+use self::eligibility::Plan;
+use super::cost::Used;
 use super::failure::complaint;
 use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
@@ -28,8 +28,8 @@ pub(super) const WINDOW_MARGIN: usize = 4_096;
 /// A model that can be asked without Pi.
 pub struct Direct {
     model: ModelFacts,
-    wire: Wire,
-    line: Endpoint,
+    plan: Plan,
+    client: reqwest::Client,
     /// Secrets to remove from error messages.
     secrets: Vec<Secret>,
 }
@@ -46,14 +46,14 @@ enum Wire {
 /// The model, if it can be asked without Pi; `None` if anything about it is special.
 pub fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
-    let line = Endpoint::new(&plan)?;
+    let client = http::client(&plan.url)?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
     // A short value is an ordinary word, not a key.
     let values = headers.filter_map(|(_, value)| value.cloned()).filter(|value| value.reveal().len() >= 12);
     let secrets = facts.auth.api_key.clone().into_iter().chain(values).collect();
     // The key may have come with an address, and completions infers peculiarities from it.
     let model = ModelFacts { base_url: plan.url.to_string(), ..facts.model.clone() };
-    Some(Direct { model, wire: plan.wire, line, secrets })
+    Some(Direct { model, plan, client, secrets })
 }
 
 /// A variable of the environment. In tests there are none, whatever the machine has.
@@ -64,7 +64,7 @@ fn variable(name: &str) -> Option<String> {
 impl Direct {
     fn body(&self, request: &Request) -> Value {
         let most = self.most_tokens(request);
-        match self.wire {
+        match self.plan.wire {
             Wire::Completions => completions::body(&self.model, request, most),
             Wire::Messages => messages::body(&self.model, request, most),
         }
@@ -84,7 +84,7 @@ impl Direct {
     }
 
     async fn call(&self, request: &Request) -> Answer {
-        let said = self.line.post(self.body(request).to_string()).await?;
+        let said = http::post(&self.client, &self.plan, self.body(request).to_string()).await?;
         let json = read_json(&said.text).ok().filter(Value::is_object);
         if !(200..300).contains(&said.status) {
             let failure = Failure::answered_with(said.status, json.as_ref(), &said.text);
@@ -97,11 +97,8 @@ impl Direct {
         if json["error"].is_object() || json["error"].is_string() {
             return Err(failed(complaint(Some(&json), &said.text)));
         }
-        let message = match self.wire {
-            Wire::Completions => completions::message(&self.model, &json),
-            Wire::Messages => messages::message(&self.model, &json),
-        };
-        read_message(&message).map_err(|failure| Failure { status: Some(said.status), ..failure })
+        read_message(&message(&self.model, self.plan.wire, &json))
+            .map_err(|failure| Failure { status: Some(said.status), ..failure })
     }
 
     fn redact(&self, text: String) -> String {
@@ -120,6 +117,26 @@ impl Model for Direct {
                 .map_err(|failure| Failure { reason: self.redact(failure.reason), ..failure })
         })
     }
+}
+
+/// What an answer of either format says.
+struct Read {
+    content: Value,
+    used: Used,
+    /// Pi's stop reason, or why there is no answer.
+    end: Result<&'static str, String>,
+}
+
+/// The assistant message that Pi would make of an answer.
+fn message(model: &ModelFacts, wire: Wire, answer: &Value) -> Value {
+    let Read { content, used, end } = match wire {
+        Wire::Completions => completions::read(model, answer),
+        Wire::Messages => messages::read(answer),
+    };
+    json!({
+        "provider": model.provider, "model": model.id, "content": content, "usage": used.report(&model.cost),
+        "stopReason": end.as_deref().unwrap_or("error"), "errorMessage": end.as_ref().err(),
+    })
 }
 
 /// Words a model's refusal so that it is recognized as one.

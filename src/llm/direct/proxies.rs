@@ -11,13 +11,8 @@ use reqwest::Url;
 pub(super) struct Proxies {
     http: Option<Url>,
     https: Option<Url>,
-    not_for: NotFor,
-}
-
-#[derive(Clone, Debug)]
-enum NotFor {
-    Any,
-    These(Vec<(String, Option<u16>)>),
+    /// Hosts that are asked directly, each with its port if only that; `None` for all.
+    exempt: Option<Vec<(String, Option<u16>)>>,
 }
 
 impl Proxies {
@@ -28,31 +23,23 @@ impl Proxies {
         let all = usable(&said("ALL_PROXY")).ok().flatten();
         let http = usable(&said("HTTP_PROXY")).ok()?;
         let https = usable(&said("HTTPS_PROXY")).ok()?.or_else(|| http.clone());
+        let exempt = said("NO_PROXY");
+        let entries = exempt.split([',', ' ', '\t', '\n', '\r']).filter(|entry| !entry.is_empty());
         Some(Self {
             http: http.or_else(|| all.clone()),
             https: https.or(all),
-            not_for: NotFor::read(&said("NO_PROXY")),
+            exempt: (exempt != "*").then(|| entries.map(entry).collect()),
         })
     }
 
     /// The proxy for an address.
     pub(super) fn of(&self, url: &Url) -> Option<&Url> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
-        proxy.as_ref().filter(|_| !self.not_for.covers(url))
-    }
-}
-
-impl NotFor {
-    fn read(said: &str) -> Self {
-        if said == "*" {
-            return Self::Any;
-        }
-        let entries = said.split([',', ' ', '\t', '\n', '\r']).filter(|entry| !entry.is_empty());
-        Self::These(entries.map(entry).collect())
+        proxy.as_ref().filter(|_| !self.exempts(url))
     }
 
-    fn covers(&self, url: &Url) -> bool {
-        let Self::These(entries) = self else { return true };
+    fn exempts(&self, url: &Url) -> bool {
+        let Some(entries) = &self.exempt else { return true };
         let host =
             url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.').to_lowercase();
         entries.iter().any(|(name, port)| {

@@ -70,13 +70,8 @@ mod tests {
     fn a_date_is_named_in_many_ways() {
         let time = text::parse_iso("2026-11-03T09:30:00Z").unwrap();
         for query in [
-            "what broke on 3 November 2026",
-            "November 3rd, 2026",
-            "the 3rd of november",
-            "Nov 3",
-            "deployed in November?",
-            "since 2026-11-03T08:00",
-            "2026-11",
+            "what broke on 3 November 2026", "November 3rd, 2026", "the 3rd of november", "Nov 3",
+            "deployed in November?", "since 2026-11-03T08:00", "2026-11",
         ] {
             let dates = Date::all_in(query);
             assert!(dates.len() == 1 && dates[0].has(time), "{query}: {dates:?}");

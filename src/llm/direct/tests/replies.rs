@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{completions, messages};
+use super::super::{Wire, message as read};
 use super::{facts, glm, haiku, keyed, with};
 use crate::llm::{Answer, ModelFacts, Reply, read_message};
 
@@ -11,11 +11,11 @@ fn model(json: Value) -> ModelFacts {
 }
 
 fn completion(answer: Value) -> Answer {
-    read_message(&completions::message(&model(glm()), &answer))
+    read_message(&read(&model(glm()), Wire::Completions, &answer))
 }
 
 fn message(answer: Value) -> Answer {
-    read_message(&messages::message(&model(haiku()), &answer))
+    read_message(&read(&model(haiku()), Wire::Messages, &answer))
 }
 
 fn choice(message: Value, finish: Value) -> Value {
@@ -89,7 +89,7 @@ fn text_may_come_in_parts_and_without_a_finish_reason() {
     let parts = json!([{"type": "text", "text": "a"}, {"type": "other"}, {"type": "text", "text": "b"}]);
     assert_eq!(completion(choice(json!({"content": parts}), json!("stop"))).unwrap().text, "ab");
     let endless = model(with(glm(), json!({"compat": {"supportsFinishReason": false}})));
-    let answer = completions::message(&endless, &choice(json!({"content": "a"}), Value::Null));
+    let answer = read(&endless, Wire::Completions, &choice(json!({"content": "a"}), Value::Null));
     assert_eq!(read_message(&answer).unwrap().text, "a");
 }
 

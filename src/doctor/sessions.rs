@@ -56,11 +56,6 @@ impl Stored {
         }
     }
 
-    /// Pi's id of the session.
-    pub fn session(&self) -> &str {
-        &self.session
-    }
-
     /// Compares some entries of the file with what is stored.
     pub fn compare(&mut self, slice: &Handover, check: &mut Check) {
         for entry in &slice.entries {

@@ -9,7 +9,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{State, SummaryRecord};
-use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
+use crate::store::{AuditedSummary, Source, StoredSummary, View};
 
 /// All summaries and edges, and the messages they cover.
 struct Dag<'a> {
@@ -30,16 +30,15 @@ struct Span {
 
 pub(super) fn check(
     view: &View<'_>,
-    horizon: &Horizon,
     tombstones: &HashMap<MessageId, Tombstone>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let summaries = view.upkeep().audit_summaries(horizon.summary)?;
+    let summaries = view.upkeep().audit_summaries()?;
     let order: Vec<SummaryId> = summaries.iter().map(|summary| summary.id).collect();
     let mut sources: HashMap<SummaryId, Vec<(i64, Source)>> = HashMap::new();
     let mut edges = 0;
-    for edge in view.upkeep().audit_edges(horizon.summary)? {
+    for edge in view.upkeep().audit_edges()? {
         edges += 1;
         sources.entry(edge.summary).or_default().push((edge.ordinal, edge.source));
     }

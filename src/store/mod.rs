@@ -44,9 +44,7 @@ pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{DepthCount, Totals};
 pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
-pub use upkeep::audit::{
-    AuditedConversation, AuditedEntry, AuditedMessage, AuditedSummary, Facts, Horizon, Source,
-};
+pub use upkeep::audit::{AuditedConversation, AuditedEntry, AuditedMessage, AuditedSummary, Facts, Source};
 pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::purge_plan::{Purge, PurgePlan};

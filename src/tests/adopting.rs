@@ -172,14 +172,10 @@ async fn messages_purged_in_either_history_stay_purged() {
     let purged = async || {
         let count = store.read(|view| {
             let mut purged = 0;
-            view.upkeep().audit_messages(
-                crate::ids::MessageId(0),
-                crate::ids::MessageId(i64::MAX),
-                |message| {
-                    purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
-                    Ok(true)
-                },
-            )?;
+            view.upkeep().audit_messages(|message| {
+                purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
+                Ok(())
+            })?;
             Ok(purged)
         });
         count.await.unwrap()

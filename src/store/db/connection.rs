@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::bulk;
 use super::migrations;
+use super::project::project_in;
 use super::trouble;
 use crate::error::{Code, Error, Result};
 use crate::files;
@@ -212,8 +213,12 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     set_up(&connection).map_err(failed)?;
     migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
-    check_project(&connection, path, cwd).map_err(failed)??;
-    Ok((connection, is_new))
+    match project_in(&connection).map_err(failed)? {
+        Some(owner) if owner != cwd => {
+            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
+        }
+        _ => Ok((connection, is_new)),
+    }
 }
 
 /// Rejects a database that is not ours before anything is written to it. Returns whether it is empty.
@@ -309,15 +314,6 @@ fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result
 /// Records which project the database belongs to, unless one is recorded.
 fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
-}
-
-fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::Result<Result<()>> {
-    let owner: String =
-        connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0))?;
-    if owner == cwd {
-        return Ok(Ok(()));
-    }
-    Ok(Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display()))))
 }
 
 /// Creates the folder, for its owner only.

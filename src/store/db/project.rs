@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::connection;
 use super::migrations;
@@ -11,7 +11,7 @@ use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::Queries as _;
 use crate::store::upkeep::backup::open_unchanged;
 use crate::store::{Database, DatabaseWriter, Store};
 
@@ -188,12 +188,9 @@ impl Database<'_> {
     /// Whether this folder is recorded as part of this history, and whether the user was told about that
     /// other history.
     pub fn knows_folder(&self, folder: &str, other: Option<&str>) -> Result<(bool, bool)> {
-        let mut query =
-            (self.connection).prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")?;
-        let mut has = |prefix: &str, name: &str| {
-            query.query_row([format!("{prefix}{name}")], |row| row.get(0)).map_err(reading)
-        };
-        Ok((has(MEMBER, folder)?, other.map_or(Ok(false), |other| has(TOLD, other))?))
+        let fact = |prefix: &str, name| self.connection.fact(&format!("{prefix}{name}"));
+        let told = other.map_or(Ok(None), |other| fact(TOLD, other))?;
+        Ok((fact(MEMBER, folder)?.is_some(), told.is_some()))
     }
 }
 
@@ -202,10 +199,7 @@ impl DatabaseWriter<'_> {
     pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
         for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
             if let Some(name) = name {
-                self.connection.change(
-                    "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)",
-                    params![prefix, name, now.to_string()],
-                )?;
+                self.connection.add_fact(&format!("{prefix}{name}"), &now.to_string())?;
             }
         }
         Ok(())

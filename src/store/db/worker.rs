@@ -317,7 +317,7 @@ impl Store {
     /// When the store is closed or the disk fails; then the next start tries again.
     pub async fn vacuum(&self) -> Result<bool> {
         let outcome = self.in_turn(|connection| vacuum::run(connection)).await?;
-        match outcome.map_err(|error| Error::storing("failed to rewrite the history store", error)) {
+        match outcome {
             Err(error) if trouble::is_busy(&error) => Ok(false),
             outcome => outcome.map_err(|error| self.explain(error)),
         }
@@ -362,7 +362,8 @@ impl Store {
         error
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether [`Store::close`] was called.
+    pub fn is_closed(&self) -> bool {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 

@@ -15,10 +15,13 @@ use super::purge_plan::{Purge, PurgePlan, PurgedSession, Tombstone};
 use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, Handle, Hash, MessageId, Nonce, SummaryId};
-use crate::store::columns::{Queries as _, kind_from_sql, writing};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+use crate::store::columns::{Queries as _, from_row};
 use crate::store::messages::codec;
 use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
+
+from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
+from_row!(PurgedSession { conversation = "id", session_id, file });
 
 impl Upkeep<'_> {
     /// What a purge would remove.
@@ -29,16 +32,8 @@ impl Upkeep<'_> {
     /// All messages, parents before children, renditions after their originals.
     pub(in crate::store) fn tombstones(&self) -> Result<Vec<Tombstone>> {
         self.connection.all(
-            "SELECT id, parent_id, kind, role = 'user' FROM messages ORDER BY height, kind = 3, id",
+            "SELECT id, parent_id, kind, role = 'user' AS is_request FROM messages ORDER BY height, kind = 3, id",
             [],
-            |row| {
-                Ok(Tombstone {
-                    id: row.get(0)?,
-                    parent: row.get(1)?,
-                    kind: kind_from_sql(row.get(2)?),
-                    is_request: row.get(3)?,
-                })
-            },
         )
     }
 
@@ -104,7 +99,7 @@ impl Upkeep<'_> {
                 ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
             }
         };
-        self.connection.all(sql, [value], |row| row.get(0))
+        self.connection.all(sql, [value])
     }
 
     /// Leaf summaries whose model saw one of these messages as preceding context: the last few messages, back
@@ -118,12 +113,10 @@ impl Upkeep<'_> {
         const BEFORE: usize = 8;
         let tombstones: HashMap<i64, &Tombstone> =
             tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
-        let mut query =
-            (self.connection).prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")?;
-        let leaves = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let leaves: Vec<(SummaryId, i64)> =
+            self.connection.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
         let mut found = BTreeSet::new();
-        for leaf in leaves {
-            let (leaf, first): (SummaryId, i64) = leaf?;
+        for (leaf, first) in leaves {
             let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
             let mut at = tombstones
                 .get(&said.and_then(|tombstone| tombstone.parent).unwrap_or(first))
@@ -146,27 +139,18 @@ impl Upkeep<'_> {
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
-        let mut when = (self.connection).prepare_cached("SELECT timestamp FROM messages WHERE id = ?1")?;
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
             if !plan.answers.contains(message) && !plan.accounts.contains(message) {
-                let time: i64 = when.query_row([message], |row| row.get(0))?;
+                let time: i64 =
+                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
                 let (from, to) = plan.times.unwrap_or((time, time));
                 plan.times = Some((from.min(time), to.max(time)));
             }
-            sessions.extend(Messages::new(self.connection).sessions_of(*message)?.into_iter().map(|id| id.0));
+            sessions.extend(Messages::new(self.connection).sessions_of(*message)?);
         }
-        let mut query =
-            (self.connection).prepare_cached("SELECT session_id, file FROM conversations WHERE id = ?1")?;
         for id in sessions {
-            let session = query.query_row([id], |row| {
-                Ok(PurgedSession {
-                    conversation: ConversationId(id),
-                    session_id: row.get(0)?,
-                    file: row.get(1)?,
-                })
-            });
-            plan.sessions.push(session?);
+            plan.sessions.push(self.connection.one("SELECT * FROM conversations WHERE id = ?1", [id])?);
         }
         Ok(())
     }
@@ -177,7 +161,6 @@ impl Upkeep<'_> {
         self.connection.all(
             "SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind IN (0, 1, 2) LIMIT 2",
             [low, high],
-            |row| row.get(0),
         )
     }
 
@@ -187,7 +170,6 @@ impl Upkeep<'_> {
             "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND m.kind IN (0, 1, 2)",
             params![conversation, entry_id],
-            |row| row.get(0),
         )
     }
 
@@ -200,7 +182,6 @@ impl Upkeep<'_> {
                      AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
               LIMIT 2",
             [beginning],
-            |row| row.get(0),
         )
     }
 
@@ -210,7 +191,6 @@ impl Upkeep<'_> {
             "SELECT DISTINCT m.id, m.lineage FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND m.kind = 0 AND m.role = 'branchSummary'",
             [conversation],
-            |row| Ok((row.get("id")?, row.get("lineage")?)),
         )
     }
 }
@@ -250,13 +230,12 @@ impl UpkeepWriter<'_> {
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
         // Claims are named by a hash of their sources.
-        self.connection.change("DELETE FROM claims", params![])?;
+        self.connection.change("DELETE FROM claims", [])?;
         for index in ["messages_fts", "summaries_fts"] {
             // Deleted rows leave their words in the index until segments are merged.
-            self.connection
-                .change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), params![])?;
+            self.connection.change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), [])?;
         }
-        vacuum::note(self.connection).map_err(writing)?;
+        vacuum::note(self.connection)?;
         Ok(plan)
     }
 
@@ -278,11 +257,11 @@ impl UpkeepWriter<'_> {
 
     /// Clears the file lists of Pi's compactions below these messages, which may name files from them.
     fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
-        let mut query = self.connection.prepare("SELECT id FROM entries WHERE files IS NOT NULL")?;
-        let listing = query.query_map([], |row| row.get(0))?;
-        for entry in listing.collect::<rusqlite::Result<Vec<_>>>()? {
+        let listing: Vec<EntryId> =
+            self.connection.all("SELECT id FROM entries WHERE files IS NOT NULL", [])?;
+        for entry in listing {
             if self.is_below(entry, |message| Ok(messages.contains(&message)))? {
-                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", params![entry])?;
+                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
             }
         }
         Ok(())

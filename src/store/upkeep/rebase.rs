@@ -27,9 +27,8 @@ impl Upkeep<'_> {
     }
 
     fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
-        self.connection
-            .one("SELECT json FROM messages WHERE id = ?1", [message], |row| row.get::<_, Vec<u8>>(0))
-            .map(|stored| stored.as_slice().try_into().ok())
+        let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
+        Ok(stored.try_into().ok())
     }
 }
 
@@ -107,12 +106,11 @@ impl UpkeepWriter<'_> {
     /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,
     /// which are now invalid; the next one carries them again.
     fn rename_summaries(&self, messages: &Changed) -> Result<()> {
-        let mut query = (self.connection).prepare("SELECT id, hash FROM summaries ORDER BY depth, id")?;
-        let all = query.query_map([], |row| Ok((row.get(0)?, row.get("hash")?)))?;
+        let all: Vec<(i64, Hash)> =
+            self.connection.all("SELECT id, hash FROM summaries ORDER BY depth, id", [])?;
         let mut changed = Changed::new();
         let mut broken = BTreeSet::new();
-        for summary in all.collect::<rusqlite::Result<Vec<_>>>()? {
-            let (id, old): (i64, Hash) = summary;
+        for (id, old) in all {
             let sources = Summaries::new(self.connection).edges(SummaryId(id))?.sources;
             let (rows, known): (Vec<i64>, _) = match &sources {
                 Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
@@ -138,11 +136,11 @@ impl UpkeepWriter<'_> {
                 continue;
             };
             self.connection.change("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash])?;
-            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", params![id])?;
+            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", [id])?;
             changed.insert(id, (old, hash));
         }
         for id in &broken {
-            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![id])?;
+            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", [id])?;
         }
         self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
     }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
+use crate::store::columns::Queries as _;
 use crate::store::db::connection;
 use crate::store::db::migrations;
 use crate::store::db::strange;
@@ -194,24 +195,14 @@ impl OldStore {
 
     /// A purged message's placeholder and time.
     fn purged(&self, id: i64) -> Option<(Nonce, i64)> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4")
-            .ok()?;
-        query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).ok()
+        self.connection.one("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4", [id]).ok()
     }
 
     fn message(&self, id: i64) -> Option<OldMessage> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1",
-            )
-            .ok()?;
-        let read = |row: &Row<'_>| {
-            let json = codec::decode(row.get(3)?, row.get(4)?, row.get(5)?);
-            Ok((Hash(row.get(0)?), row.get(1)?, row.get(2)?, json))
-        };
-        let (lineage, above, timestamp, json) = query.query_row([id], read).ok()?;
-        Some(OldMessage { lineage, above, timestamp, json: json.ok()? })
+        let sql = "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1";
+        let row: (_, _, _, Vec<u8>, _, _) = self.connection.one(sql, [id]).ok()?;
+        let (lineage, above, timestamp, json, codec, bytes) = row;
+        Some(OldMessage { lineage, above, timestamp, json: codec::decode(json, codec, bytes).ok()? })
     }
 
     /// Visits each row of a table. Returns how many can't be read.
@@ -223,7 +214,7 @@ impl OldStore {
     ) -> Result<usize> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be read: {error}"));
         let last = format!("SELECT coalesce(max(id), 0) FROM {table}");
-        let last: i64 = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let last: i64 = self.connection.one(&last, []).unwrap_or(MANY);
         let next = format!("SELECT min(id) FROM {table} WHERE id >= ?1");
         let mut next = self.connection.prepare(&next).map_err(failed)?;
         let mut query = self.connection.prepare(by_id).map_err(failed)?;

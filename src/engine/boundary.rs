@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Engine, lock, read_json};
+use super::{Engine, read_json};
 use crate::compaction::{self, At, Early, Looked, Session, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
@@ -19,6 +19,7 @@ use crate::log::Field;
 use crate::policy::{self, Action, Folds, Reason};
 use crate::pruning::{self, Live};
 use crate::store::View;
+use crate::sync::lock;
 pub(super) use lean::Lean;
 
 /// How long the end of a turn waits for messages to be stored.

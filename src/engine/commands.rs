@@ -5,10 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, lock, read_json};
+use super::{Engine, read_json};
 use crate::commands::rest::Rest;
 use crate::commands::{self, Answer, CommandContext, Doing, Style};
 use crate::config::{Context, Settings, Sources};
@@ -17,6 +16,7 @@ use crate::ingest::import::Folders;
 use crate::log::Field;
 use crate::pruning::Live;
 use crate::store::Place;
+use crate::sync::lock;
 
 /// A line of `/lcm` and its context.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,12 +47,6 @@ struct CommandRequest {
 struct SettingsLine {
     line: String,
     sources: Sources,
-}
-
-/// The sub-commands of `/lcm`: [`commands::specs`].
-#[must_use]
-pub fn command_specs() -> Value {
-    commands::specs()
 }
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and

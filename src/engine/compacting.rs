@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, background, lock, read_json};
+use super::{Engine, background, read_json};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Work};
 use crate::config::{Context, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
 use crate::log::Field;
+use crate::sync::lock;
 
 impl Engine {
     /// Compacts, including everything handed over before.

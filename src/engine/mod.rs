@@ -11,11 +11,10 @@ mod preamble;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::Memory;
@@ -28,12 +27,13 @@ use crate::ingest::{Persistor, PiSession};
 use crate::llm::ProviderState;
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, View, aside, project_of, real_path};
+use crate::store::{Place, Store, View, project_of, real_path};
+use crate::sync::{aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
-pub use commands::{command_specs, settings_command};
+pub use commands::settings_command;
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,7 +74,8 @@ pub struct Engine {
     /// These may change while the session is open.
     settings: RwLock<Arc<Settings>>,
     log: Log,
-    persistor: Persistor,
+    /// Takes the session's entries.
+    pub persistor: Persistor,
     has_history: AtomicBool,
     /// The text about earlier sessions, if enabled.
     earlier: Option<String>,
@@ -163,39 +164,6 @@ impl Engine {
     /// When it is not such an array, or the store can't be read.
     pub async fn missing(&self, ids: &str) -> Result<Vec<usize>> {
         self.persistor.missing(read_json("the list of entry ids", ids)?).await
-    }
-
-    /// Whether this entry is stored or queued, as far as `missing` was asked about it or it was handed over.
-    #[must_use]
-    pub fn knows(&self, entry_id: &str) -> bool {
-        self.persistor.knows(entry_id)
-    }
-
-    /// Takes a JSON array of session entries, parents before children, and returns before they are stored.
-    /// `orphans` are the ids of those whose parent is missing in the session itself.
-    ///
-    /// # Errors
-    /// When it is not an array, or the engine is closed.
-    pub fn hand_over(&self, entries: &str, orphans: Vec<String>) -> Result<()> {
-        self.persistor.hand_over(entries, orphans)
-    }
-
-    /// Takes the next entry of the session; see [`Persistor::append`].
-    #[must_use]
-    pub fn append(&self, id: String, entry: String) -> bool {
-        self.persistor.append(id, entry)
-    }
-
-    /// How many of the session's named entries are stored or queued.
-    #[must_use]
-    pub fn known(&self) -> usize {
-        self.persistor.known()
-    }
-
-    /// Whether handing over is worthwhile now. Not for a while after the store failed.
-    #[must_use]
-    pub fn accepts(&self) -> bool {
-        self.persistor.accepts()
     }
 
     /// Waits until everything handed over is on disk or has failed.
@@ -323,16 +291,6 @@ impl Drop for Operation<'_> {
     fn drop(&mut self) {
         lock(&self.engine.operations).remove(&self.number);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The tools for Pi to register; the one for notes only if they are enabled.
-#[must_use]
-pub fn tool_specs(notes: bool) -> Value {
-    tools::specs(notes)
 }
 
 /// The effective settings as data: `settings`, for [`Options`], and `notice`, the invalid ones.

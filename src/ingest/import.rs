@@ -23,6 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
 use crate::store::{Batch, Place, Store, View, project_of};
+use crate::sync::aside;
 use crate::text;
 
 /// The progress of an import.
@@ -109,10 +110,8 @@ pub async fn import(
             "this session's history is in memory only: start Pi without --no-session to import into the project's",
         ));
     }
-    let found = {
-        let (home, folders, source, cancel) = (home.clone(), folders.clone(), source.clone(), cancel.clone());
-        aside(move || find(&home, &folders, &source, &cancel)).await?
-    };
+    let asked = (home.clone(), folders.clone(), source.clone(), cancel.clone());
+    let found = aside(move || find(&asked.0, &asked.1, &asked.2, &asked.3)).await;
     let (found, failed) = match found {
         Err(error) if error.code() == Code::Cancelled => {
             return Ok(Report { stopped: Some(0), ..Report::default() });
@@ -185,7 +184,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
             let new = !known.contains(&header.id) && looking.is_own(header);
             new && file.says_anything().unwrap_or(false)
         });
-        unknown.count()
+        Ok(unknown.count())
     });
     let count = count.await?;
     let first = home.store.write(|batch| batch.messages().note_import_offered(text::now())).await?;
@@ -236,7 +235,7 @@ impl Run<'_> {
                 continue;
             };
             let dir = self.home.db_dir.clone();
-            match aside(move || Store::of_project(Some(&dir), &cwd)).await? {
+            match aside(move || Store::of_project(Some(&dir), &cwd)).await {
                 Ok(store) => {
                     let outcome = self.project(files, &store).await;
                     store.close().await;
@@ -320,7 +319,8 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let rest = rest.await.map_err(stopped)??;
+        let rest =
+            rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
         let Some(conversation) = conversation else {
             let silent = usize::from(!is_side_chain);
@@ -387,13 +387,4 @@ fn add(
         slice.fold(batch, conversation)?;
     }
     Ok((conversation, batch.messages().messages_after(last)?))
-}
-
-/// Runs blocking `work` on another thread.
-pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(stopped)
-}
-
-pub(super) fn stopped(error: tokio::task::JoinError) -> Error {
-    Error::storing("a bug in the engine stopped an import", error)
 }

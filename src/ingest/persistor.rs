@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use crate::ids::ConversationId;
 use crate::log::{Field, Log};
 use crate::model::{Content, Entry, parse_batch};
 use crate::store::{Batch, Store, View};
+use crate::sync::lock;
 use crate::text;
 
 /// The pause after the first failure; it doubles with each further one.
@@ -344,7 +345,7 @@ impl Persistor {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 
@@ -356,7 +357,7 @@ fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover
     let is_long = handover.entries.len() >= MANY;
     let waiting = Arc::new(Mutex::new(Some(handover)));
     let prepare = |waiting: &Mutex<Option<Handover>>| {
-        let handover = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let handover = lock(waiting).take();
         handover.map(Handover::prepare)
     };
     let shared = Arc::clone(&waiting);

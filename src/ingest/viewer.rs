@@ -23,8 +23,6 @@ use crate::tokens;
 /// What is known of a session besides its entries.
 #[derive(Debug)]
 pub struct Outline {
-    /// The session's last entry.
-    pub last: EntryId,
     /// Its branches, ordered by their last entries.
     pub branches: Vec<BranchRecord>,
     /// Its summaries, in the order they were made.
@@ -87,7 +85,6 @@ impl Outline {
         let open = open.map(|open| view.messages().entry_row(conversation, open)).transpose()?.flatten();
         let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
         let mut outline = Self {
-            last: EntryId(0),
             branches: Vec::new(),
             summaries: Vec::new(),
             messages: HashMap::new(),
@@ -131,7 +128,6 @@ impl Outline {
     }
 
     fn note(&mut self, entry: &BranchEntry) {
-        self.last = self.last.max(entry.row);
         match &entry.step {
             Step::Message(message) => {
                 self.names.entry(message.id).or_insert_with(|| entry.entry_id.clone());

@@ -53,15 +53,3 @@ pub use upkeep::repair::Text;
 pub use upkeep::salvage::{OldEntries, OldSession, OldStore};
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;
-
-use crate::error::{Error, Result};
-
-/// Runs work that opens or looks for a database on a thread that may wait for the disk.
-///
-/// # Errors
-/// When `work` fails or panics.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::storing("failed to open the history store", error))?
-}

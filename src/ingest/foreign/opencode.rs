@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
+use crate::sync::lock;
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[3],
@@ -204,7 +205,7 @@ struct Rows {
 
 impl Records for Rows {
     fn next(&mut self) -> Result<Option<Raw>> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = lock(&self.database);
         if self.next.is_empty() && !self.is_listed {
             self.next = database.rows(&self.session)?.into();
             self.is_listed = true;

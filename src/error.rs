@@ -106,6 +106,12 @@ impl Error {
         Self { code: Code::Closed, message: "the history store is closed".into(), source: None }
     }
 
+    /// The same failure with another message.
+    #[must_use]
+    pub fn saying(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
     /// Returns the cause without our message, or the message if there is no cause.
     pub fn cause(&self) -> String {
         self.source.as_ref().map_or_else(|| self.message.clone(), ToString::to_string)

@@ -8,8 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{State, SummaryRecord};
-use crate::store::{AuditedSummary, Source, StoredSummary, View};
+use crate::store::{AuditedSummary, Source, View};
 
 /// All summaries and edges, and the messages they cover.
 struct Dag<'a> {
@@ -141,9 +140,8 @@ impl Dag<'_> {
 
     /// The hash of text, state and sources.
     fn hash(&self, view: &View<'_>, id: SummaryId, sources: &[(i64, Source)]) -> Result<Option<Hash>> {
-        let stored = view.summaries().summary(id);
         // An unreadable row has no hash.
-        let Ok(summary) = stored else { return Ok(None) };
+        let Ok(summary) = view.summaries().summary(id) else { return Ok(None) };
         let hashes: Option<Vec<Hash>> = sources
             .iter()
             .map(|(_, source)| match source {
@@ -151,11 +149,7 @@ impl Dag<'_> {
                 Source::Summary(source) => self.summaries.get(source)?.hash,
             })
             .collect();
-        let state = if summary.degraded { State::Degraded } else { State::Ok };
-        Ok(hashes.map(|hashes| {
-            let StoredSummary { depth, prompt_version, text, quotes, .. } = &summary;
-            SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, &hashes)
-        }))
+        Ok(hashes.map(|hashes| summary.identity(&hashes)))
     }
 
     /// The combined span of the sources as recorded; `None` if one is missing.

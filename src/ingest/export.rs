@@ -19,9 +19,7 @@ use crate::dag::{Sources, visible};
 use crate::error::Result;
 use crate::files;
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::model::{
-    CompactionDetails, Content, Entry, State, SummaryRecord, Supplement, parse_one, replacements,
-};
+use crate::model::{CompactionDetails, Content, Entry, SummaryRecord, Supplement, parse_one, replacements};
 use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
 use crate::text::timestamp;
 
@@ -262,9 +260,9 @@ fn record_of(stored: StoredSummary, sources: Vec<String>) -> SummaryRecord {
     SummaryRecord {
         id: stored.hash.to_string(),
         depth: stored.depth,
+        state: stored.state(),
         text: stored.text,
         tokens: stored.tokens,
-        state: if stored.degraded { State::Degraded } else { State::Ok },
         model: stored.model,
         prompt_version: stored.prompt_version,
         created_at: stored.created_at,

@@ -50,7 +50,7 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
-    /// Sessions without a message; they are not stored.
+    /// Sessions without a message that are no side chains; they are not stored.
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
@@ -66,31 +66,17 @@ pub struct Report {
     pub stopped: Option<usize>,
 }
 
-/// The outcome of one session.
-#[derive(Default)]
-struct Taken {
-    new: usize,
-    known: usize,
-    broken: usize,
-    lost: usize,
-    unknown: usize,
-    differing: usize,
-    /// 1, unless it has no message or is a side chain.
-    sessions: usize,
-    /// 1 if it has no message and is not a side chain.
-    silent: usize,
-}
-
 impl Report {
-    fn add(&mut self, taken: &Taken) {
-        self.new += taken.new;
-        self.known += taken.known;
-        self.broken += taken.broken;
-        self.lost += taken.lost;
-        self.unknown += taken.unknown;
-        self.differing += taken.differing;
-        self.sessions += taken.sessions;
-        self.silent += taken.silent;
+    /// Adds what came of a session.
+    fn add(&mut self, session: &Self) {
+        self.new += session.new;
+        self.known += session.known;
+        self.broken += session.broken;
+        self.lost += session.lost;
+        self.unknown += session.unknown;
+        self.differing += session.differing;
+        self.sessions += session.sessions;
+        self.silent += session.silent;
     }
 }
 
@@ -287,7 +273,7 @@ impl Run<'_> {
             let (outcome, following) = tokio::join!(writing, queue.begin(same));
             next = following?;
             match outcome {
-                Ok(taken) => self.report.add(&taken),
+                Ok(session) => self.report.add(&session),
                 Err(error) if error.code() == Code::Invalid => {
                     self.failed(&files[number].path, &error);
                     // The rest of the file is left out.
@@ -304,7 +290,7 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, reading: Reading, store: &Store) -> Result<Taken> {
+    async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
         let Reading { session, mut conversation, mut slices, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
@@ -324,7 +310,7 @@ impl Run<'_> {
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
         let Some(conversation) = conversation else {
             let silent = usize::from(!is_side_chain);
-            return Ok(Taken { new, broken, lost, unknown, silent, ..Taken::default() });
+            return Ok(Report { new, broken, lost, unknown, silent, ..Report::default() });
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -335,7 +321,7 @@ impl Run<'_> {
         };
         let differing = store.read(move |view| differing(view, conversation, &said)).await?;
         let sessions = usize::from(!is_side_chain);
-        Ok(Taken { new, known, broken, lost, unknown, differing, sessions, silent: 0 })
+        Ok(Report { new, known, broken, lost, unknown, differing, sessions, ..Report::default() })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {

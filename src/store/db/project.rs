@@ -127,8 +127,7 @@ fn is_own(path: &Path) -> bool {
 
 /// The project of one of our databases.
 pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    if mark != connection::APPLICATION_ID {
+    if connection::mark(connection)? != connection::APPLICATION_ID {
         return Ok(None);
     }
     connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()

@@ -136,9 +136,8 @@ const MAPPED: i64 = 1 << 40;
 
 /// A read connection that leaves everything as it found it.
 pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     // An empty log may belong to another connection of this process.
-    let had_log = log.metadata().is_ok_and(|log| log.len() > 0);
+    let had_log = connection::with_ending(path, "-wal").metadata().is_ok_and(|log| log.len() > 0);
     let opened = connection::reading(path).and_then(|connection| {
         // Otherwise the last connection to close would merge the log of a killed session into the database.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
@@ -157,7 +156,7 @@ pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Checks that this is our database before anything else is queried.
 fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
-    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let mark = connection::mark(&connection)?;
     let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if mark != connection::APPLICATION_ID {
         return Err(rusqlite::Error::InvalidQuery);

@@ -11,7 +11,7 @@ use crate::model::{Quote, State, SummaryRecord, parts};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::summaries::extras::Extras;
-use crate::store::{IndexWriter, SummaryWriter};
+use crate::store::{IndexWriter, StoredSummary, SummaryWriter};
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
@@ -36,6 +36,24 @@ pub struct NewSummary {
 }
 
 impl NewSummary {
+    /// A summary from elsewhere.
+    pub(in crate::store) fn again(stored: &StoredSummary, sources: Sources) -> Self {
+        Self {
+            hash: stored.hash,
+            depth: stored.depth,
+            text: stored.text.clone(),
+            tokens: stored.tokens,
+            state: stored.state(),
+            model: stored.model.clone(),
+            prompt_version: stored.prompt_version,
+            usage: stored.usage.clone(),
+            created_at: stored.created_at,
+            quotes: stored.quotes.clone(),
+            sources,
+            prepared: PreparedText::of(&stored.text),
+        }
+    }
+
     /// The identity it has if it was made from these sources.
     pub(in crate::store) fn identity(&self, sources: &[Hash]) -> Hash {
         let Self { depth, state, prompt_version, text, quotes, .. } = self;

@@ -3,8 +3,8 @@
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::store::Summaries;
 use crate::store::columns::Queries as _;
+use crate::store::{Messages, Summaries};
 
 impl Summaries<'_> {
     /// The identities of these sources.
@@ -26,5 +26,16 @@ impl Summaries<'_> {
         let lineage = |id| self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
         let hash = |id| self.connection.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
         messages.iter().map(lineage).chain(summaries.iter().map(hash)).collect()
+    }
+
+    /// The sources with these identities, of a summary of this depth; `None` if one is missing, or there are none.
+    pub fn named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
+        let message = |name: &Hash| Messages::new(self.connection).message_by_lineage(*name);
+        let summary = |name: &Hash| self.summary_by_hash(*name);
+        Ok(match depth {
+            _ if names.is_empty() => None,
+            0 => names.iter().map(message).collect::<Result<Option<_>>>()?.map(Sources::Messages),
+            _ => names.iter().map(summary).collect::<Result<Option<_>>>()?.map(Sources::Summaries),
+        })
     }
 }

@@ -9,7 +9,7 @@ use super::extras::Extras;
 use crate::dag::{Node, Sources};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
-use crate::model::Quote;
+use crate::model::{Quote, State, SummaryRecord};
 use crate::store::columns::{FromRow, Queries as _, tokens_at};
 use crate::store::messages::codec;
 use crate::store::{Filter, Summaries, Turn};
@@ -35,6 +35,19 @@ pub struct StoredSummary {
     pub messages: usize,
     pub from_time: i64,
     pub to_time: i64,
+}
+
+impl StoredSummary {
+    /// How it was made.
+    pub fn state(&self) -> State {
+        if self.degraded { State::Degraded } else { State::Ok }
+    }
+
+    /// The identity it has if it was made from these sources.
+    pub fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, self.state(), *prompt_version, text, quotes, sources)
+    }
 }
 
 /// The neighbors of a summary.

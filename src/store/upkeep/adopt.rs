@@ -4,19 +4,17 @@
 use rusqlite::{Row, params};
 
 use super::salvage::OldStore;
-use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::model::{Files, State};
+use crate::model::Files;
 use crate::store::columns::{FromRow as _, Queries as _, from_row};
-use crate::store::summaries::extras::{Extras, from_sql};
-use crate::store::summaries::records::text_of;
-use crate::store::{Messages, NewSummary, PreparedText, Summaries, SummaryWriter, UpkeepWriter};
+use crate::store::summaries::extras::from_sql;
+use crate::store::{Messages, NewSummary, StoredSummary, SummaryWriter, UpkeepWriter};
 
 /// A summary in an old database, with the hashes of its sources.
 #[derive(Clone, Debug)]
 pub struct OldSummary {
-    summary: NewSummary,
+    summary: StoredSummary,
     sources: Vec<Hash>,
 }
 
@@ -57,12 +55,12 @@ impl OldStore {
         let mut rows = query.query([])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            let Ok(Some(summary)) = old_summary(row) else { continue };
+            let Ok(Ok(summary)) = <Result<StoredSummary>>::from_row(row) else { continue };
             let sources = self.connection().all(
                 "SELECT coalesce(m.lineage, s.hash) FROM summary_sources e
                    LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
                   WHERE e.summary_id = ?1 ORDER BY e.ordinal",
-                [row.get::<_, i64>("id")?],
+                [summary.id],
             );
             let Ok(sources) = sources else { continue };
             found.push(OldSummary { summary, sources });
@@ -110,54 +108,20 @@ fn note(row: &Row<'_>, what: Noted) -> rusqlite::Result<OldNote> {
     Ok(OldNote { session_id: row.get(0)?, entry_id: row.get(1)?, what })
 }
 
-fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
-    let Ok(text) = text_of(row)? else { return Ok(None) };
-    let is_degraded = row.get::<_, String>("state")? == "degraded";
-    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras").unwrap_or_default());
-    Ok(Some(NewSummary {
-        prepared: PreparedText::of(&text),
-        hash: row.get("hash")?,
-        depth: row.get("depth")?,
-        text,
-        tokens: row.get("tokens")?,
-        state: if is_degraded { State::Degraded } else { State::Ok },
-        model: row.get("model")?,
-        prompt_version: row.get("prompt_version")?,
-        usage: usage.map(|usage| usage.get().to_owned()),
-        created_at: row.get("created_at")?,
-        quotes: quotes.unwrap_or_default(),
-        sources: Sources::Messages(Vec::new()),
-    }))
-}
-
 impl UpkeepWriter<'_> {
     /// Stores a summary from an old database if all of its sources exist here. Returns whether it exists here
     /// now.
     pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
-        let mut summary = old.summary.clone();
         let summaries = SummaryWriter::new(self.connection);
-        if summaries.summary_by_hash(summary.hash)?.is_none() {
-            let Some(sources) = self.sources_named(summary.depth, &old.sources)? else { return Ok(false) };
-            summary.sources = sources;
-            // A summary that its hash does not confirm is left out; the next compaction remakes it.
-            if summary.identity(&summaries.identities(&summary.sources)?) != summary.hash {
-                return Ok(false);
-            }
+        if summaries.summary_by_hash(old.summary.hash)?.is_some() {
+            return Ok(true);
         }
-        summaries.add_summary(&summary)?;
-        Ok(true)
-    }
-
-    fn sources_named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
-        let message = |name: &Hash| Messages::new(self.connection).message_by_lineage(*name);
-        let summary = |name: &Hash| Summaries::new(self.connection).summary_by_hash(*name);
-        if names.is_empty() {
-            return Ok(None);
+        // A summary that its hash does not confirm is left out; the next compaction remakes it.
+        if old.summary.identity(&old.sources) != old.summary.hash {
+            return Ok(false);
         }
-        Ok(match depth {
-            0 => names.iter().map(message).collect::<Result<Option<_>>>()?.map(Sources::Messages),
-            _ => names.iter().map(summary).collect::<Result<Option<_>>>()?.map(Sources::Summaries),
-        })
+        let Some(sources) = summaries.named(old.summary.depth, &old.sources)? else { return Ok(false) };
+        summaries.add_summary(&NewSummary::again(&old.summary, sources)).map(|_| true)
     }
 
     /// Records a fact from an old database, if its entry and its summary exist here.

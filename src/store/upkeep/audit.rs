@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
 use crate::store::columns::{FromRow, Queries as _, from_row};
-use crate::store::db::connection::APPLICATION_ID;
+use crate::store::db::connection;
 use crate::store::db::migrations;
 use crate::store::messages::codec;
 use crate::store::upkeep::audit_index::Index;
@@ -221,10 +221,10 @@ impl FromRow for AuditedEdge {
 impl Upkeep<'_> {
     /// What the file says about itself.
     pub fn file_facts(&self) -> Result<FileFacts> {
-        let mark: i64 = self.connection.one("PRAGMA application_id", [])?;
+        let mark = connection::mark(self.connection)?;
         Ok(FileFacts {
             // A store in memory has no header for the mark.
-            ours: mark == APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
+            ours: mark == connection::APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
             version: migrations::version(self.connection)?,
             current: migrations::current(),
         })

@@ -42,8 +42,7 @@ pub fn backup_name(database: &Path) -> PathBuf {
 /// Opens a database read-only and creates no files next to it.
 pub(in crate::store) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
     // Without a log, an immutable open creates no files.
-    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    if log.exists() { open_as(path, "mode=ro") } else { open_alone(path) }
+    if connection::with_ending(path, "-wal").exists() { open_as(path, "mode=ro") } else { open_alone(path) }
 }
 
 /// Copies a database into memory, until `cancel` is raised.

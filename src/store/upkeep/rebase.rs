@@ -14,9 +14,9 @@ use super::purge_plan::Tombstone;
 use crate::dag::{MessageKind, Sources};
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, Nonce, SummaryId};
-use crate::model::{State, SummaryRecord, replacements};
+use crate::model::replacements;
 use crate::store::columns::Queries as _;
-use crate::store::{Messages, StoredSummary, Summaries, Upkeep, UpkeepWriter};
+use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 
 /// The changed identities by row: old and new.
 type Changed = HashMap<i64, (Hash, Hash)>;
@@ -129,7 +129,7 @@ impl UpkeepWriter<'_> {
                 .collect();
             let hash = Summaries::new(self.connection)
                 .summary(SummaryId(id))
-                .map(|summary| (identity(&summary, &before) == old).then(|| identity(&summary, &new)));
+                .map(|summary| (summary.identity(&before) == old).then(|| summary.identity(&new)));
             // Drop a summary whose old hash did not match: the doctor would reject it.
             let Ok(Some(hash)) = hash else {
                 broken.insert(id);
@@ -144,10 +144,4 @@ impl UpkeepWriter<'_> {
         }
         self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
     }
-}
-
-fn identity(summary: &StoredSummary, sources: &[Hash]) -> Hash {
-    let StoredSummary { depth, prompt_version, text, quotes, .. } = summary;
-    let state = if summary.degraded { State::Degraded } else { State::Ok };
-    SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, sources)
 }

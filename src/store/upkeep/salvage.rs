@@ -83,9 +83,7 @@ impl OldStore {
             return Err(Error::invalid("it is not a regular file"));
         }
         let connection = strange::open(path, cancel).map_err(failed)?;
-        let mark: i64 =
-            connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
-        if mark != connection::APPLICATION_ID {
+        if connection::mark(&connection).map_err(failed)? != connection::APPLICATION_ID {
             return Err(Error::invalid("it is not a database of this extension"));
         }
         if migrations::version(&connection).map_err(failed)? > migrations::current() {

@@ -10,14 +10,14 @@ use crate::branch::Cover;
 use crate::dag::{Piece, Sources};
 use crate::error::Result;
 use crate::ids::{EntryId, MessageId, SummaryId};
-use crate::store::{AuditedConversation, Tree, View};
+use crate::store::{StoredSession, Tree, View};
 
 /// The messages below summaries, cached.
 type Below = HashMap<SummaryId, Vec<MessageId>>;
 
 pub(super) fn check<'c>(
     view: &View<'_>,
-    conversations: impl Iterator<Item = &'c AuditedConversation>,
+    conversations: impl Iterator<Item = &'c StoredSession>,
     check: &mut Check,
 ) -> Result<()> {
     let lasts = view.summaries().last_messages()?;

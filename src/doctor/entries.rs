@@ -8,7 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{EntryId, MessageId};
-use crate::store::{AuditedConversation, AuditedEntry, View};
+use crate::store::{AuditedEntry, StoredSession, View};
 
 /// The finding for an entry whose parent is missing.
 const TORN: &str = "the parent entry is missing";
@@ -26,7 +26,7 @@ type Head = Option<Option<MessageId>>;
 
 pub(super) fn check(
     view: &View<'_>,
-    conversation: &AuditedConversation,
+    conversation: &StoredSession,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
@@ -43,7 +43,7 @@ pub(super) fn check(
 /// Checks what is recorded about the length of a session, or of the whole project (`None`).
 pub(super) fn counts(
     view: &View<'_>,
-    conversation: Option<&AuditedConversation>,
+    conversation: Option<&StoredSession>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {

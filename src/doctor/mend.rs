@@ -18,10 +18,9 @@ use crate::store::{Batch, Place, Text, View, backup_name};
 pub enum Outcome {
     /// Nothing to repair; nothing was written.
     Sound(Report),
-    /// Nothing that can be repaired in place; nothing was written.
+    /// Nothing that can be repaired in place, or SQLite reports the file as damaged, so that it must not be written
+    /// any more; nothing was written.
     Helpless(Report),
-    /// SQLite reports the file as damaged, so it must not be written any more.
-    Damaged(Report),
     /// Something was repaired.
     Mended(Box<Mended>),
 }
@@ -44,10 +43,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     if before.is_sound() {
         return Ok(Outcome::Sound(before));
     }
-    if found.file_is_damaged {
-        return Ok(Outcome::Damaged(before));
-    }
-    if !before.calls_for(Remedy::Fix) {
+    if found.file_is_damaged || !before.calls_for(Remedy::Fix) {
         return Ok(Outcome::Helpless(before));
     }
     let backup = backup_name(database);
@@ -58,7 +54,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     {
         let _ = std::fs::remove_file(&backup);
         before.checks[0].unfinished = Some(error.to_string());
-        return Ok(Outcome::Damaged(before));
+        return Ok(Outcome::Helpless(before));
     }
     let done = doctor.mend(found).await.map_err(|error| {
         let copy = backup.display();

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::ingest::file::SessionFile;
-use crate::store::{AuditedConversation, Facts, Store, View};
+use crate::store::{Facts, Store, StoredSession, View};
 
 pub use mend::{Mended, Outcome};
 pub use report::{Check, Finding, Remedy, Report};
@@ -127,7 +127,7 @@ impl Doctor {
 
     async fn sessions(
         &self,
-        conversations: &[AuditedConversation],
+        conversations: &[StoredSession],
         found: &Findings,
     ) -> Result<(Check, Vec<Compared>)> {
         let mut check = Check::new("Session files");
@@ -165,13 +165,13 @@ impl Doctor {
 
 /// All checks but that of the session files; what can't be read ends only the check that needs it. Stops, with
 /// any result, once `is_over`.
-fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Vec<AuditedConversation>) {
+fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Vec<StoredSession>) {
     let [mut file, mut index] = ["Database", "Index"].map(Check::new);
     let mut found = Findings::default();
     file.run(|check| file::check(view, check, &mut index, &mut found));
     let mut begun = None;
     file.run(|_| {
-        begun = Some((view.upkeep().message_rows()?, view.upkeep().audited_conversations()?));
+        begun = Some((view.upkeep().message_rows()?, view.messages().sessions(None)?));
         Ok(())
     });
     found.file_is_damaged |= file.unfinished.is_some();
@@ -204,7 +204,7 @@ fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Ve
 /// Compares a session with its file; `None` if that is not a session, or a different one.
 fn hold_against(
     view: &View<'_>,
-    conversation: &AuditedConversation,
+    conversation: &StoredSession,
     path: PathBuf,
     doubts: sessions::Doubts,
     is_open: bool,

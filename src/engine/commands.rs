@@ -139,7 +139,6 @@ impl Engine {
     }
 
     /// The progress of a running import.
-    #[must_use]
     pub fn import_progress(&self) -> Option<String> {
         self.importer.progress()
     }

@@ -91,7 +91,6 @@ impl Engine {
     }
 
     /// The progress of a running compaction.
-    #[must_use]
     pub fn compaction_progress(&self) -> Option<String> {
         lock(&self.progress).as_ref().map(|progress| progress.line())
     }

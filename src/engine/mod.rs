@@ -144,14 +144,12 @@ impl Engine {
     }
 
     /// What the user should know about where the history is kept.
-    #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.store.notice().or(self.elsewhere.as_deref())
     }
 
     /// The addition to the system prompt, once the project has summaries or earlier sessions. It is decided
     /// only when a session is opened or compacted, because the prompt must not change in between.
-    #[must_use]
     pub fn preamble(&self) -> Option<String> {
         let is_there = self.has_history.load(Ordering::Relaxed);
         is_there.then(|| preamble::preamble(self.earlier.as_deref()))

@@ -137,7 +137,6 @@ fn foreign(folder: &Folder, name: &OsStr, link: &Link) -> Error {
 
 impl Folder {
     /// The folder that has this path whenever it is used.
-    #[must_use]
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -147,7 +146,6 @@ impl Folder {
     }
 
     /// Its path, at least when it was opened.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

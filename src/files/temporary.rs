@@ -75,7 +75,6 @@ impl Temporary {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::files;
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Content, Entry, SummaryRecord, Supplement, parse_one, replacements};
-use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
+use crate::store::{ExportedEntry, Shows, StoredSession, StoredSummary, View};
 use crate::text::timestamp;
 
 /// The version of the session files that are written.
@@ -29,8 +29,7 @@ const VERSION: u32 = 3;
 const LINK: &str = "lcm-link";
 
 /// The first line of a session's file.
-#[must_use]
-pub fn header(session: &ExportedSession, cwd: &str, lines: &Lines) -> String {
+pub fn header(session: &StoredSession, cwd: &str, lines: &Lines) -> String {
     if let Some(own) = lines.header.as_ref().filter(|own| own["id"] == session.session_id.as_str()) {
         return own.to_string();
     }
@@ -55,7 +54,6 @@ pub struct Lines {
 
 impl Lines {
     /// Indexes the file. A file that is gone or can't be read has no lines, nor has any once `cancel` is raised.
-    #[must_use]
     pub fn of(path: Option<&Path>, cancel: &CancellationToken) -> Self {
         let read = || {
             // A file that is no session is not read to its end.

@@ -116,20 +116,17 @@ impl SessionFile {
     }
 
     /// Lets `cancel` end the reading: a line may have no end.
-    #[must_use]
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         self.lines.cancel = cancel.clone();
         self
     }
 
     /// The file's header.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// Lines so far that could not be read and were skipped.
-    #[must_use]
     pub fn broken(&self) -> usize {
         self.broken
     }

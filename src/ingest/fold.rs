@@ -23,7 +23,6 @@ pub struct Handover {
 
 impl Handover {
     /// Prepares the messages for storing, on any thread. That takes as long as storing them.
-    #[must_use]
     pub fn prepare(self) -> PreparedHandover {
         let ready = self.messages().map(Ready::of).collect();
         PreparedHandover { handover: self, ready }

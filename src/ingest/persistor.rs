@@ -126,7 +126,6 @@ impl Persistor {
     }
 
     /// The session's row; [`ConversationId::NONE`] before its first message.
-    #[must_use]
     pub fn conversation(&self) -> ConversationId {
         ConversationId(self.0.conversation.load(Ordering::Relaxed))
     }
@@ -162,25 +161,21 @@ impl Persistor {
     }
 
     /// Whether this entry is stored or queued, if the session has named it.
-    #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.lock().known.contains(entry_id)
     }
 
     /// The number of named entries that are stored or queued.
-    #[must_use]
     pub fn known(&self) -> usize {
         self.lock().known.len()
     }
 
     /// Whether to hand over now: `false` for a while after a failure.
-    #[must_use]
     pub fn accepts(&self) -> bool {
         self.lock().accepts()
     }
 
     /// Whether the last write failed, so that the store lacks newer entries.
-    #[must_use]
     pub fn is_behind(&self) -> bool {
         self.lock().failures > 0
     }
@@ -199,7 +194,6 @@ impl Persistor {
     /// Takes the entry `id` as JSON, a child of what was handed over last. Returns whether that was possible.
     /// This is the fast path while the user waits for Pi: even the parse is left to the writer. Before the
     /// first message, and after a failure, entries go through [`Self::hand_over`].
-    #[must_use]
     pub fn append(&self, id: String, json: String) -> bool {
         {
             let mut state = self.lock();

@@ -22,7 +22,7 @@ const SLICE: usize = 256 * 1024;
 /// The sessions of an old database, in order.
 pub(super) struct OldSessions {
     store: Arc<Mutex<OldStore>>,
-    sessions: std::vec::IntoIter<crate::store::OldSession>,
+    sessions: std::vec::IntoIter<crate::store::StoredSession>,
     /// Rows that can't be read, until a session reports them.
     lost: usize,
     cancel: CancellationToken,

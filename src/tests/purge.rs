@@ -178,7 +178,7 @@ async fn everything(store: &Store) -> String {
         for row in view.upkeep().summary_rows()? {
             all.push_str(&format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
         }
-        for session in view.upkeep().audited_conversations()? {
+        for session in view.messages().sessions(None)? {
             for entry in view.upkeep().audit_entries(session.id)? {
                 all.push_str(&format!("{:?}", view.summaries().listed_by(entry.id)?));
             }
@@ -205,7 +205,7 @@ fn words(database: &Path) -> Vec<String> {
 async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
-        for session in view.upkeep().audited_conversations()? {
+        for session in view.messages().sessions(None)? {
             for entry in view.upkeep().audit_entries(session.id)? {
                 rows.insert(format!("{} {entry:?}", session.session_id));
             }

@@ -5,18 +5,7 @@ use rusqlite::{Row, named_params};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::{FromRow, Queries as _, from_row};
-
-/// A session, as the head of its file describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExportedSession {
-    pub id: ConversationId,
-    pub session_id: String,
-    pub file: Option<String>,
-    /// The file of the session it was forked from.
-    pub parent: Option<String>,
-    pub started_at: i64,
-}
+use crate::store::columns::{FromRow, Queries as _};
 
 /// An entry with the ids of its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +32,6 @@ pub enum Shows {
     Link,
 }
 
-from_row!(ExportedSession { id, session_id, file, parent = "parent_session", started_at });
-
 impl FromRow for ExportedEntry {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let (row, id, parent, kind, message, target, is_said) = row.try_into()?;
@@ -59,14 +46,6 @@ impl FromRow for ExportedEntry {
 }
 
 impl Messages<'_> {
-    /// All sessions, oldest first, or only this one.
-    pub fn exported_sessions(&self, only: Option<ConversationId>) -> Result<Vec<ExportedSession>> {
-        self.connection.all(
-            "SELECT * FROM conversations WHERE :only IS NULL OR id = :only ORDER BY id",
-            named_params! {":only": only},
-        )
-    }
-
     /// At most `most` entries of a session after the row `after`, parents before children.
     pub fn exported_entries(
         &self,

@@ -25,15 +25,18 @@ pub struct SessionFacts {
     pub first_request: Option<MessageId>,
 }
 
-/// One Pi session.
+/// A session as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct StoredSession {
     pub id: ConversationId,
     pub session_id: String,
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
     pub started_at: i64,
 }
 
-from_row!(Conversation { id, session_id, started_at });
+from_row!(StoredSession { id, session_id, file, parent = "parent_session", started_at });
 
 impl Messages<'_> {
     /// Pi's id of a session.
@@ -115,10 +118,14 @@ impl Messages<'_> {
         Ok(SessionFacts { session_id, messages: visible, from_time, to_time, first_request })
     }
 
+    /// All sessions, oldest first, or only this one.
+    pub fn sessions(&self, only: Option<ConversationId>) -> Result<Vec<StoredSession>> {
+        self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
+    }
+
     /// The session with Pi's id `session_id`, if the store knows it.
-    pub fn conversation(&self, session_id: &str) -> Result<Option<Conversation>> {
-        self.connection
-            .first("SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1", [session_id])
+    pub fn conversation(&self, session_id: &str) -> Result<Option<StoredSession>> {
+        self.connection.first("SELECT * FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions.

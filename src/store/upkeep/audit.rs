@@ -73,14 +73,6 @@ pub struct Facts {
     pub timestamp: i64,
 }
 
-/// A session as the check sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditedConversation {
-    pub id: ConversationId,
-    pub session_id: String,
-    pub file: Option<String>,
-}
-
 /// An entry's raw row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedEntry {
@@ -171,7 +163,6 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
 
 from_row!(Dangling { table, row = "rowid", into = "parent" });
 from_row!(Facts { role, tool = "tool_name", tokens, timestamp });
-from_row!(AuditedConversation { id, session_id, file });
 
 impl FromRow for AuditedEntry {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -287,11 +278,6 @@ impl Upkeep<'_> {
             visit(audited_message(row)?)?;
         }
         Ok(())
-    }
-
-    /// All sessions, oldest first.
-    pub fn audited_conversations(&self) -> Result<Vec<AuditedConversation>> {
-        self.connection.all("SELECT id, session_id, file FROM conversations ORDER BY id", [])
     }
 
     /// The entries of a session, in order.

@@ -11,7 +11,7 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::copies::Copy;
-use super::purge_plan::{Purge, PurgePlan, PurgedSession, Tombstone};
+use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::Result;
@@ -21,7 +21,6 @@ use crate::store::messages::codec;
 use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 
 from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
-from_row!(PurgedSession { conversation = "id", session_id, file });
 
 impl Upkeep<'_> {
     /// What a purge would remove.

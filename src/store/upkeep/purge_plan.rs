@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::dag::MessageKind;
 use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::store::StoredSession;
 
 /// What to purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +35,8 @@ pub struct PurgePlan {
     pub summaries: BTreeSet<SummaryId>,
     /// Time of the first and the last requested message, in ms.
     pub times: Option<(i64, i64)>,
-    pub sessions: Vec<PurgedSession>,
-}
-
-/// A session that shows purged messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgedSession {
-    pub conversation: ConversationId,
-    pub session_id: String,
-    pub file: Option<String>,
+    /// The sessions that show purged messages.
+    pub sessions: Vec<StoredSession>,
 }
 
 /// A message without its text.

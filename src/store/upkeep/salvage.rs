@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
-use crate::store::columns::Queries as _;
+use crate::store::StoredSession;
+use crate::store::columns::{FromRow as _, Queries as _};
 use crate::store::db::connection;
 use crate::store::db::migrations;
 use crate::store::db::strange;
@@ -31,16 +32,6 @@ pub struct OldStore {
     entries: HashMap<i64, Vec<OldEntry>>,
     /// The number of rows that can't be read at all.
     lost: usize,
-}
-
-/// A session in an old database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OldSession {
-    row: i64,
-    pub session_id: String,
-    pub file: Option<String>,
-    /// The file of the session it was forked from.
-    pub parent: Option<String>,
 }
 
 /// The entries of a session in an old database.
@@ -120,12 +111,10 @@ impl OldStore {
     ///
     /// # Errors
     /// When none can be read.
-    pub fn sessions(&mut self) -> Result<Vec<OldSession>> {
+    pub fn sessions(&mut self) -> Result<Vec<StoredSession>> {
         let mut sessions = Vec::new();
-        let sql = "SELECT id, session_id, file, parent_session FROM conversations WHERE id = ?1";
-        self.lost += self.each("conversations", sql, |row| {
-            let (row, session_id, file, parent) = row.try_into()?;
-            sessions.push(OldSession { row, session_id, file, parent });
+        self.lost += self.each("conversations", "SELECT * FROM conversations WHERE id = ?1", |row| {
+            sessions.push(StoredSession::from_row(row)?);
             Ok(())
         })?;
         Ok(sessions)
@@ -137,8 +126,8 @@ impl OldStore {
     }
 
     /// A session's entries, whose contents are not read yet.
-    pub fn entries(&mut self, session: &OldSession) -> OldEntries {
-        let entries = self.entries.remove(&session.row).unwrap_or_default();
+    pub fn entries(&mut self, session: &StoredSession) -> OldEntries {
+        let entries = self.entries.remove(&session.id.0).unwrap_or_default();
         let shown = (entries.iter())
             .filter(|entry| entry.kind == 1)
             .filter_map(|entry| Some((entry.id.clone(), entry.message?)))

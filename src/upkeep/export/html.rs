@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::ingest::export::header;
 use crate::ingest::viewer::Outline;
-use crate::store::{ExportedSession, View};
+use crate::store::{StoredSession, View};
 use crate::text::now;
 
 /// The placeholder for the data, which the template contains once.
@@ -71,7 +71,7 @@ fn write_session(
     of: &Exporter,
     view: &View<'_>,
     number: usize,
-    session: &ExportedSession,
+    session: &StoredSession,
     output: &mut Output,
 ) -> Result<usize> {
     let mut lines = lines_of(of, view, session)?;

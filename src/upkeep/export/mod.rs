@@ -16,7 +16,7 @@ use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
 use crate::model::{Content, Message, Part, Role, agent_of_session, original_of, parse_one};
 use crate::recall::Scope;
-use crate::store::{ExportedEntry, ExportedSession, View};
+use crate::store::{ExportedEntry, StoredSession, View};
 use crate::text::{grouped, minute, now};
 use output::{Output, unwritable};
 
@@ -100,9 +100,9 @@ impl Exported {
 }
 
 /// This session, or all of them; at least one.
-fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<ExportedSession>> {
+fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
-    let sessions = view.messages().exported_sessions(only)?;
+    let sessions = view.messages().sessions(only)?;
     if sessions.is_empty() { Err(Error::invalid(NOTHING)) } else { Ok(sessions) }
 }
 
@@ -143,7 +143,7 @@ fn make_folder(path: &Path, option: &str) -> Result<()> {
 
 /// Takes the records of another agent out of the lines that carry them.
 fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) -> Result<Exported> {
-    let mut sessions = view.messages().exported_sessions(None)?;
+    let mut sessions = view.messages().sessions(None)?;
     sessions.retain(|session| agent_of_session(&session.session_id) == Some(agent));
     if sessions.is_empty() {
         let how = format!("/lcm import --from {agent} adds them");
@@ -167,7 +167,7 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
 }
 
 /// The default file name, which differs for any two sessions, whatever their ids and the disk.
-fn file_name(session: &ExportedSession, ending: &str) -> String {
+fn file_name(session: &StoredSession, ending: &str) -> String {
     let day = &minute(session.started_at)[..10];
     format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
 }
@@ -189,7 +189,7 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
 }
 
 /// The lines of a session's own file, as far as they match the store.
-fn lines_of(of: &Exporter, view: &View<'_>, session: &ExportedSession) -> Result<Lines> {
+fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<Lines> {
     // The file may still contain purged text, and text derived from it.
     let is_purged = view.messages().has_purged(session.id)?;
     let lines = Lines::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);

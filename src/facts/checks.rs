@@ -27,6 +27,7 @@ static FAILURES: Words = pattern!(
     r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
     r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
 );
+
 /// A line that reveals a failure when a pipe hides the exit code.
 static HIDDEN: Words = pattern!(
     r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",

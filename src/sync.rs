@@ -17,3 +17,12 @@ pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::storing("a bug in the engine stopped its work", error))?
 }
+
+/// Calls a function when it is dropped.
+pub struct OnDrop<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

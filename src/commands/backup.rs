@@ -34,10 +34,10 @@ impl fmt::Display for BackedUp {
             "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\
              To go back to it, quit Pi and put it in place of {}; or take single sessions out of it with /lcm import and its path.",
             self.path.display(),
-            megabytes(self.bytes),
-            grouped(self.messages),
-            count(self.sessions, "session"),
-            count(self.summaries, "summary"),
+            megabytes(self.facts.bytes),
+            grouped(self.facts.messages),
+            count(self.facts.sessions, "session"),
+            count(self.facts.summaries, "summary"),
             self.database.display()
         )
     }

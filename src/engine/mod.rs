@@ -28,7 +28,7 @@ use crate::llm::ProviderState;
 use crate::log::{Field, Log};
 use crate::recall::Scope;
 use crate::store::{Place, Store, View, project_of, real_path};
-use crate::sync::{aside, lock};
+use crate::sync::{OnDrop, aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
@@ -202,10 +202,10 @@ impl Engine {
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
-        let operation = self.begin(operation);
+        let (cancel, operation) = self.begin(operation);
         let scope = Scope { newer_request, ..self.scope(leaf) };
         let notepad = self.settings().notes.then_some(&self.notepad);
-        let answer = tools::call(&self.store, &scope, name, arguments, notepad, &operation.cancel).await;
+        let answer = tools::call(&self.store, &scope, name, arguments, notepad, &cancel).await;
         drop(operation);
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [
@@ -268,26 +268,13 @@ impl Engine {
         Scope::at(self.persistor.conversation(), leaf)
     }
 
-    /// Registers an operation that this number cancels, until it is dropped.
-    fn begin(&self, number: u32) -> Operation<'_> {
-        Operation { cancel: self.operation(number), number, engine: self }
+    /// Begins an operation, which this number cancels until the guard is dropped.
+    fn begin(&self, number: u32) -> (CancellationToken, OnDrop<impl FnMut()>) {
+        (self.operation(number), OnDrop(move || drop(lock(&self.operations).remove(&number))))
     }
 
     fn operation(&self, number: u32) -> CancellationToken {
         lock(&self.operations).entry(number).or_default().clone()
-    }
-}
-
-/// A running operation that can be cancelled.
-struct Operation<'a> {
-    cancel: CancellationToken,
-    number: u32,
-    engine: &'a Engine,
-}
-
-impl Drop for Operation<'_> {
-    fn drop(&mut self) {
-        lock(&self.engine.operations).remove(&self.number);
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ const PAGES: c_int = 1024;
 const STEPS: c_int = 10_000;
 
 /// The contents of a backup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupFacts {
     pub bytes: u64,
     /// The number of its messages, including edited renditions.

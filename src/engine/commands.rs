@@ -102,7 +102,8 @@ impl Engine {
         };
         let answer = commands::run(asked, &line).await;
         if commands::removes(&line) {
-            self.persistor.count_anew();
+            // What was counted is counted again.
+            let _ = self.store.checkpoint().await;
         }
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];

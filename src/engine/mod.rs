@@ -235,14 +235,13 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let totals = self.store.read(move |view| view.summaries().summary_totals(conversation)).await?;
-        let messages = self.persistor.said().await?;
+        let totals = self.store.read(move |view| view.summaries().totals(conversation)).await?;
         let bytes = self.store.bytes().await?;
         let summaries = match totals.summaries {
             0 => String::new(),
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
-        let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
+        let text = format!("LCM: {} msgs{summaries} | {}", totals.messages, text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
         let size = size::warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })

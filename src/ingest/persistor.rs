@@ -78,12 +78,6 @@ struct State {
     held: Handover,
     /// Whether something was lost since the last complete walk. Later entries would have no parent.
     torn: bool,
-    /// Hand-overs that were stored.
-    stored: usize,
-    /// Messages in them.
-    said: usize,
-    /// Messages before them; `None` until they are counted.
-    said_before: Option<usize>,
     /// A message for the user, shown once.
     notice: Option<String>,
     /// Failures in a row.
@@ -222,14 +216,13 @@ impl Persistor {
                     ConversationId::NONE => writing.0.session.row(batch)?,
                     known => known,
                 };
-                let handover = handover.fold(batch, conversation)?;
-                let entries = handover.entries.iter().map(|entry| entry.id.as_str());
-                Ok((conversation, batch.messages().said_by(conversation, entries)?))
+                handover.fold(batch, conversation)?;
+                Ok(conversation)
             },
             move |outcome| {
                 persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
                 match outcome {
-                    Ok((conversation, said)) => persistor.recovered(conversation, said),
+                    Ok(conversation) => persistor.recovered(conversation),
                     Err(error) => persistor.failed(&on_the_way, &error),
                 }
             },
@@ -289,42 +282,9 @@ impl Persistor {
         self.0.log.event("entries", &fields);
     }
 
-    /// Counts the messages on all branches of the session. That takes time in proportion to the session, so
-    /// it is done once.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub async fn said(&self) -> Result<usize> {
-        let stored = {
-            let state = self.lock();
-            if let Some(before) = state.said_before {
-                return Ok(before + state.said);
-            }
-            state.stored
-        };
-        let conversation = self.conversation();
-        let said = self.0.store.read(move |view| view.messages().said_in(conversation)).await?;
-        let mut state = self.lock();
-        // If something was stored meanwhile, it may or may not be in this count; the next call counts again.
-        if state.stored == stored {
-            state.said_before = Some(said.saturating_sub(state.said));
-        }
-        Ok(said)
-    }
-
-    /// Lets the next call of [`Self::said`] count again, after messages were deleted.
-    pub fn count_anew(&self) {
-        let mut state = self.lock();
-        (state.said_before, state.said) = (None, 0);
-        // A count that is running still includes them.
-        state.stored += 1;
-    }
-
-    fn recovered(&self, conversation: ConversationId, said: usize) {
+    fn recovered(&self, conversation: ConversationId) {
         self.0.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
-        state.stored += 1;
-        state.said += said;
         state.failures = 0;
         state.rest_until = None;
     }

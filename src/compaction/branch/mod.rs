@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::standing::{self, Source, Standing};
-use crate::branch::{Known, Memory, StoredMessages, Summaries};
+use crate::branch::{Known, Memory, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -37,8 +37,8 @@ pub(super) struct Branch {
     summaries: ByRow<SummaryId, StoredSummary>,
     /// Summaries that earlier compactions on this branch carry.
     carried: Arc<ByRow<SummaryId, usize>>,
-    /// The number of stored messages of the session, as of the last compaction until [`Branch::finish`].
-    said: StoredMessages,
+    /// From [`Branch::finish`] on: the number of stored messages of the session.
+    said: usize,
     /// What the block shows instead of the frontier, once decided.
     unfolded: Option<Vec<Piece>>,
     /// Files that Pi's own compactions list.
@@ -100,7 +100,7 @@ impl Branch {
         from: usize,
         before: usize,
     ) -> Result<Self> {
-        let Known { path, carried, listed, summaries: all, said, .. } = known;
+        let Known { path, carried, listed, summaries: all, .. } = known;
         let seen = &path.visible()[from..from + before];
         let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
@@ -113,7 +113,7 @@ impl Branch {
             all,
             summaries: ByRow::default(),
             carried,
-            said,
+            said: 0,
             unfolded: None,
             listed: listed.into_iter().map(|(_, files)| files).collect(),
             facts: Facts::default(),
@@ -167,7 +167,7 @@ impl Branch {
         memory: &Memory,
         redact: bool,
     ) -> Result<(Self, Vec<Found>)> {
-        self.said = self.said.until_now(view, self.conversation)?;
+        self.said = view.messages().said_in(self.conversation)?;
         let mut found = Vec::new();
         let mut facts = Facts::default();
         self.listed.iter().for_each(|files| facts.list(0, files));
@@ -177,7 +177,7 @@ impl Branch {
         }
         self.facts = facts;
         self.standing = self.standing(view, memory, redact)?;
-        memory.learn(&self.path, &self.all, self.said);
+        memory.learn(&self.path, &self.all);
         let new = self.uncarried();
         let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
             Sources::Summaries(sources) => Some(sources.clone()),

@@ -13,7 +13,7 @@ use crate::files;
 use crate::ids::Hash;
 use crate::store::columns::Queries as _;
 use crate::store::upkeep::backup::open_unchanged;
-use crate::store::{Database, DatabaseWriter, Store};
+use crate::store::{Database, DatabaseWriter};
 
 /// No file by which git finds a repository is larger.
 const GIT_FILE: u64 = 64 * 1024;
@@ -202,28 +202,6 @@ impl DatabaseWriter<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Store {
-    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
-    /// one.
-    pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
-        Self::open(dir, &name_of(project), project)
-    }
-
-    /// The same for an interactive session. A store that can't be written is opened for reading, and each
-    /// write tries again.
-    ///
-    /// # Errors
-    /// As [`Store::open`], if it can't be read either.
-    pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
-        Self::open_or_wait(dir, &name_of(project), project)
-    }
-
-    /// Opens another store next to this one, which turned out to be damaged.
-    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
-        self.open_another(dir, &name_of(project), project, why)
     }
 }
 

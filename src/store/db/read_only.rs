@@ -103,13 +103,12 @@ pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }
 
-/// Opens the database `name` of the project `cwd` for reading, until it can be written. `None` if it can't be
-/// read either.
-pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
-    connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
+/// Opens the database of a project for reading, until it can be written. `None` if it can't be read either.
+pub(in crate::store) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened> {
+    places(dir, project).into_iter().filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
-        let (connection, project) = look(&path, open).ok()?;
-        (project == cwd).then(|| Opened { connection, place: Place::File(path), notice: None })
+        let (connection, found) = look(&path, open).ok()?;
+        (found == project).then(|| Opened { connection, place: Place::File(path), notice: None })
     })
 }
 

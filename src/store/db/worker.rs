@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
 use super::migrations;
+use super::project::name_of;
 use super::read_only;
 use super::trouble;
 use crate::error::{Code, Error, Result};
@@ -108,19 +109,20 @@ impl Store {
         Self::open_past(dir, name, cwd, Vec::new())
     }
 
+    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without one.
+    ///
+    /// [`project_of`]: crate::store::project_of
+    pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
+        Self::open(dir, &name_of(project), project)
+    }
+
     /// Opens another store next to this one, which can't be read because of `why`.
-    pub(in crate::store) fn open_another(
-        &self,
-        dir: &Path,
-        name: &str,
-        cwd: &str,
-        why: &Error,
-    ) -> Result<Self> {
+    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
         let mut passed = self.0.passed.clone();
         if let Place::File(path) = &self.0.place {
             passed.push(Damaged { path: path.clone(), why: why.cause() });
         }
-        Self::open_past(Some(dir), name, cwd, passed)
+        Self::open_past(Some(dir), &name_of(project), project, passed)
     }
 
     fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
@@ -131,15 +133,16 @@ impl Store {
         Self::begin(opened, passed, None)
     }
 
-    /// The same, but a file that can't be written is read until it can be.
-    pub(in crate::store) fn open_or_wait(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
-        let (why, dir) = match (Self::open(dir, name, cwd), dir) {
+    /// The same as [`Store::of_project`], but a file that can't be written is read until it can be: each write tries
+    /// again.
+    pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
+        let (why, dir) = match (Self::of_project(dir, project), dir) {
             (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
             (outcome, _) => return outcome,
         };
-        let Some(opened) = read_only::open_to_wait(dir, name, cwd) else { return Err(why) };
-        let (place, cwd) = (opened.place.clone(), cwd.to_owned());
-        let reopen = move || connection::open_again(&place, &cwd);
+        let Some(opened) = read_only::open_to_wait(dir, project) else { return Err(why) };
+        let (place, project) = (opened.place.clone(), project.to_owned());
+        let reopen = move || connection::open_again(&place, &project);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 

@@ -41,16 +41,6 @@ impl Messages<'_> {
         self.connection.all("SELECT entry_id FROM entries WHERE conversation_id = ?1", [conversation])
     }
 
-    /// The number of stored entries of a session.
-    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
-    }
-
-    /// The last stored entry of any session.
-    pub fn newest_entry(&self) -> Result<EntryId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM entries", [])
-    }
-
     /// Reads the newest entries, so that opening a session detects a damaged table.
     pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
         self.connection.one(
@@ -63,38 +53,6 @@ impl Messages<'_> {
     /// The number of messages that a session shows on any branch.
     pub fn said_in(&self, conversation: ConversationId) -> Result<usize> {
         self.counts(conversation).map(|counts| counts.messages)
-    }
-
-    /// How many of these entries show a conversation or private message.
-    pub fn said_by<'a>(
-        &self,
-        conversation: ConversationId,
-        entries: impl Iterator<Item = &'a str>,
-    ) -> Result<usize> {
-        let sql = "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
-                    WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)";
-        entries.map(|entry| self.connection.one::<usize>(sql, (conversation, entry))).sum()
-    }
-
-    /// The last stored entry, and the number of messages that [`Messages::said_in`] counts and no entry up to
-    /// `before` shows. Costs the entries after `before`.
-    pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
-        // For the whole session, its index lists the entries, and none come before them.
-        let sql = match before.0 {
-            0 => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
-            }
-            _ => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
-                    AND NOT EXISTS (SELECT 1 FROM entries o
-                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
-            }
-        };
-        self.connection.one(sql, [conversation.0, before.0])
     }
 
     /// The row of an entry, if it is stored.

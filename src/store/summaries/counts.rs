@@ -48,11 +48,6 @@ impl Summaries<'_> {
         Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
-    /// Counts of the summaries of one session; `messages` is left at zero.
-    pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
-        Ok(Totals::of(0, &self.depths(conversation)?))
-    }
-
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
         // Only the summaries that begin with one of the session's rows.

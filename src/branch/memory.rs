@@ -5,14 +5,14 @@
 //! ([`Messages::rewritten`](crate::store::Messages::rewritten)); then everything is read again. The same
 //! happens when edits are added or removed, because they may change much earlier messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::dag::{Node, Path};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
 use crate::store::View;
 use crate::sync::lock;
@@ -36,7 +36,7 @@ pub struct Known {
     rewritten: i64,
     pub path: Arc<Path>,
     /// Summaries that compactions on the branch carry, with the index of the first such entry.
-    pub carried: Arc<ByRow<SummaryId, usize>>,
+    pub carried: Arc<HashMap<SummaryId, usize>>,
     /// Files that compactions by others list, with the indexes of their entries.
     pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
@@ -48,7 +48,7 @@ pub struct Summaries {
     /// By depth, because sources have a lower depth than what is made from them.
     pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
     /// The facts of the messages below a summary, as far as computed.
-    pub facts: Arc<ByRow<SummaryId, Arc<Facts>>>,
+    pub facts: Arc<HashMap<SummaryId, Arc<Facts>>>,
     /// The last summary of the store that was examined.
     newest: SummaryId,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::{Node, Sources, Span};
-use crate::ids::{ByRow, MessageId, SummaryId};
+use crate::ids::{MessageId, SummaryId};
 
 /// One piece of a frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub struct Forest {
     visible: Vec<MessageId>,
     /// The visible messages, sorted by row, each with its position.
     places: Vec<(MessageId, usize)>,
-    nodes: ByRow<SummaryId, Arc<Node>>,
-    spans: ByRow<SummaryId, Span>,
+    nodes: HashMap<SummaryId, Arc<Node>>,
+    spans: HashMap<SummaryId, Span>,
     /// For each position, the summary starting there that the frontier would use.
-    best: ByRow<usize, SummaryId>,
+    best: HashMap<usize, SummaryId>,
     /// The greatest depth of a valid summary.
     depth: u32,
     /// Whether any summary that is or was valid is degraded.
@@ -45,9 +45,9 @@ impl Forest {
         let mut forest = Self {
             visible: visible.to_vec(),
             places,
-            nodes: ByRow::default(),
-            spans: ByRow::default(),
-            best: ByRow::default(),
+            nodes: HashMap::default(),
+            spans: HashMap::default(),
+            best: HashMap::default(),
             depth: 0,
             is_degraded: false,
             frontier: OnceLock::new(),
@@ -274,7 +274,7 @@ fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
 }
 
 /// The span of consecutive children; `None` if there is a gap.
-fn chain_of(children: &[SummaryId], spans: &ByRow<SummaryId, Span>) -> Option<Span> {
+fn chain_of(children: &[SummaryId], spans: &HashMap<SummaryId, Span>) -> Option<Span> {
     let first = spans.get(children.first()?)?;
     let mut whole = first.clone();
     for child in &children[1..] {

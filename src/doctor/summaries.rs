@@ -67,33 +67,24 @@ impl Dag<'_> {
         self.sources.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Summaries in a cycle: each depends on another.
+    /// Summaries in a cycle, and those that depend on one.
     fn circling(&self, order: &[SummaryId]) -> HashSet<SummaryId> {
-        let below = |id: SummaryId| {
-            self.sources(id).iter().filter_map(|(_, source)| match source {
-                Source::Summary(source) if self.summaries.contains_key(source) => Some(*source),
-                _ => None,
-            })
-        };
-        let mut waiting: HashMap<SummaryId, usize> =
-            order.iter().map(|id| (*id, below(*id).count())).collect();
-        let mut parents: HashMap<SummaryId, Vec<SummaryId>> = HashMap::new();
-        for id in order {
-            below(*id).for_each(|source| parents.entry(source).or_default().push(*id));
-        }
-        let mut ready: Vec<SummaryId> = order.iter().copied().filter(|id| waiting[id] == 0).collect();
-        while let Some(id) = ready.pop() {
-            waiting.remove(&id);
-            for parent in parents.get(&id).into_iter().flatten() {
-                if let Some(left) = waiting.get_mut(parent) {
-                    *left -= 1;
-                    if *left == 0 {
-                        ready.push(*parent);
-                    }
+        let mut waiting: HashSet<SummaryId> = order.iter().copied().collect();
+        loop {
+            let before = waiting.len();
+            for id in order {
+                let waits = |(_, source): &(i64, Source)| match source {
+                    Source::Summary(source) => waiting.contains(source),
+                    Source::Message(_) => false,
+                };
+                if !self.sources(*id).iter().any(waits) {
+                    waiting.remove(id);
                 }
             }
+            if waiting.len() == before {
+                return waiting;
+            }
         }
-        waiting.into_keys().collect()
     }
 
     fn complaints(

@@ -51,9 +51,6 @@ struct SettingsLine {
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
 /// `sources`.
-///
-/// # Errors
-/// A message for the user.
 pub fn settings_command(request: &str) -> Result<Answer> {
     let SettingsLine { line, sources } = read_json("the command", request)?;
     commands::settings::run(&sources, &line)
@@ -62,9 +59,6 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
     /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
-    ///
-    /// # Errors
-    /// A message for the user.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let CommandRequest {
             line,
@@ -128,9 +122,6 @@ impl Engine {
 
     /// Switches to other settings. `settings` is the JSON from [`super::load_settings`]. Where databases are,
     /// and whether a session exists at all, is decided only when one is opened.
-    ///
-    /// # Errors
-    /// When it is not such JSON.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         let settings: Settings = read_json("the settings", settings)?;
         self.providers.limit(&settings);
@@ -146,9 +137,6 @@ impl Engine {
 
     /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` is
     /// as for [`Self::command`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn also_read(&self, folders: &str) -> Result<()> {
         let agents = &self.settings().also_read;
         if agents.is_empty() || *self.home.store.place() == Place::Memory {
@@ -158,9 +146,6 @@ impl Engine {
     }
 
     /// A message for the user about sessions that could be imported, once per project.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn offer_import(&self, folders: &str) -> Result<Option<String>> {
         commands::import::offer(&self.home, &read_json("where Pi keeps its sessions", folders)?).await
     }

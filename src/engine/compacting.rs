@@ -52,9 +52,6 @@ impl Engine {
 
     /// Summarizes in advance what the next compaction will need, if it is time. `ahead` is [`Ahead`] as JSON.
     /// Returns when that is done, or at once.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
         let settings = self.settings();

@@ -165,9 +165,6 @@ impl Engine {
     }
 
     /// Waits until everything handed over is on disk or has failed.
-    ///
-    /// # Errors
-    /// When the engine is closed.
     pub async fn flush(&self) -> Result<()> {
         self.store.flush().await
     }
@@ -218,9 +215,6 @@ impl Engine {
     }
 
     /// The footer, and a message for the user.
-    ///
-    /// # Errors
-    /// When the engine is closed.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
         let Status { text, notice: of_size } = match self.counts().await {
@@ -278,9 +272,6 @@ impl Engine {
 }
 
 /// The effective settings as data: `settings`, for [`Options`], and `notice`, the invalid ones.
-///
-/// # Errors
-/// When `sources` is not [`Sources`] as JSON.
 pub fn load_settings(sources: &str) -> Result<config::Loaded> {
     Ok(config::load(&read_json::<Sources>("the sources of the settings", sources)?))
 }

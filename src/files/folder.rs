@@ -164,9 +164,6 @@ impl Folder {
     }
 
     /// Renames a file within the folder, and replaces what has the new name.
-    ///
-    /// # Errors
-    /// When it can't be renamed.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(folder) = &self.handle {
@@ -176,9 +173,6 @@ impl Folder {
     }
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// When it can't be removed.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(folder) = &self.handle {

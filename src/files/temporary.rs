@@ -44,9 +44,6 @@ impl Temporary {
     }
 
     /// Creates a file in a folder.
-    ///
-    /// # Errors
-    /// See [`Temporary::beside`].
     pub fn within(folder: Folder) -> io::Result<(Self, File)> {
         Self::create(&ALL, folder, format!("pi-lcm-{}.part", Uuid::new_v4()).into(), Folder::create)
     }

@@ -100,9 +100,6 @@ impl Lines {
 }
 
 /// Returns the line of an entry.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn line(
     view: &View<'_>,
     conversation: ConversationId,
@@ -143,9 +140,6 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
 
 /// Returns the last line of a session's file, which holds the summaries that no compaction carries, if there
 /// are any.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {

@@ -131,9 +131,6 @@ impl SessionFile {
 
     /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
     /// the file.
-    ///
-    /// # Errors
-    /// When the file can't be read.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);
@@ -168,9 +165,6 @@ impl SessionFile {
     }
 
     /// Whether the rest of the file has a message.
-    ///
-    /// # Errors
-    /// When the file can't be read.
     pub fn says_anything(&mut self) -> Result<bool> {
         while let Some(slice) = self.slice()? {
             if says_anything(&slice) {

@@ -42,9 +42,6 @@ impl Handover {
     }
 
     /// A single entry whose parent is stored or queued.
-    ///
-    /// # Errors
-    /// When `json` is not an entry.
     pub fn of(json: &str) -> Result<Self> {
         let entries = vec![parse_one(json)?];
         Ok(Self { entries, orphans: HashSet::new() })
@@ -77,9 +74,6 @@ impl PreparedHandover {
 }
 
 /// Stores the summaries that stored entries carry and the store has lost.
-///
-/// # Errors
-/// When the database can't be written.
 pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Some(details) = carried(&entry.content)
@@ -127,9 +121,6 @@ impl Ready {
 }
 
 /// Stores the messages of stored entries that the store has lost.
-///
-/// # Errors
-/// When the database can't be written.
 pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Content::Message(json) = &entry.content

@@ -122,9 +122,6 @@ pub async fn import(
 }
 
 /// Imports what `agent` wrote about this project since the last time.
-///
-/// # Errors
-/// As for [`import`].
 pub async fn import_new(
     home: &Home,
     folders: &Folders,
@@ -147,9 +144,6 @@ pub async fn import_new(
 
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;
 /// afterwards it returns 0.
-///
-/// # Errors
-/// When the store fails.
 pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
     if *home.store.place() == Place::Memory {
         return Ok(0);

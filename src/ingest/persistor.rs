@@ -94,9 +94,6 @@ impl State {
 
 impl Persistor {
     /// Opens the persistor of a session, in constant time: the start of a session waits for it.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
         let asked = session.clone();
         let look = move |view: &View<'_>| {
@@ -126,9 +123,6 @@ impl Persistor {
 
     /// Returns the positions in `ids` of the entries that are neither stored nor queued, and counts the
     /// others as known. The caller is about to hand those over, so this ends a pause.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub async fn missing(&self, ids: Vec<String>) -> Result<Vec<usize>> {
         let asked = self.lock().unnamed.is_some();
         if !asked {

@@ -55,9 +55,6 @@ impl<'f> Queue<'f> {
 
     /// Begins to read the next session, and returns it with its file's number, or why that file can't be read. A
     /// session with the id of one that is being written waits for that.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn begin(
         &mut self,
         written: Option<(String, oneshot::Receiver<()>)>,

@@ -45,9 +45,6 @@ pub(super) fn restore(
 }
 
 /// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
-///
-/// # Errors
-/// When the database can't be written.
 pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord]) -> Result<()> {
     for record in summaries {
         if let Some(hash) = hash_of(&record.id)

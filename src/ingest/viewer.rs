@@ -151,9 +151,6 @@ impl Outline {
 
     /// An entry as JSON `{"message"?: {id, tokens, kind?}, "tokens"?, "entry"}`; `line` is its line in a
     /// session file.
-    ///
-    /// # Errors
-    /// When the line is not JSON.
     pub fn entry(&self, entry: &ExportedEntry, line: &str) -> Result<String> {
         let malformed = |error| Error::store(format!("entry {} can't be written: {error}", entry.id));
         let parsed: &RawValue = serde_json::from_str(line).map_err(malformed)?;

@@ -70,9 +70,6 @@ pub struct Stub {
 
 /// Parses a JSON array of session entries, in order. An element without an id is left out: no tree can
 /// contain it, and nothing can refer to it.
-///
-/// # Errors
-/// When `json` is not an array.
 pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
     let raw: Vec<&RawValue> = serde_json::from_str(json)
         .map_err(|error| Error::storing("the entries handed over are not a JSON array", error))?;
@@ -80,9 +77,6 @@ pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
 }
 
 /// Parses one session entry.
-///
-/// # Errors
-/// When `json` is not an object with an id.
 pub fn parse_one(json: &str) -> Result<Entry> {
     parse(json).ok_or_else(|| Error::store("the entry handed over is no JSON object with an id"))
 }

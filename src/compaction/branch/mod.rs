@@ -3,7 +3,7 @@
 mod render;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::standing::{self, Source, Standing};
@@ -12,7 +12,7 @@ use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::facts::disk::Change;
-use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
+use crate::ids::{ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
@@ -34,9 +34,9 @@ pub(super) struct Branch {
     forest: Forest,
     all: Summaries,
     /// The summaries loaded so far.
-    summaries: ByRow<SummaryId, StoredSummary>,
+    summaries: HashMap<SummaryId, StoredSummary>,
     /// Summaries that earlier compactions on this branch carry.
-    carried: Arc<ByRow<SummaryId, usize>>,
+    carried: Arc<HashMap<SummaryId, usize>>,
     /// From [`Branch::finish`] on: the number of stored messages of the session.
     said: usize,
     /// What the block shows instead of the frontier, once decided.
@@ -111,7 +111,7 @@ impl Branch {
             moved: false,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
-            summaries: ByRow::default(),
+            summaries: HashMap::default(),
             carried,
             said: 0,
             unfolded: None,

@@ -71,9 +71,6 @@ impl PartialEq for Agent {
 impl Eq for Agent {}
 
 /// Returns the agent with this name.
-///
-/// # Errors
-/// When there is none.
 pub fn agent(name: &str) -> Result<&'static Agent> {
     ALL.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
         let name = crate::text::one_line(name, 40);

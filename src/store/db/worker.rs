@@ -210,9 +210,6 @@ impl Store {
 
     /// Runs one write transaction: all of `work`, or none of it.
     ///
-    /// # Errors
-    /// When `work` or the database fails.
-    ///
     /// # Cancel safety
     /// Dropping the future does not stop queued work.
     pub async fn write<T: Send + 'static>(
@@ -242,9 +239,6 @@ impl Store {
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
-    ///
-    /// # Errors
-    /// When `work` or the database fails.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
@@ -345,9 +339,6 @@ impl Store {
     }
 
     /// The size of the database in bytes, without its log, whose size varies.
-    ///
-    /// # Errors
-    /// When the store is closed or can't be read.
     pub async fn bytes(&self) -> Result<u64> {
         self.read(|view| view.database().page_bytes()).await
     }

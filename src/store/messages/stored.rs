@@ -58,9 +58,6 @@ impl Messages<'_> {
     }
 
     /// The JSON of a message.
-    ///
-    /// # Errors
-    /// Also when the row does not exist.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
         let (json, codec, bytes): (Vec<u8>, _, _) =
             self.connection.one("SELECT json, codec, bytes FROM messages WHERE id = ?1", [id])?;
@@ -68,9 +65,6 @@ impl Messages<'_> {
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.
-    ///
-    /// # Errors
-    /// Also when a row does not exist or `visit` fails.
     pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let mut query = (self.connection).prepare_cached(
             "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",

@@ -185,9 +185,6 @@ impl Summaries<'_> {
     /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
     /// `false`. Only the session and the times of `filter` apply, as in
     /// [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
-    ///
-    /// # Errors
-    /// Also when `visit` fails.
     pub fn summaries_in_turn(
         &self,
         turn: Turn,

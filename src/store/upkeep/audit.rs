@@ -264,9 +264,6 @@ impl Upkeep<'_> {
     }
 
     /// Calls `visit` with the messages in order.
-    ///
-    /// # Errors
-    /// Also when `visit` fails.
     pub fn audit_messages(&self, mut visit: impl FnMut(AuditedMessage) -> Result<()>) -> Result<()> {
         let mut query = (self.connection).prepare_cached(
             "SELECT m.*, above.lineage AS above, above.height AS above_height

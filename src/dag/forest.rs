@@ -17,7 +17,7 @@ pub enum Piece {
 }
 
 /// All summaries that are valid on `visible`, and their frontier.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Forest {
     visible: Vec<MessageId>,
     /// The visible messages, sorted by row, each with its position.
@@ -42,18 +42,7 @@ impl Forest {
         let mut places: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
         places.sort_unstable();
-        let mut forest = Self {
-            visible: visible.to_vec(),
-            places,
-            nodes: HashMap::default(),
-            spans: HashMap::default(),
-            best: HashMap::default(),
-            depth: 0,
-            is_degraded: false,
-            frontier: OnceLock::new(),
-        };
-        forest.nodes.reserve(nodes.len());
-        forest.spans.reserve(nodes.len());
+        let mut forest = Self { visible: visible.to_vec(), places, ..Self::default() };
         nodes.into_iter().for_each(|node| forest.add(node));
         if forest.is_degraded {
             forest.drop_superseded();

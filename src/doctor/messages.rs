@@ -38,6 +38,7 @@ pub(super) struct Tombstone {
 }
 
 /// The walk along all messages.
+#[derive(Default)]
 pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
@@ -60,17 +61,7 @@ impl Walk {
         let tombstones = HashMap::with_capacity(messages);
         let mut check = Check::new("Messages");
         check.saw(0, "message");
-        Self {
-            check,
-            index,
-            tombstones,
-            damaged: HashSet::new(),
-            unchanged: HashSet::new(),
-            facts: Vec::new(),
-            purged: 0,
-            messages,
-            number: 0,
-        }
+        Self { check, index, tombstones, messages, ..Self::default() }
     }
 
     /// Checks them until `is_over`.

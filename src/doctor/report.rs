@@ -3,7 +3,7 @@
 use crate::error::Result;
 
 /// One of the checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
     /// What was checked: counts, each with a noun in the singular.
@@ -42,7 +42,7 @@ const NAMED: usize = 3;
 
 impl Check {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, seen: Vec::new(), findings: Vec::new(), notes: Vec::new(), unfinished: None }
+        Self { name, ..Self::default() }
     }
 
     /// Runs a part of it; what can't be read ends only that.

@@ -21,7 +21,7 @@ use crate::store::{ExportedEntry, Shows, View};
 use crate::tokens;
 
 /// What is known of a session besides its entries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outline {
     /// Its branches, ordered by their last entries.
     pub branches: Vec<BranchRecord>,
@@ -84,22 +84,13 @@ impl Outline {
         let tree = view.messages().tree(conversation)?;
         let open = open.map(|open| view.messages().entry_row(conversation, open)).transpose()?.flatten();
         let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
-        let mut outline = Self {
-            branches: Vec::new(),
-            summaries: Vec::new(),
-            messages: HashMap::new(),
-            names: HashMap::new(),
-        };
-        let mut compactions = HashSet::new();
+        let mut outline = Self::default();
+        let mut wanted = HashSet::new();
         for entry in tree.entries() {
             outline.note(entry);
             if entry.step == Step::Compaction {
-                compactions.insert(entry.row);
+                wanted.extend(view.summaries().carried_by(entry.row)?);
             }
-        }
-        let mut wanted = HashSet::new();
-        for compaction in compactions {
-            wanted.extend(view.summaries().carried_by(compaction)?);
         }
         let names = &outline.names;
         let nodes = view.summaries().nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
@@ -145,7 +136,7 @@ impl Outline {
             Step::Edit { target, rendition: Some(rendition) } => {
                 self.names.entry(rendition.id).or_insert_with(|| target.clone());
             }
-            Step::Edit { .. } | Step::Stub { .. } | Step::Compaction | Step::Link => {}
+            _ => {}
         }
     }
 

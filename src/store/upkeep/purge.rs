@@ -67,11 +67,11 @@ impl Upkeep<'_> {
 
     /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
     fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
-        let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
+        let is_among = |id: Option<MessageId>| id.is_some_and(|id| messages.contains(&id));
         let renditions = tombstones
             .iter()
             .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
-        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| MessageId(tombstone.id)).collect();
+        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
         let mut summaries = self.summaries_naming(&messages, tombstones)?;
         for message in messages.iter().chain(&renditions) {
             summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
@@ -110,9 +110,9 @@ impl Upkeep<'_> {
     ) -> Result<BTreeSet<SummaryId>> {
         /// Slightly more than any version has included.
         const BEFORE: usize = 8;
-        let tombstones: HashMap<i64, &Tombstone> =
+        let tombstones: HashMap<MessageId, &Tombstone> =
             tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
-        let leaves: Vec<(SummaryId, i64)> =
+        let leaves: Vec<(SummaryId, MessageId)> =
             self.connection.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
         let mut found = BTreeSet::new();
         for (leaf, first) in leaves {
@@ -122,7 +122,7 @@ impl Upkeep<'_> {
                 .and_then(|tombstone| tombstone.parent);
             let (mut passed, mut requested) = (0, false);
             while let Some(tombstone) = at.and_then(|id| tombstones.get(&id)) {
-                if messages.contains(&MessageId(tombstone.id)) {
+                if messages.contains(&tombstone.id) {
                     found.insert(leaf);
                     break;
                 }
@@ -210,7 +210,7 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
-        let mut nonces: HashMap<i64, Nonce> = HashMap::new();
+        let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
             let nonce = nonce();
             self.connection.change(
@@ -225,7 +225,7 @@ impl UpkeepWriter<'_> {
                   WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
                 params![message],
             )?;
-            nonces.insert(message.0, nonce);
+            nonces.insert(*message, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
         // Claims are named by a hash of their sources.

@@ -41,8 +41,8 @@ pub struct PurgePlan {
 
 /// A message without its text.
 pub(in crate::store) struct Tombstone {
-    pub id: i64,
-    pub parent: Option<i64>,
+    pub id: MessageId,
+    pub parent: Option<MessageId>,
     pub kind: MessageKind,
     pub is_request: bool,
 }

@@ -22,11 +22,11 @@ use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 type Changed = HashMap<i64, (Hash, Hash)>;
 
 impl Upkeep<'_> {
-    fn lineage(&self, message: i64) -> Result<Hash> {
-        Ok(Summaries::new(self.connection).identities(&Sources::Messages(vec![MessageId(message)]))?[0])
+    fn lineage(&self, message: MessageId) -> Result<Hash> {
+        self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [message])
     }
 
-    fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
+    fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
         let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
         Ok(stored.try_into().ok())
     }
@@ -39,12 +39,12 @@ impl UpkeepWriter<'_> {
         &self,
         tombstones: &[Tombstone],
         gone: &BTreeSet<MessageId>,
-        purged: &HashMap<i64, Nonce>,
+        purged: &HashMap<MessageId, Nonce>,
     ) -> Result<()> {
         let mut changed = Changed::new();
         let mut taken = HashSet::new();
-        for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&MessageId(tombstone.id))) {
-            let above = tombstone.parent.and_then(|parent| changed.get(&parent)).copied();
+        for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&tombstone.id)) {
+            let above = tombstone.parent.and_then(|parent| changed.get(&parent.0)).copied();
             if above.is_none() && !purged.contains_key(&tombstone.id) {
                 continue;
             }
@@ -63,7 +63,7 @@ impl UpkeepWriter<'_> {
             let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
             self.connection
                 .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
-            changed.insert(tombstone.id, (old, new));
+            changed.insert(tombstone.id.0, (old, new));
         }
         self.rename_summaries(&changed)
     }
@@ -83,15 +83,14 @@ impl UpkeepWriter<'_> {
         if tombstone.kind == MessageKind::Purged {
             return Ok(self.nonce(tombstone.id)?.map(|nonce| is.purged(&nonce)));
         }
-        let Ok(message) = Messages::new(self.connection).message(MessageId(tombstone.id)) else {
+        let Ok(message) = Messages::new(self.connection).message(tombstone.id) else {
             return Ok(None);
         };
         if tombstone.kind != MessageKind::Edited {
             return Ok(Some(is.child(&message.json)));
         }
-        let original = tombstone
-            .parent
-            .and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
+        let original =
+            tombstone.parent.and_then(|parent| Messages::new(self.connection).message(parent).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
             // The edit changed nothing visible: its own text is unknown, and not needed.

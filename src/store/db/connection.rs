@@ -6,10 +6,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::bulk;
-use super::migrations;
 use super::project::project_in;
-use super::trouble;
+use super::{bulk, migrations, trouble};
 use crate::error::{Code, Error, Result};
 use crate::files;
 

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::connection;
-use super::migrations;
+use super::{connection, migrations};
 use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;

@@ -8,10 +8,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Opened, Place};
-use super::migrations;
 use super::project::{name_of, project_in};
-use super::strange;
-use super::trouble;
+use super::{migrations, strange, trouble};
 use crate::error::{Code, Error, Result};
 use crate::files;
 use crate::store::upkeep::backup::{self, open_unchanged};

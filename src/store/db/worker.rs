@@ -18,10 +18,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::migrations;
 use super::project::name_of;
-use super::read_only;
-use super::trouble;
+use super::{migrations, read_only, trouble};
 use crate::error::{Code, Error, Result};
 use crate::store::messages::counts;
 use crate::store::summaries::claims;

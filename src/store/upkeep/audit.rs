@@ -9,8 +9,7 @@ use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
 use crate::store::columns::{FromRow, Queries as _, from_row};
-use crate::store::db::connection;
-use crate::store::db::migrations;
+use crate::store::db::{connection, migrations};
 use crate::store::messages::codec;
 use crate::store::upkeep::audit_index::Index;
 

@@ -15,9 +15,7 @@ use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
 use crate::store::StoredSession;
 use crate::store::columns::{FromRow as _, Queries as _};
-use crate::store::db::connection;
-use crate::store::db::migrations;
-use crate::store::db::strange;
+use crate::store::db::{connection, migrations, strange};
 use crate::store::messages::codec;
 
 /// Rows to try if the database can't say how many there are.

@@ -105,10 +105,13 @@ impl Doctor {
 
     async fn examine(&self) -> Result<(Report, Findings)> {
         let (store, cancel) = (self.store.clone(), self.cancel.clone());
-        let is_over = move || store.is_closed() || cancel.is_cancelled();
         let look = move |view: &View<'_>| {
-            let seen = examine(view, &is_over);
-            if is_over() { Err(Error::closed()) } else { Ok(seen) }
+            let seen = examine(view, &|| store.is_closed() || cancel.is_cancelled());
+            match (store.is_closed(), cancel.is_cancelled()) {
+                (true, _) => Err(Error::closed()),
+                (_, true) => Err(Error::cancelled()),
+                _ => Ok(seen),
+            }
         };
         let (mut report, mut found, conversations) = self.store.read(look).await?;
         if let [_, messages, entries, ..] = report.checks.as_mut_slice() {

@@ -8,6 +8,9 @@ use std::fmt;
 /// The result type of the engine's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What another crate reported.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// The kind of failure: all that a caller may branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -51,7 +54,7 @@ impl Code {
 pub struct Error {
     code: Code,
     message: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 impl Error {
@@ -71,10 +74,7 @@ impl Error {
     }
 
     /// A database that can't be read any more, or not completely.
-    pub fn damaged(
-        message: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn damaged(message: impl Into<String>, source: impl Into<Cause>) -> Self {
         Self { code: Code::Damaged, message: message.into(), source: Some(source.into()) }
     }
 
@@ -89,10 +89,7 @@ impl Error {
     }
 
     /// A failure of the disk or the database while doing what `message` says.
-    pub fn storing(
-        message: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn storing(message: impl Into<String>, source: impl Into<Cause>) -> Self {
         Self { code: Code::Store, message: message.into(), source: Some(source.into()) }
     }
 
@@ -104,6 +101,11 @@ impl Error {
     /// The engine is closed.
     pub fn closed() -> Self {
         Self { code: Code::Closed, message: "the history store is closed".into(), source: None }
+    }
+
+    /// The same failure with another message.
+    pub fn saying(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
     }
 
     /// Returns the cause without our message, or the message if there is no cause.

@@ -149,7 +149,10 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Creates a new file that only this user can read.
-fn private_file(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// When it can't be created, or there is one.
+pub fn private_file(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -4,9 +4,7 @@
 //! own JSON. So equal prefixes of two sessions share their rows, and two equal messages in a row are two
 //! rows.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
 
@@ -17,35 +15,6 @@ pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
 
 /// Digits of a hash shown to the model, which may send back any unique prefix.
 const SHORT: usize = 10;
-
-/// A map keyed by row or position.
-pub type ByRow<K, V> = HashMap<K, V, BuildHasherDefault<RowHasher>>;
-
-/// A fast hasher for numbers that no outsider chooses; a branch has very many of them.
-#[derive(Debug, Default)]
-pub struct RowHasher(u64);
-
-impl Hasher for RowHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_i64(&mut self, number: i64) {
-        self.write_u64(number.cast_unsigned());
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 macro_rules! row_id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::tools::Block;
-use crate::{cli, engine, error};
+use crate::{cli, commands, engine, error, tools};
 use model::{CallPi, Pi};
 
 /// The version of the addon; a package of another version must not load it.
@@ -30,14 +30,14 @@ pub fn version() -> String {
 #[napi(catch_unwind)]
 pub fn tool_specs(notes: Option<bool>) -> String {
     quiet_panics();
-    engine::tool_specs(notes.unwrap_or(false)).to_string()
+    tools::specs(notes.unwrap_or(false)).to_string()
 }
 
 /// The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value,
 /// help}`, completions after the name; a `long` one takes time and should not block the user.
 #[napi(catch_unwind)]
 pub fn command_specs() -> String {
-    engine::command_specs().to_string()
+    commands::specs().to_string()
 }
 
 /// Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*`
@@ -101,19 +101,19 @@ impl Engine {
     /// handed over counts as unknown.
     #[napi(catch_unwind)]
     pub fn knows(&self, entry_id: String) -> bool {
-        self.inner.knows(&entry_id)
+        self.inner.persistor.knows(&entry_id)
     }
 
     /// How many entries that were passed to `missing` or handed over are stored or queued.
     #[napi(catch_unwind)]
     pub fn known(&self) -> u32 {
-        u32::try_from(self.inner.known()).unwrap_or(u32::MAX)
+        u32::try_from(self.inner.persistor.known()).unwrap_or(u32::MAX)
     }
 
     /// Whether handing over is worthwhile now. Not for a while after the store failed.
     #[napi(catch_unwind)]
     pub fn accepts(&self) -> bool {
-        self.inner.accepts()
+        self.inner.persistor.accepts()
     }
 
     /// Takes a JSON array of session entries, parents before children, and returns before they are stored.
@@ -121,7 +121,7 @@ impl Engine {
     /// Returns JSON, `{"ok": null}` or `{"error"}`.
     #[napi(catch_unwind)]
     pub fn hand_over(&self, entries: String, orphans: Option<Vec<String>>) -> String {
-        answer(self.inner.hand_over(&entries, orphans.unwrap_or_default()))
+        answer(self.inner.persistor.hand_over(&entries, orphans.unwrap_or_default()))
     }
 
     /// Takes one entry `id`, as JSON, that continues the session below the last one handed over, and returns
@@ -129,7 +129,7 @@ impl Engine {
     /// the session's first message, after an entry was lost, or when the store does not accept.
     #[napi(catch_unwind)]
     pub fn append(&self, id: String, entry: String) -> bool {
-        self.inner.append(id, entry)
+        self.inner.persistor.append(id, entry)
     }
 
     /// Resolves when everything handed over before is on disk.

@@ -5,14 +5,14 @@
 //! ([`Messages::rewritten`](crate::store::Messages::rewritten)); then everything is read again. The same
 //! happens when edits are added or removed, because they may change much earlier messages.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::dag::{BranchEntry, MessageKind, Node, Path, Step};
+use crate::dag::{Node, Path};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
 use crate::store::View;
 use crate::sync::lock;
@@ -36,11 +36,10 @@ pub struct Known {
     rewritten: i64,
     pub path: Arc<Path>,
     /// Summaries that compactions on the branch carry, with the index of the first such entry.
-    pub carried: Arc<ByRow<SummaryId, usize>>,
+    pub carried: Arc<HashMap<SummaryId, usize>>,
     /// Files that compactions by others list, with the indexes of their entries.
     pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
-    pub said: StoredMessages,
 }
 
 /// The summaries that may be valid on a branch.
@@ -49,16 +48,9 @@ pub struct Summaries {
     /// By depth, because sources have a lower depth than what is made from them.
     pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
     /// The facts of the messages below a summary, as far as computed.
-    pub facts: Arc<ByRow<SummaryId, Arc<Facts>>>,
+    pub facts: Arc<HashMap<SummaryId, Arc<Facts>>>,
     /// The last summary of the store that was examined.
     newest: SummaryId,
-}
-
-/// The number of messages stored of the session, on any branch, up to an entry.
-#[derive(Clone, Copy)]
-pub struct StoredMessages {
-    until: EntryId,
-    pub messages: usize,
 }
 
 impl Memory {
@@ -87,10 +79,9 @@ impl Memory {
     }
 
     /// Stores what was computed for the branch meanwhile, unless another was read since.
-    pub fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
+    pub fn learn(&self, path: &Arc<Path>, summaries: &Summaries) {
         if let Some(known) = lock(&self.known).as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
-            known.said = said;
         }
     }
 
@@ -111,7 +102,6 @@ impl Known {
             carried: Arc::default(),
             listed: Vec::new(),
             summaries: Summaries { nodes: Arc::default(), facts: Arc::default(), newest: SummaryId(0) },
-            said: StoredMessages::of(view, conversation, &entries)?,
         };
         known.note_compactions(view, entries.iter().map(|entry| entry.row))?;
         known.summaries.note(view, &known.path, 0)?;
@@ -184,27 +174,5 @@ impl Summaries {
         Arc::make_mut(&mut self.nodes)
             .extend(nodes.iter().map(|node| ((node.depth, node.id), Arc::clone(node))));
         nodes
-    }
-}
-
-impl StoredMessages {
-    /// Counts a session whose only branch has these `entries`; otherwise nothing is known yet.
-    fn of(view: &View<'_>, conversation: ConversationId, entries: &[BranchEntry]) -> Result<Self> {
-        if view.messages().entries_of(conversation)? > entries.len() {
-            return Ok(Self { until: EntryId(0), messages: 0 });
-        }
-        let said = entries.iter().filter_map(|entry| match &entry.step {
-            Step::Message(message) => Some(message)
-                .filter(|message| matches!(message.kind, MessageKind::Conversation | MessageKind::Private)),
-            _ => None,
-        });
-        let messages = said.map(|message| message.id).collect::<HashSet<_>>().len();
-        Ok(Self { until: view.messages().newest_entry()?, messages })
-    }
-
-    /// Adds the messages stored since.
-    pub fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
-        let (until, new) = view.messages().said_since(conversation, self.until)?;
-        Ok(Self { until, messages: self.messages + new })
     }
 }

@@ -7,4 +7,4 @@ mod cover;
 mod memory;
 
 pub use cover::Cover;
-pub use memory::{Known, Memory, StoredMessages, Summaries};
+pub use memory::{Known, Memory, Summaries};

@@ -24,10 +24,10 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\
          To go back to it, quit Pi and put it in place of {}; or take single sessions out of it with /lcm import and its path.",
         made.path.display(),
-        megabytes(made.bytes),
-        grouped(made.messages),
-        count(made.sessions, "session"),
-        count(made.summaries, "summary"),
+        megabytes(made.facts.bytes),
+        grouped(made.facts.messages),
+        count(made.facts.sessions, "session"),
+        count(made.facts.summaries, "summary"),
         made.database.display()
     );
     Ok(Answer::new(text, made))

@@ -52,7 +52,7 @@ fn as_json(report: &Report) -> Value {
 
 fn outcome_as_json(outcome: &Outcome) -> Value {
     match outcome {
-        Outcome::Sound(report) | Outcome::Helpless(report) | Outcome::Damaged(report) => {
+        Outcome::Sound(report) | Outcome::Helpless(report) => {
             json!({"mended": false, "report": as_json(report)})
         }
         Outcome::Mended(mended) => {
@@ -68,7 +68,7 @@ fn outcome_as_json(outcome: &Outcome) -> Value {
 fn render_outcome(outcome: &Outcome, place: &Place) -> String {
     match outcome {
         Outcome::Sound(report) => format!("{}\n\nThere is nothing to repair.", render(report)),
-        Outcome::Helpless(report) | Outcome::Damaged(report) => {
+        Outcome::Helpless(report) => {
             format!("{}\n\nNothing was changed. {}", render(report), other_ways(report, place).join("\n"))
         }
         Outcome::Mended(mended) => {

@@ -64,10 +64,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         _ => return Err(Error::invalid("/lcm export takes only one of --md, --jsonl, --html and --from")),
     };
     let exporter = Exporter {
-        home: asked.home,
-        scope: asked.scope,
-        viewer_template: asked.viewer_template,
-        cancel: &asked.cancel,
+        home: asked.home.clone(),
+        scope: asked.scope.clone(),
+        viewer_template: asked.viewer_template.map(Path::to_owned),
+        cancel: asked.cancel.clone(),
         all: has(ALL),
         force: has(FORCE),
     };

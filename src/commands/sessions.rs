@@ -56,7 +56,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
-    let file = view.messages().exported_sessions(Some(id))?.into_iter().find_map(|session| session.file);
+    let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
     let about = match first_request {
         Some(request) => Message::parse(&view.messages().message(request)?.json).searchable(),
         None => String::new(),

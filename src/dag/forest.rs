@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::{Node, Sources, Span};
-use crate::ids::{ByRow, MessageId, SummaryId};
+use crate::ids::{MessageId, SummaryId};
 
 /// One piece of a frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub enum Piece {
 }
 
 /// All summaries that are valid on `visible`, and their frontier.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Forest {
     visible: Vec<MessageId>,
     /// The visible messages, sorted by row, each with its position.
     places: Vec<(MessageId, usize)>,
-    nodes: ByRow<SummaryId, Arc<Node>>,
-    spans: ByRow<SummaryId, Span>,
+    nodes: HashMap<SummaryId, Arc<Node>>,
+    spans: HashMap<SummaryId, Span>,
     /// For each position, the summary starting there that the frontier would use.
-    best: ByRow<usize, SummaryId>,
+    best: HashMap<usize, SummaryId>,
     /// The greatest depth of a valid summary.
     depth: u32,
     /// Whether any summary that is or was valid is degraded.
@@ -42,18 +42,7 @@ impl Forest {
         let mut places: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
         places.sort_unstable();
-        let mut forest = Self {
-            visible: visible.to_vec(),
-            places,
-            nodes: ByRow::default(),
-            spans: ByRow::default(),
-            best: ByRow::default(),
-            depth: 0,
-            is_degraded: false,
-            frontier: OnceLock::new(),
-        };
-        forest.nodes.reserve(nodes.len());
-        forest.spans.reserve(nodes.len());
+        let mut forest = Self { visible: visible.to_vec(), places, ..Self::default() };
         nodes.into_iter().for_each(|node| forest.add(node));
         if forest.is_degraded {
             forest.drop_superseded();
@@ -274,7 +263,7 @@ fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
 }
 
 /// The span of consecutive children; `None` if there is a gap.
-fn chain_of(children: &[SummaryId], spans: &ByRow<SummaryId, Span>) -> Option<Span> {
+fn chain_of(children: &[SummaryId], spans: &HashMap<SummaryId, Span>) -> Option<Span> {
     let first = spans.get(children.first()?)?;
     let mut whole = first.clone();
     for child in &children[1..] {

@@ -10,72 +10,61 @@ use crate::branch::Cover;
 use crate::dag::{Piece, Sources};
 use crate::error::Result;
 use crate::ids::{EntryId, MessageId, SummaryId};
-use crate::store::{Tree, View};
+use crate::store::{StoredSession, Tree, View};
 
 /// The messages below summaries, cached.
 type Below = HashMap<SummaryId, Vec<MessageId>>;
 
-/// What is known of branches.
-#[derive(Default)]
-pub(super) struct Known {
-    below: Below,
-    /// By the entry that decides about a branch's summaries.
-    found: HashMap<EntryId, Found>,
-}
-
-/// What was found on a branch.
-struct Found {
-    /// How many summaries are in place.
-    summaries: usize,
-    /// Whether it has each visible message exactly once.
-    is_exact: bool,
-}
-
-impl Known {
-    pub(super) fn has(&self, at: EntryId) -> bool {
-        self.found.contains_key(&at)
-    }
-
-    /// Computes the cover of the branch that ends with `at`.
-    pub(super) fn read(&mut self, view: &View<'_>, tree: &Tree, at: EntryId) -> Result<()> {
-        let cover = Cover::of(view, &tree.branch(at))?;
-        let seen = cover.seen();
-        let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
-        for piece in &cover.frontier {
-            match piece {
-                Piece::Message(at) => covered.extend(seen.get(*at)),
-                Piece::Summary(id, _) => covered.extend(messages_below(view, *id, &mut self.below)?),
+pub(super) fn check<'c>(
+    view: &View<'_>,
+    conversations: impl Iterator<Item = &'c StoredSession>,
+    check: &mut Check,
+) -> Result<()> {
+    let lasts = view.summaries().last_messages()?;
+    let mut below = Below::new();
+    // By the entry that decides about a branch's summaries: how many are in place, and whether the branch has each
+    // visible message exactly once.
+    let mut known: HashMap<EntryId, (usize, bool)> = HashMap::new();
+    for conversation in conversations {
+        check.run(|check| {
+            let tree = view.messages().tree(conversation.id)?;
+            let deciding = tree.deciding(&lasts);
+            for end in tree.ends() {
+                // Without such an entry it has no summaries.
+                let (summaries, is_exact) = match deciding.get(end) {
+                    None => (0, true),
+                    Some(at) => match known.get(at) {
+                        Some(found) => *found,
+                        None => *known.entry(*at).or_insert(cover(view, &tree, *at, &mut below)?),
+                    },
+                };
+                check.saw(1, "branch");
+                check.saw(summaries, "summary in place");
+                if !is_exact {
+                    let what = "its frontier does not cover each visible message exactly once";
+                    let leaf = tree.entry(*end).map_or("nothing", |entry| entry.entry_id.as_str());
+                    let session = &conversation.session_id;
+                    check.find(Remedy::None, what, || format!("{leaf} of session {session}"));
+                }
             }
-        }
-        let summaries = cover.summaries().count();
-        self.found.insert(at, Found { summaries, is_exact: covered == seen });
-        Ok(())
+            Ok(())
+        });
     }
+    Ok(())
+}
 
-    /// Adds the branch that ends with `end` to the report. Without a deciding entry `at` it has no summaries.
-    pub(super) fn report(
-        &self,
-        tree: &Tree,
-        end: EntryId,
-        at: Option<EntryId>,
-        session: &str,
-        check: &mut Check,
-    ) {
-        let found = match at.map(|at| self.found.get(&at)) {
-            None => &Found { summaries: 0, is_exact: true },
-            Some(Some(found)) => found,
-            // It could not be read.
-            Some(None) => return,
-        };
-        check.saw(1, "branch");
-        check.saw(found.summaries, "summary in place");
-        if !found.is_exact {
-            check.find(Remedy::None, "its frontier does not cover each visible message exactly once", || {
-                let leaf = tree.entry(end).map_or("nothing", |entry| entry.entry_id.as_str());
-                format!("{leaf} of session {session}")
-            });
+/// Computes the cover of the branch that ends with `at`.
+fn cover(view: &View<'_>, tree: &Tree, at: EntryId, below: &mut Below) -> Result<(usize, bool)> {
+    let cover = Cover::of(view, &tree.branch(at))?;
+    let seen = cover.seen();
+    let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
+    for piece in &cover.frontier {
+        match piece {
+            Piece::Message(at) => covered.extend(seen.get(*at)),
+            Piece::Summary(id, _) => covered.extend(messages_below(view, *id, below)?),
         }
     }
+    Ok((cover.summaries().count(), covered == seen))
 }
 
 /// A valid summary has valid sources, down to messages, so the recursion ends.

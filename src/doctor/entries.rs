@@ -8,7 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{EntryId, MessageId};
-use crate::store::{AuditedConversation, AuditedEntry, Horizon, View};
+use crate::store::{AuditedEntry, StoredSession, View};
 
 /// The finding for an entry whose parent is missing.
 const TORN: &str = "the parent entry is missing";
@@ -26,17 +26,15 @@ type Head = Option<Option<MessageId>>;
 
 pub(super) fn check(
     view: &View<'_>,
-    conversation: &AuditedConversation,
-    horizon: &Horizon,
+    conversation: &StoredSession,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let entries = view.upkeep().audit_entries(conversation.id, horizon.entry)?;
+    let entries = view.upkeep().audit_entries(conversation.id)?;
     check.saw(entries.len(), "entry");
     counts(view, Some(conversation), check, found)?;
     let tree = Tree { entries: &entries, session: &conversation.session_id };
-    let reached = tree.walk(check, found);
-    if reached < entries.len() {
+    if tree.walk(check, found) < entries.len() {
         found.circles.insert(conversation.id);
     }
     Ok(())
@@ -45,7 +43,7 @@ pub(super) fn check(
 /// Checks what is recorded about the length of a session, or of the whole project (`None`).
 pub(super) fn counts(
     view: &View<'_>,
-    conversation: Option<&AuditedConversation>,
+    conversation: Option<&StoredSession>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
@@ -141,11 +139,8 @@ impl Tree<'_> {
                     _ => entry.target.is_some(),
                 };
                 if !right {
-                    check.find(
-                        Remedy::Rebuild,
-                        "it edits an entry that does not show the replaced message",
-                        name,
-                    );
+                    let what = "it edits an entry that does not show the replaced message";
+                    check.find(Remedy::Rebuild, what, name);
                 }
             }
             (4, None, _) if entry.target.is_none() => {

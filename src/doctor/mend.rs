@@ -1,27 +1,26 @@
 //! Repairs: makes a backup, rebuilds everything that follows from the messages, then checks again.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::report::{Check, Remedy, Report};
 use super::sessions::{Doubts, Stored};
-use super::{Doctor, Findings};
+use super::{Compared, Doctor, Findings};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::ids::MessageId;
 use crate::ingest::file::SessionFile;
 use crate::ingest::{restore_carried, restore_lost};
-use crate::store::{Batch, Place, Text, backup_name};
+use crate::store::{Batch, Place, Text, View, backup_name};
 
 /// The outcome of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing to repair; nothing was written.
     Sound(Report),
-    /// Nothing that can be repaired in place; nothing was written.
+    /// Nothing that can be repaired in place, or SQLite reports the file as damaged, so that it must not be written
+    /// any more; nothing was written.
     Helpless(Report),
-    /// SQLite reports the file as damaged, so it must not be written any more.
-    Damaged(Report),
     /// Something was repaired.
     Mended(Box<Mended>),
 }
@@ -44,10 +43,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     if before.is_sound() {
         return Ok(Outcome::Sound(before));
     }
-    if found.file_is_damaged {
-        return Ok(Outcome::Damaged(before));
-    }
-    if !before.calls_for(Remedy::Fix) {
+    if found.file_is_damaged || !before.calls_for(Remedy::Fix) {
         return Ok(Outcome::Helpless(before));
     }
     let backup = backup_name(database);
@@ -58,14 +54,12 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     {
         let _ = std::fs::remove_file(&backup);
         before.checks[0].unfinished = Some(error.to_string());
-        return Ok(Outcome::Damaged(before));
+        return Ok(Outcome::Helpless(before));
     }
     let done = doctor.mend(found).await.map_err(|error| {
+        let copy = backup.display();
         Error::storing(
-            format!(
-                "the repair stopped before its end; a copy of the database as it was: {}",
-                backup.display()
-            ),
+            format!("the repair stopped before its end; a copy of the database as it was: {copy}"),
             error,
         )
     })?;
@@ -90,9 +84,7 @@ impl Doctor {
             doomed,
             index_is_broken,
             files,
-            lacking,
             damaged,
-            whole,
             ..
         } = found;
         let mut done = Vec::new();
@@ -128,26 +120,24 @@ impl Doctor {
                 Ok(())
             })
             .await?;
-        let mut put_back = 0;
-        for (conversation, path) in files.iter().filter(|(conversation, _)| whole.contains(conversation)) {
-            put_back += self.put_back(*conversation, path, &damaged).await?;
-        }
-        did(put_back, "text restored from a session file");
+        did(self.put_back(&files, damaged).await?, "text restored from a session file");
         did(dropped, "summary removed, with those condensed from it");
         did(usize::from(loose_ends), "edges without a summary removed");
         let count = async || {
-            self.store.read(|view| Ok((view.upkeep().horizon()?, view.upkeep().summary_rows()?.len()))).await
+            self.store
+                .read(|view| Ok((view.upkeep().message_rows()?, view.upkeep().summary_rows()?.len())))
+                .await
         };
-        let (before, summaries_before) = count().await?;
+        let (messages_before, summaries_before) = count().await?;
         let mut hung = 0;
-        for (conversation, path) in files {
+        for file in files {
             // Session files also contain summaries.
-            if lacking.contains(&conversation) || dropped > 0 || loose_ends {
-                hung += self.store_again(conversation, &path).await?;
+            if file.lacks || dropped > 0 || loose_ends {
+                hung += self.store_again(file).await?;
             }
         }
-        let (after, summaries_after) = count().await?;
-        did(after.messages - before.messages, "message stored again from session files");
+        let (messages_after, summaries_after) = count().await?;
+        did(messages_after - messages_before, "message stored again from session files");
         did(hung, "entry reattached to its parent");
         did(summaries_after - summaries_before, "summary restored from session files");
         let remake = move |batch: &Batch<'_>| {
@@ -165,45 +155,29 @@ impl Doctor {
         Ok(done)
     }
 
-    /// What is stored of a session, compared with its file.
-    async fn compared(&self, conversation: ConversationId, path: &Path, doubts: Doubts) -> Result<Stored> {
-        let entries =
-            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let path = path.to_owned();
-        blocking(move || {
-            let mut reading = SessionFile::open(&path)?;
-            let mut stored = Stored::new(&reading.header().id, entries, doubts);
-            while let Some(slice) = reading.slice()? {
-                stored.compare(&slice, &mut Check::new(""));
-            }
-            Ok(stored)
-        })
-        .await?
-    }
-
-    /// Restores the texts of damaged messages from a session file. Returns how many.
-    async fn put_back(
-        &self,
-        conversation: ConversationId,
-        path: &Path,
-        damaged: &Arc<HashSet<MessageId>>,
-    ) -> Result<usize> {
-        let doubts = Doubts { damaged: Arc::clone(damaged), ..Doubts::default() };
-        let mut texts = self.compared(conversation, path, doubts).await?.texts;
+    /// Restores the texts of damaged messages from session files. Returns how many.
+    async fn put_back(&self, files: &[Compared], damaged: Arc<HashSet<MessageId>>) -> Result<usize> {
+        let files: Vec<Compared> = files.iter().filter(|file| file.is_whole).cloned().collect();
+        let doubts = Doubts { damaged, ..Doubts::default() };
+        let read = move |view: &View<'_>| {
+            files.iter().map(|file| Ok(compared(view, file, &doubts)?.texts)).collect::<Result<Vec<_>>>()
+        };
+        let mut texts = self.store.read(read).await?.concat();
         // A replacement is applied to its original, which must be restored first.
         texts.sort_by_key(|(_, text)| matches!(text, Text::Replaced(_)));
         let put_back = move |batch: &Batch<'_>| {
-            texts.iter().try_fold(0, |n, (message, text)| {
-                Ok(n + usize::from(batch.upkeep().put_back(*message, text)?))
-            })
+            let put_back = |(message, text): &_| Ok(usize::from(batch.upkeep().put_back(*message, text)?));
+            texts.iter().map(put_back).sum()
         };
         self.store.write(put_back).await
     }
 
     /// Folds a session file in, and reattaches entries whose parent was lost. Returns how many.
-    async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
-        self.fold_in(conversation, path).await?;
-        let torn = self.compared(conversation, path, Doubts::default()).await?.torn;
+    async fn store_again(&self, file: Compared) -> Result<usize> {
+        self.fold_in(&file).await?;
+        let again = file.clone();
+        let read = move |view: &View<'_>| Ok(compared(view, &again, &Doubts::default())?.torn);
+        let torn = self.store.read(read).await?;
         let hung = torn.len();
         if hung > 0 {
             let hang = move |batch: &Batch<'_>| {
@@ -211,37 +185,36 @@ impl Doctor {
             };
             self.store.write(hang).await?;
             // Summaries of a disconnected branch find their messages only now.
-            self.fold_in(conversation, path).await?;
+            self.fold_in(&file).await?;
         }
         Ok(hung)
     }
 
-    /// Stores what is missing from a session file.
-    async fn fold_in(&self, conversation: ConversationId, path: &Path) -> Result<()> {
-        let path = path.to_owned();
-        let mut reading = blocking(move || SessionFile::open(&path)).await??;
-        loop {
-            let (read, slice) = blocking(move || {
-                let slice = reading.slice();
-                (reading, slice)
-            })
-            .await?;
-            reading = read;
-            let Some(handover) = slice? else { return Ok(()) };
+    /// Stores what is missing from a session file, slice by slice.
+    async fn fold_in(&self, file: &Compared) -> Result<()> {
+        let (conversation, path) = (file.conversation, file.path.clone());
+        let mut reading = Some(self.store.read(move |_| SessionFile::open(&path)).await?);
+        while let Some(mut file) = reading {
             let fold = move |batch: &Batch<'_>| {
+                let Some(handover) = file.slice()? else { return Ok(None) };
                 // Before the fold, which relies on the lost messages.
                 restore_lost(batch, conversation, &handover)?;
                 let handover = handover.prepare().fold(batch, conversation)?;
-                restore_carried(batch, conversation, &handover)
+                restore_carried(batch, conversation, &handover).map(|()| Some(file))
             };
-            self.store.write(fold).await?;
+            reading = self.store.write(fold).await?;
         }
+        Ok(())
     }
 }
 
-/// Runs `work` on a thread that may wait for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::storing("a bug in the engine stopped the repair", error))
+/// What is stored of a session, compared with its file.
+fn compared(view: &View<'_>, file: &Compared, doubts: &Doubts) -> Result<Stored> {
+    let entries = view.upkeep().audit_entries(file.conversation)?;
+    let mut reading = SessionFile::open(&file.path)?;
+    let mut stored = Stored::new(&reading.header().id, entries, doubts.clone());
+    while let Some(slice) = reading.slice()? {
+        stored.compare(&slice, &mut Check::new(""));
+    }
+    Ok(stored)
 }

@@ -8,13 +8,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Hash, MessageId};
 use crate::model::{Message, parts, passages, replacements};
-use crate::store::{AuditedMessage, Facts, Horizon, Index, View};
+use crate::store::{AuditedMessage, Facts, Index, View};
 
-/// JSON to read at a time, in bytes.
-const SLICE: usize = 8 * 1024 * 1024;
 /// Every message up to this number is looked up in the index, then as many again, evenly distributed.
 const ASKED: usize = 2_000;
 /// The bytes of a passage to look up.
@@ -39,7 +37,8 @@ pub(super) struct Tombstone {
     pub time: i64,
 }
 
-/// The state of the walk between slices.
+/// The walk along all messages.
+#[derive(Default)]
 pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
@@ -52,46 +51,29 @@ pub(super) struct Walk {
     pub facts: Vec<(MessageId, Facts)>,
     /// The number of purged messages.
     pub purged: usize,
-    horizon: Horizon,
-    at: MessageId,
+    /// How many there are.
+    messages: usize,
     number: usize,
 }
 
 impl Walk {
-    pub fn new(horizon: Horizon, index: Check) -> Self {
-        let tombstones = HashMap::with_capacity(horizon.messages);
+    pub fn new(messages: usize, index: Check) -> Self {
+        let tombstones = HashMap::with_capacity(messages);
         let mut check = Check::new("Messages");
         check.saw(0, "message");
-        Self {
-            check,
-            index,
-            tombstones,
-            damaged: HashSet::new(),
-            unchanged: HashSet::new(),
-            facts: Vec::new(),
-            purged: 0,
-            horizon,
-            at: MessageId(i64::MIN),
-            number: 0,
-        }
+        Self { check, index, tombstones, messages, ..Self::default() }
     }
 
-    /// Checks the next slice; `false` after the last.
-    pub fn slice(&mut self, view: &View<'_>) -> Result<bool> {
-        let mut size = 0;
-        let mut seen = false;
-        let (after, last) = (self.at, self.horizon.message);
-        view.upkeep().audit_messages(after, last, |message| {
-            seen = true;
-            size += message.json.as_ref().map_or(0, String::len);
-            self.at = message.id;
-            self.message(view, &message)?;
-            Ok(size < SLICE)
-        })?;
-        if !seen && self.purged > 0 {
+    /// Checks them until `is_over`.
+    pub fn all(&mut self, view: &View<'_>, is_over: &dyn Fn() -> bool) {
+        let walked = view.upkeep().audit_messages(|message| match is_over() {
+            true => Err(Error::closed()),
+            false => self.message(view, &message),
+        });
+        if self.purged > 0 && walked.is_ok() {
             self.check.notes.push(format!("{} of them purged", self.purged));
         }
-        Ok(seen)
+        self.check.run(|_| walked);
     }
 
     fn message(&mut self, view: &View<'_>, message: &AuditedMessage) -> Result<()> {
@@ -215,7 +197,7 @@ impl Walk {
             return Ok(());
         }
         let Some(first) = message.first_passage else { return Ok(()) };
-        let step = (self.horizon.messages / ASKED).max(1);
+        let step = (self.messages / ASKED).max(1);
         if self.number > ASKED && !self.number.is_multiple_of(step) {
             return Ok(());
         }

@@ -2,8 +2,8 @@
 //!
 //! Whatever can be recomputed is checked: a message's text and position by its lineage, the recorded last
 //! messages by the tree, a summary by its hash, a branch's cover by the edges, the index by the texts, and
-//! everything by the session files that still exist. The store is read in slices, so that nothing else has to
-//! wait; what is added meanwhile is left to the next check.
+//! everything by the session files that still exist. The store is checked in one view, so what is added
+//! meanwhile is left to the next check; each session file is compared with a view of its own, because it grows.
 //!
 //! A repair rebuilds what follows from the messages. A message itself is changed only if it is wrong and a
 //! session file has the exact text that its hash proves.
@@ -19,15 +19,15 @@ mod sessions;
 mod summaries;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::ingest::file::SessionFile;
-use crate::store::{AuditedConversation, Facts, Horizon, Store, View};
+use crate::store::{Facts, Store, StoredSession, View};
 
 pub use mend::{Mended, Outcome};
 pub use report::{Check, Finding, Remedy, Report};
@@ -70,12 +70,19 @@ struct Findings {
     damaged: Arc<HashSet<MessageId>>,
     /// Renditions whose identity only the session file could prove, and a purge has changed.
     unproven: Arc<HashSet<MessageId>>,
-    /// Sessions whose files have the right text of one of them.
-    whole: HashSet<ConversationId>,
     /// Session files that exist.
-    files: Vec<(ConversationId, PathBuf)>,
-    /// Sessions whose files have what the store lacks.
-    lacking: HashSet<ConversationId>,
+    files: Vec<Compared>,
+}
+
+/// A session file that was compared with the store.
+#[derive(Clone, Debug)]
+struct Compared {
+    conversation: ConversationId,
+    path: PathBuf,
+    /// Whether it has what the store lacks.
+    lacks: bool,
+    /// Whether it has the text of a message that is damaged in the store.
+    is_whole: bool,
 }
 
 impl Doctor {
@@ -97,262 +104,138 @@ impl Doctor {
     }
 
     async fn examine(&self) -> Result<(Report, Findings)> {
-        let begun = self
-            .store
-            .read(|view| Ok((view.upkeep().horizon()?, view.upkeep().audited_conversations()?)))
-            .await;
-        let (mut file, index, mut found) = self.file().await?;
-        let (horizon, conversations) = match begun {
-            Ok(begun) => begun,
-            // The other checks have nothing to start from.
-            Err(error) if error.code() != Code::Closed => {
-                file.unfinished.get_or_insert(error.cause());
-                found.file_is_damaged = true;
-                return Ok((Report { checks: vec![file] }, found));
-            }
-            Err(error) => return Err(error),
-        };
-        let mut walk = messages::Walk::new(horizon, index);
-        let mut more = true;
-        while more {
-            (walk, more) = self
-                .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
-                .await?;
-        }
-        let messages::Walk {
-            check: mut messages, index, tombstones, damaged, unchanged, purged, facts, ..
-        } = walk;
-        found.damaged = Arc::new(damaged);
-        found.unproven = Arc::new(if purged > 0 { unchanged } else { HashSet::new() });
-        found.facts = facts;
-        let (mut entries, found) = self.entries(&conversations, horizon, found).await?;
-        let (summaries, found) = self
-            .part(Check::new("Summaries"), found, move |view, check, found| {
-                summaries::check(view, &horizon, &tombstones, check, found)
-            })
-            .await?;
-        let branches = self.branches(&conversations, horizon, &found).await?;
-        let (index, mut found) = self.part(index, found, |view, check, _| index::check(view, check)).await?;
-        let heals = |check: &Check| check.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
-        found.index_is_broken |= heals(&index);
-        let (files, found) = self.sessions(&conversations, found).await?;
-        if !found.whole.is_empty() {
-            messages::can_be_put_back(&mut messages);
-        }
-        if !found.lacking.is_empty() {
-            entries::can_be_hung(&mut entries);
-        }
-        Ok((Report { checks: vec![file, messages, entries, summaries, branches, index, files] }, found))
-    }
-
-    async fn file(&self) -> Result<(Check, Check, Findings)> {
-        let checks = (Check::new("Database"), Check::new("Index"), Findings::default());
-        let (checks, _) = self
-            .step(
-                checks,
-                |view, (file, index, found)| file::check(view, file, index, found).map(|()| true),
-                |(file, _, found), why| {
-                    file.unfinished = Some(why);
-                    found.file_is_damaged = true;
-                },
-            )
-            .await?;
-        Ok(checks)
-    }
-
-    async fn entries(
-        &self,
-        conversations: &[AuditedConversation],
-        horizon: Horizon,
-        mut found: Findings,
-    ) -> Result<(Check, Findings)> {
-        let mut check = Check::new("Entries");
-        check.saw(conversations.len(), "session");
-        let of_project =
-            |view: &View<'_>, check: &mut _, found: &mut _| entries::counts(view, None, check, found);
-        (check, found) = self.part(check, found, of_project).await?;
-        for conversation in conversations {
-            let conversation = conversation.clone();
-            (check, found) = self
-                .part(check, found, move |view, check, found| {
-                    entries::check(view, &conversation, &horizon, check, found)
-                })
-                .await?;
-        }
-        Ok((check, found))
-    }
-
-    async fn branches(
-        &self,
-        conversations: &[AuditedConversation],
-        horizon: Horizon,
-        found: &Findings,
-    ) -> Result<Check> {
-        let mut state = (Check::new("Branches"), branches::Known::default());
-        let lasts = match self.store.read(|view| view.summaries().last_messages()).await {
-            Ok(lasts) => Arc::new(lasts),
-            Err(error) => {
-                state.0.unfinished = Some(error.cause());
-                return Ok(state.0);
+        let (store, cancel) = (self.store.clone(), self.cancel.clone());
+        let look = move |view: &View<'_>| {
+            let seen = examine(view, &|| store.is_closed() || cancel.is_cancelled());
+            match (store.is_closed(), cancel.is_cancelled()) {
+                (true, _) => Err(Error::closed()),
+                (_, true) => Err(Error::cancelled()),
+                _ => Ok(seen),
             }
         };
-        // A tree with a cycle has no branches to walk.
-        for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
-            let (id, lasts) = (conversation.id, Arc::clone(&lasts));
-            let read = move |view: &View<'_>| {
-                let tree = view.messages().tree(id, horizon.entry)?;
-                let deciding = tree.deciding(&lasts);
-                Ok((tree, deciding))
-            };
-            let (tree, deciding) = match self.store.read(read).await {
-                Ok((tree, deciding)) => (Arc::new(tree), deciding),
-                Err(error) => {
-                    state.0.unfinished = Some(error.cause());
-                    continue;
-                }
-            };
-            for end in tree.ends() {
-                let at = deciding.get(end).copied();
-                if let Some(at) = at.filter(|at| !state.1.has(*at)) {
-                    let tree = Arc::clone(&tree);
-                    let look = move |view: &View<'_>, (_, known): &mut (Check, branches::Known)| {
-                        known.read(view, &tree, at).map(|()| true)
-                    };
-                    (state, _) =
-                        self.step(state, look, |(check, _), why| check.unfinished = Some(why)).await?;
-                }
-                let (check, known) = &mut state;
-                known.report(&tree, *end, at, &conversation.session_id, check);
+        let (mut report, mut found, conversations) = self.store.read(look).await?;
+        if let [_, messages, entries, ..] = report.checks.as_mut_slice() {
+            let (files, compared) = self.sessions(&conversations, &found).await?;
+            if compared.iter().any(|file| file.is_whole) {
+                messages::can_be_put_back(messages);
             }
+            if compared.iter().any(|file| file.lacks) {
+                entries::can_be_hung(entries);
+            }
+            found.files = compared;
+            report.checks.push(files);
         }
-        Ok(state.0)
+        Ok((report, found))
     }
 
     async fn sessions(
         &self,
-        conversations: &[AuditedConversation],
-        mut found: Findings,
-    ) -> Result<(Check, Findings)> {
+        conversations: &[StoredSession],
+        found: &Findings,
+    ) -> Result<(Check, Vec<Compared>)> {
         let mut check = Check::new("Session files");
         check.saw(0, "file");
-        let mut gone = 0;
+        let (mut gone, mut compared) = (0, Vec::new());
         let heads = Arc::new(found.heads.iter().map(|(entry, _)| *entry).collect());
         let (damaged, unproven) = (Arc::clone(&found.damaged), Arc::clone(&found.unproven));
         let doubts = sessions::Doubts { damaged, unproven, heads };
         for conversation in conversations {
             let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
-            let (is_open, id) = (conversation.id == self.open, conversation.id);
-            let (session, opened) = (conversation.session_id.clone(), path.clone());
-            let stored =
-                match self.store.read(move |view| view.upkeep().audit_entries(id, EntryId(i64::MAX))).await {
-                    Ok(stored) => stored,
-                    Err(error) => {
-                        check.unfinished = Some(error.cause());
-                        continue;
-                    }
-                };
-            let doubts = doubts.clone();
-            let looked = tokio::task::spawn_blocking(move || {
-                let stored = sessions::Stored::new(&session, stored, doubts);
-                hold_against(&opened, stored, is_open, check)
-            });
-            let (looked, outcome) =
-                looked.await.map_err(|error| Error::storing("a bug stopped a check", error))?;
-            check = looked;
-            match outcome {
-                Held::Gone => gone += 1,
-                Held::Other => {}
-                Held::Compared { lacks, is_whole } => {
-                    found.files.push((conversation.id, path));
-                    if lacks {
-                        found.lacking.insert(conversation.id);
-                    }
-                    if is_whole {
-                        found.whole.insert(conversation.id);
-                    }
-                }
+            if !path.exists() {
+                gone += 1;
+                continue;
             }
+            let (is_open, doubts) = (conversation.id == self.open, doubts.clone());
+            let conversation = conversation.clone();
+            let compare = move |view: &View<'_>| {
+                let mut file = None;
+                check.run(|check| {
+                    file = hold_against(view, &conversation, path, doubts, is_open, check)?;
+                    Ok(())
+                });
+                Ok((check, file))
+            };
+            let file;
+            (check, file) = self.store.read(compare).await?;
+            compared.extend(file);
         }
         if gone > 0 {
             check.notes.push(format!("{} no longer there", crate::text::count(gone, "file")));
         }
-        Ok((check, found))
-    }
-
-    /// Runs one check in one view.
-    async fn part(
-        &self,
-        check: Check,
-        found: Findings,
-        work: impl FnOnce(&View<'_>, &mut Check, &mut Findings) -> Result<()> + Send + 'static,
-    ) -> Result<(Check, Findings)> {
-        let look =
-            |view: &View<'_>, (check, found): &mut (Check, Findings)| work(view, check, found).map(|()| true);
-        let failed = |(check, _): &mut (Check, Findings), why| check.unfinished = Some(why);
-        Ok(self.step((check, found), look, failed).await?.0)
-    }
-
-    /// Runs work over `state` in one view; what can't be read ends this check only.
-    async fn step<S: Send + 'static>(
-        &self,
-        mut state: S,
-        work: impl FnOnce(&View<'_>, &mut S) -> Result<bool> + Send + 'static,
-        failed: impl FnOnce(&mut S, String) + Send + 'static,
-    ) -> Result<(S, bool)> {
-        let look = move |view: &View<'_>| {
-            let more = work(view, &mut state).unwrap_or_else(|error| {
-                failed(&mut state, error.to_string());
-                false
-            });
-            Ok((state, more))
-        };
-        self.store.read(look).await
+        Ok((check, compared))
     }
 }
 
-/// The outcome of comparing a session file.
-enum Held {
-    /// The file no longer exists.
-    Gone,
-    /// The file is not a session, or a different one.
-    Other,
-    /// The file was compared.
-    Compared {
-        /// Whether it has what the store lacks.
-        lacks: bool,
-        /// Whether it has the text of a message that is damaged in the store.
-        is_whole: bool,
-    },
+/// All checks but that of the session files; what can't be read ends only the check that needs it. Stops, with
+/// any result, once `is_over`.
+fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Vec<StoredSession>) {
+    let [mut file, mut index] = ["Database", "Index"].map(Check::new);
+    let mut found = Findings::default();
+    file.run(|check| file::check(view, check, &mut index, &mut found));
+    let mut begun = None;
+    file.run(|_| {
+        begun = Some((view.upkeep().message_rows()?, view.messages().sessions(None)?));
+        Ok(())
+    });
+    found.file_is_damaged |= file.unfinished.is_some();
+    let Some((number, conversations)) = begun else {
+        // The other checks have nothing to start from.
+        return (Report { checks: vec![file] }, found, Vec::new());
+    };
+    let mut walk = messages::Walk::new(number, index);
+    walk.all(view, is_over);
+    let messages::Walk { check: messages, mut index, tombstones, damaged, unchanged, purged, facts, .. } =
+        walk;
+    found.damaged = Arc::new(damaged);
+    found.unproven = Arc::new(if purged > 0 { unchanged } else { HashSet::new() });
+    found.facts = facts;
+    let [mut entries, mut summaries, mut branches] = ["Entries", "Summaries", "Branches"].map(Check::new);
+    entries.saw(conversations.len(), "session");
+    entries.run(|check| entries::counts(view, None, check, &mut found));
+    for conversation in conversations.iter().take_while(|_| !is_over()) {
+        entries.run(|check| entries::check(view, conversation, check, &mut found));
+    }
+    summaries.run(|check| summaries::check(view, &tombstones, check, &mut found));
+    // A tree with a cycle has no branches to walk.
+    let walkable = conversations.iter().filter(|one| !found.circles.contains(&one.id));
+    branches.run(|check| branches::check(view, walkable.take_while(|_| !is_over()), check));
+    index.run(|check| index::check(view, check));
+    found.index_is_broken |= index.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
+    (Report { checks: vec![file, messages, entries, summaries, branches, index] }, found, conversations)
 }
 
-fn hold_against(path: &Path, mut stored: sessions::Stored, is_open: bool, mut check: Check) -> (Check, Held) {
-    if !path.exists() {
-        return (check, Held::Gone);
-    }
-    let mut compare = || -> Result<Option<(bool, bool)>> {
-        let mut file = SessionFile::open(path)?;
-        if file.header().id != stored.session() {
-            return Ok(None);
+/// Compares a session with its file; `None` if that is not a session, or a different one.
+fn hold_against(
+    view: &View<'_>,
+    conversation: &StoredSession,
+    path: PathBuf,
+    doubts: sessions::Doubts,
+    is_open: bool,
+    check: &mut Check,
+) -> Result<Option<Compared>> {
+    let stored = view.upkeep().audit_entries(conversation.id)?;
+    let mut stored = sessions::Stored::new(&conversation.session_id, stored, doubts);
+    let mut is_whole = false;
+    let mut compare = || -> Result<bool> {
+        let mut file = SessionFile::open(&path)?;
+        if file.header().id != conversation.session_id {
+            return Ok(false);
         }
         check.saw(1, "file");
-        let mut is_whole = false;
         while let Some(slice) = file.slice()? {
-            stored.compare(&slice, &mut check);
+            stored.compare(&slice, check);
             is_whole |= !std::mem::take(&mut stored.texts).is_empty();
         }
-        stored.end(is_open, &mut check);
-        Ok(Some((stored.lacks, is_whole)))
+        stored.end(is_open, check);
+        Ok(true)
     };
-    let held = match compare() {
-        Ok(Some((lacks, is_whole))) => Held::Compared { lacks, is_whole },
-        Ok(None) => {
-            check.notes.push(format!("{} belongs to another session now", path.display()));
-            Held::Other
+    match compare() {
+        Ok(true) => {
+            let (conversation, lacks) = (conversation.id, stored.lacks);
+            return Ok(Some(Compared { conversation, path, lacks, is_whole }));
         }
-        Err(error) => {
-            check.notes.push(format!("{} was skipped: {error}", path.display()));
-            Held::Other
-        }
-    };
-    (check, held)
+        Ok(false) => check.notes.push(format!("{} belongs to another session now", path.display())),
+        Err(error) => check.notes.push(format!("{} was skipped: {error}", path.display())),
+    }
+    Ok(None)
 }

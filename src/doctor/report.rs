@@ -1,7 +1,9 @@
 //! The findings of a check as data; the command words them.
 
+use crate::error::Result;
+
 /// One of the checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
     /// What was checked: counts, each with a noun in the singular.
@@ -40,7 +42,14 @@ const NAMED: usize = 3;
 
 impl Check {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, seen: Vec::new(), findings: Vec::new(), notes: Vec::new(), unfinished: None }
+        Self { name, ..Self::default() }
+    }
+
+    /// Runs a part of it; what can't be read ends only that.
+    pub(super) fn run(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) {
+        if let Err(error) = part(self) {
+            self.unfinished.get_or_insert(error.to_string());
+        }
     }
 
     /// Whether nothing is wrong and everything was checked.
@@ -57,13 +66,10 @@ impl Check {
     }
 
     pub(super) fn find(&mut self, remedy: Remedy, what: &'static str, which: impl FnOnce() -> String) {
-        let at = match self.findings.iter().position(|finding| finding.what == what) {
-            Some(at) => at,
-            None => {
-                self.findings.push(Finding { what, count: 0, named: Vec::new(), remedy });
-                self.findings.len() - 1
-            }
-        };
+        let at = self.findings.iter().position(|finding| finding.what == what).unwrap_or(self.findings.len());
+        if at == self.findings.len() {
+            self.findings.push(Finding { what, count: 0, named: Vec::new(), remedy });
+        }
         let finding = &mut self.findings[at];
         finding.count += 1;
         if finding.named.len() < NAMED {

@@ -23,6 +23,7 @@ pub(super) struct Doubts {
 }
 
 /// A stored session, to compare with its file.
+#[derive(Default)]
 pub(super) struct Stored {
     session: String,
     entries: HashMap<String, AuditedEntry>,
@@ -47,18 +48,9 @@ impl Stored {
             session: session.to_owned(),
             names,
             entries: entries.into_iter().map(|entry| (entry.entry_id.clone(), entry)).collect(),
-            seen: HashSet::new(),
-            lacking: Vec::new(),
-            torn: Vec::new(),
-            lacks: false,
             doubts,
-            texts: Vec::new(),
+            ..Self::default()
         }
-    }
-
-    /// Pi's id of the session.
-    pub fn session(&self) -> &str {
-        &self.session
     }
 
     /// Compares some entries of the file with what is stored.
@@ -168,11 +160,7 @@ impl Stored {
             let text = match &entry.content {
                 Content::Edit { replacement, .. } => replacement.clone().map(Text::Replaced),
                 Content::Message(json) => Some(Text::Said(json.clone())),
-                Content::Compaction(_)
-                | Content::OtherCompaction(_)
-                | Content::Purged(_)
-                | Content::Stub(_)
-                | Content::Other => None,
+                _ => None,
             };
             self.texts.extend(text.map(|text| (message, text)));
         }

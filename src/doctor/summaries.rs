@@ -8,8 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{State, SummaryRecord};
-use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
+use crate::store::{AuditedSummary, Source, View};
 
 /// All summaries and edges, and the messages they cover.
 struct Dag<'a> {
@@ -30,16 +29,15 @@ struct Span {
 
 pub(super) fn check(
     view: &View<'_>,
-    horizon: &Horizon,
     tombstones: &HashMap<MessageId, Tombstone>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let summaries = view.upkeep().audit_summaries(horizon.summary)?;
+    let summaries = view.upkeep().audit_summaries()?;
     let order: Vec<SummaryId> = summaries.iter().map(|summary| summary.id).collect();
     let mut sources: HashMap<SummaryId, Vec<(i64, Source)>> = HashMap::new();
     let mut edges = 0;
-    for edge in view.upkeep().audit_edges(horizon.summary)? {
+    for edge in view.upkeep().audit_edges()? {
         edges += 1;
         sources.entry(edge.summary).or_default().push((edge.ordinal, edge.source));
     }
@@ -69,33 +67,24 @@ impl Dag<'_> {
         self.sources.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Summaries in a cycle: each depends on another.
+    /// Summaries in a cycle, and those that depend on one.
     fn circling(&self, order: &[SummaryId]) -> HashSet<SummaryId> {
-        let below = |id: SummaryId| {
-            self.sources(id).iter().filter_map(|(_, source)| match source {
-                Source::Summary(source) if self.summaries.contains_key(source) => Some(*source),
-                _ => None,
-            })
-        };
-        let mut waiting: HashMap<SummaryId, usize> =
-            order.iter().map(|id| (*id, below(*id).count())).collect();
-        let mut parents: HashMap<SummaryId, Vec<SummaryId>> = HashMap::new();
-        for id in order {
-            below(*id).for_each(|source| parents.entry(source).or_default().push(*id));
-        }
-        let mut ready: Vec<SummaryId> = order.iter().copied().filter(|id| waiting[id] == 0).collect();
-        while let Some(id) = ready.pop() {
-            waiting.remove(&id);
-            for parent in parents.get(&id).into_iter().flatten() {
-                if let Some(left) = waiting.get_mut(parent) {
-                    *left -= 1;
-                    if *left == 0 {
-                        ready.push(*parent);
-                    }
+        let mut waiting: HashSet<SummaryId> = order.iter().copied().collect();
+        loop {
+            let before = waiting.len();
+            for id in order {
+                let waits = |(_, source): &(i64, Source)| match source {
+                    Source::Summary(source) => waiting.contains(source),
+                    Source::Message(_) => false,
+                };
+                if !self.sources(*id).iter().any(waits) {
+                    waiting.remove(id);
                 }
             }
+            if waiting.len() == before {
+                return waiting;
+            }
         }
-        waiting.into_keys().collect()
     }
 
     fn complaints(
@@ -142,9 +131,8 @@ impl Dag<'_> {
 
     /// The hash of text, state and sources.
     fn hash(&self, view: &View<'_>, id: SummaryId, sources: &[(i64, Source)]) -> Result<Option<Hash>> {
-        let stored = view.summaries().summary(id);
         // An unreadable row has no hash.
-        let Ok(summary) = stored else { return Ok(None) };
+        let Ok(summary) = view.summaries().summary(id) else { return Ok(None) };
         let hashes: Option<Vec<Hash>> = sources
             .iter()
             .map(|(_, source)| match source {
@@ -152,11 +140,7 @@ impl Dag<'_> {
                 Source::Summary(source) => self.summaries.get(source)?.hash,
             })
             .collect();
-        let state = if summary.degraded { State::Degraded } else { State::Ok };
-        Ok(hashes.map(|hashes| {
-            let StoredSummary { depth, prompt_version, text, quotes, .. } = &summary;
-            SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, &hashes)
-        }))
+        Ok(hashes.map(|hashes| summary.identity(&hashes)))
     }
 
     /// The combined span of the sources as recorded; `None` if one is missing.

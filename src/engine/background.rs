@@ -1,12 +1,13 @@
 //! Schedules work ahead of a compaction: one piece at a time, above a threshold, with pauses after failures.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::compaction::Ahead;
 use crate::config::Settings;
+use crate::sync::lock;
 
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_secs(30);
@@ -56,7 +57,7 @@ impl Background {
     /// A permit to work on the branch that ends at `leaf`, unless that is finished, other work is running, or
     /// a failure requires a pause.
     pub(super) fn begin(&self, leaf: &str) -> Option<Turn<'_>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
         if state.closed || rests || state.running.is_some() || state.done.as_deref() == Some(leaf) {
             return None;
@@ -69,7 +70,7 @@ impl Background {
     /// Lets running work finish, because its results are needed now; nothing more is started. If `cancel` is
     /// raised, or it takes too long, it is aborted.
     pub(super) async fn give_way(&self, cancel: &CancellationToken) {
-        let Some(running) = self.lock().running.clone() else { return };
+        let Some(running) = lock(&self.0).running.clone() else { return };
         running.pause.cancel();
         tokio::select! {
             () = running.ended.cancelled() => return,
@@ -82,7 +83,7 @@ impl Background {
 
     /// Aborts running work and starts no more.
     pub(super) async fn close(&self) {
-        self.lock().closed = true;
+        lock(&self.0).closed = true;
         let stop = CancellationToken::new();
         stop.cancel();
         self.give_way(&stop).await;
@@ -90,23 +91,19 @@ impl Background {
 
     /// The current state in a word: `idle`, `working`, or `resting` after a failure.
     pub(super) fn state(&self) -> &'static str {
-        let state = self.lock();
+        let state = lock(&self.0);
         match (&state.running, state.rest_until) {
             (Some(_), _) => "working",
             (None, Some(until)) if Instant::now() < until => "resting",
             _ => "idle",
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Turn<'_> {
     /// Records whether the work failed.
     pub(super) fn end(self, failed: bool) {
-        let mut state = self.background.lock();
+        let mut state = lock(&self.background.0);
         if self.running.pause.is_cancelled() {
             return;
         }
@@ -122,7 +119,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.background.lock().running = None;
+        lock(&self.background.0).running = None;
         self.running.ended.cancel();
     }
 }
@@ -175,7 +172,7 @@ mod tests {
         assert!(background.begin("e1").is_none());
         background.begin("e2").unwrap().end(true);
         assert!(background.begin("e3").is_none() && background.state() == "resting");
-        background.lock().rest_until = None;
+        lock(&background.0).rest_until = None;
 
         let turn = background.begin("e4").unwrap();
         let running = turn.running.clone();

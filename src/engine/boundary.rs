@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Engine, lock, read_json};
+use super::{Engine, read_json};
 use crate::compaction::{self, At, Early, Looked, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
@@ -19,6 +19,7 @@ use crate::log::Field;
 use crate::policy::{self, Action, Folds, Reason};
 use crate::pruning::{self, Live};
 use crate::store::View;
+use crate::sync::{OnDrop, lock};
 pub(super) use lean::Lean;
 
 /// How long the end of a turn waits for messages to be stored.
@@ -46,19 +47,9 @@ pub struct Report {
     pub degraded: bool,
 }
 
-/// A permit to compact; dropping it returns it.
-struct Alone<'a>(&'a AtomicBool);
-
-impl<'a> Alone<'a> {
-    fn begin(busy: &'a AtomicBool) -> Option<Self> {
-        (!busy.swap(true, Ordering::AcqRel)).then_some(Self(busy))
-    }
-}
-
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
+/// A permit to compact, which is returned when it is dropped.
+fn alone(busy: &AtomicBool) -> Option<OnDrop<impl FnMut()>> {
+    (!busy.swap(true, Ordering::AcqRel)).then(|| OnDrop(|| busy.store(false, Ordering::Release)))
 }
 
 impl Engine {
@@ -77,7 +68,7 @@ impl Engine {
         if lock(&self.progress).is_some() {
             return not_now();
         }
-        let Some(_alone) = Alone::begin(&self.is_at_boundary) else { return not_now() };
+        let Some(_alone) = alone(&self.is_at_boundary) else { return not_now() };
         // Another Pi may be writing.
         match tokio::time::timeout(PATIENCE, self.flush()).await {
             Ok(flushed) => flushed?,
@@ -189,9 +180,9 @@ mod tests {
     #[test]
     fn only_one_boundary_at_a_time() {
         let busy = AtomicBool::default();
-        let alone = Alone::begin(&busy).unwrap();
-        assert!(Alone::begin(&busy).is_none());
-        drop(alone);
-        assert!(Alone::begin(&busy).is_some());
+        let permit = alone(&busy).unwrap();
+        assert!(alone(&busy).is_none());
+        drop(permit);
+        assert!(alone(&busy).is_some());
     }
 }

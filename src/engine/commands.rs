@@ -5,10 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, lock, read_json};
+use super::{Engine, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
 use crate::config::{Context, Settings, Sources};
 use crate::error::Result;
@@ -16,6 +15,7 @@ use crate::ingest::import::Folders;
 use crate::log::Field;
 use crate::pruning::Live;
 use crate::store::Place;
+use crate::sync::lock;
 
 /// A line of `/lcm` and its context.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,17 +48,8 @@ struct SettingsLine {
     sources: Sources,
 }
 
-/// The sub-commands of `/lcm`: [`commands::specs`].
-#[must_use]
-pub fn command_specs() -> Value {
-    commands::specs()
-}
-
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
 /// `sources`.
-///
-/// # Errors
-/// A message for the user.
 pub fn settings_command(request: &str) -> Result<Answer> {
     let SettingsLine { line, sources } = read_json("the command", request)?;
     commands::settings::run(&sources, &line)
@@ -67,9 +58,6 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
     /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
-    ///
-    /// # Errors
-    /// A message for the user.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let CommandRequest {
             line,
@@ -107,7 +95,8 @@ impl Engine {
         };
         let answer = commands::run(asked, &line).await;
         if commands::removes(&line) {
-            self.persistor.count_anew();
+            // What was counted is counted again.
+            let _ = self.store.checkpoint().await;
         }
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
@@ -132,9 +121,6 @@ impl Engine {
 
     /// Switches to other settings. `settings` is the JSON from [`super::load_settings`]. Where databases are,
     /// and whether a session exists at all, is decided only when one is opened.
-    ///
-    /// # Errors
-    /// When it is not such JSON.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         let settings: Settings = read_json("the settings", settings)?;
         self.providers.spend.limit(&settings);
@@ -144,16 +130,12 @@ impl Engine {
     }
 
     /// The progress of a running import.
-    #[must_use]
     pub fn import_progress(&self) -> Option<String> {
         self.importer.progress()
     }
 
     /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` is
     /// as for [`Self::command`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn also_read(&self, folders: &str) -> Result<()> {
         let agents = &self.settings().also_read;
         if agents.is_empty() || *self.home.store.place() == Place::Memory {
@@ -163,9 +145,6 @@ impl Engine {
     }
 
     /// A message for the user about sessions that could be imported, once per project.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn offer_import(&self, folders: &str) -> Result<Option<String>> {
         commands::import::offer(&self.home, &read_json("where Pi keeps its sessions", folders)?).await
     }

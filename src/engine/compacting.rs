@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, background, lock, read_json};
+use super::{Engine, background, read_json};
 use crate::compaction::{
     self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Session, Work,
 };
@@ -14,6 +14,7 @@ use crate::config::{Context, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
 use crate::log::Field;
+use crate::sync::{OnDrop, lock};
 
 impl Engine {
     /// Compacts, including everything handed over before.
@@ -27,13 +28,15 @@ impl Engine {
         if self.persistor.is_behind() {
             return Err(Error::store("the history could not be stored, so Pi compacts by itself"));
         }
-        let operation = self.begin(operation);
-        let progress = self.show_progress();
-        self.background.give_way(&operation.cancel).await;
+        let (cancel, operation) = self.begin(operation);
+        let progress = Arc::<Progress>::default();
+        *lock(&self.progress) = Some(Arc::clone(&progress));
+        let shown = OnDrop(|| *lock(&self.progress) = None);
+        self.background.give_way(&cancel).await;
         let settings = self.settings();
-        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::clone(&progress.0));
+        let work = self.work(&settings, host, true, cancel, progress);
         let outcome = compaction::run(work, &request).await;
-        drop((operation, progress));
+        drop((operation, shown));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
         if let Outcome::Compacted { compaction, .. } = &outcome {
@@ -51,9 +54,6 @@ impl Engine {
 
     /// Summarizes in advance what the next compaction will need, if it is time. `ahead` is [`Ahead`] as JSON.
     /// Returns when that is done, or at once.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
         let settings = self.settings();
@@ -92,7 +92,6 @@ impl Engine {
     }
 
     /// The progress of a running compaction.
-    #[must_use]
     pub fn compaction_progress(&self) -> Option<String> {
         lock(&self.progress).as_ref().map(|progress| progress.line())
     }
@@ -116,12 +115,6 @@ impl Engine {
         Session { store, conversation, memory: Arc::clone(&self.memory), settings }
     }
 
-    fn show_progress(&self) -> ProgressGuard<'_> {
-        let progress = Arc::<Progress>::default();
-        *lock(&self.progress) = Some(Arc::clone(&progress));
-        ProgressGuard(progress, self)
-    }
-
     /// Summarizes a branch that the user leaves, including everything handed over before.
     ///
     /// # Errors
@@ -139,9 +132,9 @@ impl Engine {
                 "the history could not be stored, so Pi summarizes the branch by itself",
             ));
         }
-        let operation = self.begin(operation);
+        let (cancel, _operation) = self.begin(operation);
         let settings = self.settings();
-        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::default());
+        let work = self.work(&settings, host, true, cancel, Arc::default());
         compaction::summarize_left(work, left).await
     }
 
@@ -161,14 +154,5 @@ impl Engine {
             ("took", Field::Took(started.elapsed())),
         ];
         self.log.event("compaction", &fields);
-    }
-}
-
-/// A compaction whose progress is shown until this is dropped.
-struct ProgressGuard<'a>(Arc<Progress>, &'a Engine);
-
-impl Drop for ProgressGuard<'_> {
-    fn drop(&mut self) {
-        *lock(&self.1.progress) = None;
     }
 }

@@ -11,11 +11,10 @@ mod preamble;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::Memory;
@@ -28,12 +27,13 @@ use crate::ingest::{Persistor, PiSession};
 use crate::llm::ProviderState;
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, View, aside, project_of, real_path};
+use crate::store::{Place, Store, View, project_of, real_path};
+use crate::sync::{OnDrop, aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
-pub use commands::{command_specs, settings_command};
+pub use commands::settings_command;
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,7 +74,8 @@ pub struct Engine {
     /// These may change while the session is open.
     settings: RwLock<Arc<Settings>>,
     log: Log,
-    persistor: Persistor,
+    /// Takes the session's entries.
+    pub persistor: Persistor,
     has_history: AtomicBool,
     /// The text about earlier sessions, if enabled.
     earlier: Option<String>,
@@ -143,14 +144,12 @@ impl Engine {
     }
 
     /// What the user should know about where the history is kept.
-    #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.store.notice().or(self.elsewhere.as_deref())
     }
 
     /// The addition to the system prompt, once the project has summaries or earlier sessions. It is decided
     /// only when a session is opened or compacted, because the prompt must not change in between.
-    #[must_use]
     pub fn preamble(&self) -> Option<String> {
         let is_there = self.has_history.load(Ordering::Relaxed);
         is_there.then(|| preamble::preamble(self.earlier.as_deref()))
@@ -165,43 +164,7 @@ impl Engine {
         self.persistor.missing(read_json("the list of entry ids", ids)?).await
     }
 
-    /// Whether this entry is stored or queued, as far as `missing` was asked about it or it was handed over.
-    #[must_use]
-    pub fn knows(&self, entry_id: &str) -> bool {
-        self.persistor.knows(entry_id)
-    }
-
-    /// Takes a JSON array of session entries, parents before children, and returns before they are stored.
-    /// `orphans` are the ids of those whose parent is missing in the session itself.
-    ///
-    /// # Errors
-    /// When it is not an array, or the engine is closed.
-    pub fn hand_over(&self, entries: &str, orphans: Vec<String>) -> Result<()> {
-        self.persistor.hand_over(entries, orphans)
-    }
-
-    /// Takes the next entry of the session; see [`Persistor::append`].
-    #[must_use]
-    pub fn append(&self, id: String, entry: String) -> bool {
-        self.persistor.append(id, entry)
-    }
-
-    /// How many of the session's named entries are stored or queued.
-    #[must_use]
-    pub fn known(&self) -> usize {
-        self.persistor.known()
-    }
-
-    /// Whether handing over is worthwhile now. Not for a while after the store failed.
-    #[must_use]
-    pub fn accepts(&self) -> bool {
-        self.persistor.accepts()
-    }
-
     /// Waits until everything handed over is on disk or has failed.
-    ///
-    /// # Errors
-    /// When the engine is closed.
     pub async fn flush(&self) -> Result<()> {
         self.store.flush().await
     }
@@ -236,10 +199,10 @@ impl Engine {
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
-        let operation = self.begin(operation);
+        let (cancel, operation) = self.begin(operation);
         let scope = Scope { newer_request, ..self.scope(leaf) };
         let notepad = self.settings().notes.then_some(&self.notepad);
-        let answer = tools::call(&self.store, &scope, name, arguments, notepad, &operation.cancel).await;
+        let answer = tools::call(&self.store, &scope, name, arguments, notepad, &cancel).await;
         drop(operation);
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [
@@ -252,9 +215,6 @@ impl Engine {
     }
 
     /// The footer, and a message for the user.
-    ///
-    /// # Errors
-    /// When the engine is closed.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
         let Status { text, notice: of_size } = match self.counts().await {
@@ -269,14 +229,13 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let totals = self.store.read(move |view| view.summaries().summary_totals(conversation)).await?;
-        let messages = self.persistor.said().await?;
+        let totals = self.store.read(move |view| view.summaries().totals(conversation)).await?;
         let bytes = self.store.bytes().await?;
         let summaries = match totals.summaries {
             0 => String::new(),
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
-        let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
+        let text = format!("LCM: {} msgs{summaries} | {}", totals.messages, text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
         let size = stats::size_warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })
@@ -302,9 +261,9 @@ impl Engine {
         Scope::at(self.persistor.conversation(), leaf)
     }
 
-    /// Registers an operation that this number cancels, until it is dropped.
-    fn begin(&self, number: u32) -> Operation<'_> {
-        Operation { cancel: self.operation(number), number, engine: self }
+    /// Begins an operation, which this number cancels until the guard is dropped.
+    fn begin(&self, number: u32) -> (CancellationToken, OnDrop<impl FnMut()>) {
+        (self.operation(number), OnDrop(move || drop(lock(&self.operations).remove(&number))))
     }
 
     fn operation(&self, number: u32) -> CancellationToken {
@@ -312,33 +271,7 @@ impl Engine {
     }
 }
 
-/// A running operation that can be cancelled.
-struct Operation<'a> {
-    cancel: CancellationToken,
-    number: u32,
-    engine: &'a Engine,
-}
-
-impl Drop for Operation<'_> {
-    fn drop(&mut self) {
-        lock(&self.engine.operations).remove(&self.number);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The tools for Pi to register; the one for notes only if they are enabled.
-#[must_use]
-pub fn tool_specs(notes: bool) -> Value {
-    tools::specs(notes)
-}
-
 /// The effective settings as data: `settings`, for [`Options`], and `notice`, the invalid ones.
-///
-/// # Errors
-/// When `sources` is not [`Sources`] as JSON.
 pub fn load_settings(sources: &str) -> Result<config::Loaded> {
     Ok(config::load(&read_json::<Sources>("the sources of the settings", sources)?))
 }

@@ -26,9 +26,6 @@ pub(super) fn preamble(earlier: Option<&str>) -> String {
 }
 
 /// A text about the sessions before this one, if any; `parent` is the file of the session it was forked from.
-///
-/// # Errors
-/// When the store can't be read.
 pub(super) fn earlier(
     view: &View<'_>,
     conversation: ConversationId,

@@ -1,10 +1,8 @@
 //! Commands that test or build, and their outcomes.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::words::{Words, pattern};
 use crate::text;
 
 /// Characters kept of a command, and of the line with its outcome: enough that a secret in it is masked
@@ -12,37 +10,29 @@ use crate::text;
 const KEPT: usize = 400;
 
 /// Commands that check the work, at the start of a command or after `&&`, `;`, `|` or a variable.
-static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
-        r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
-        r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
-        r"|node +(?:\S+ +)*--test|go +(?:test|build|vet)|make|cmake +--build|ninja|ctest|meson +test|bazel +(?:test|build)",
-        r"|(?:python3?|py) +-m +(?:pytest|unittest|mypy|ruff)|pytest|tox|nox|mypy|pyright|ruff|flake8|pylint",
-        r"|jest|vitest|mocha|ava|playwright +test|cypress +run|tsc|eslint|biome|prettier +--check",
-        r"|(?:\./)?(?:gradlew?|mvnw?)|sbt|dotnet +(?:test|build)|swift +(?:test|build)|xcodebuild|zig +(?:build|test)",
-        r"|mix +(?:test|compile)|rspec|rake|bundle +exec +\S+|phpunit|composer +test|stack +(?:test|build)|cabal +(?:test|build)",
-        r"|\S*/(?:test|check|build|ci)\S*\.(?:sh|py|js|mjs|ts)|shellcheck|pre-commit)\b",
-    ))
-    .ok()
-});
+static JUDGES: Words = pattern!(
+    r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
+    r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
+    r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
+    r"|node +(?:\S+ +)*--test|go +(?:test|build|vet)|make|cmake +--build|ninja|ctest|meson +test|bazel +(?:test|build)",
+    r"|(?:python3?|py) +-m +(?:pytest|unittest|mypy|ruff)|pytest|tox|nox|mypy|pyright|ruff|flake8|pylint",
+    r"|jest|vitest|mocha|ava|playwright +test|cypress +run|tsc|eslint|biome|prettier +--check",
+    r"|(?:\./)?(?:gradlew?|mvnw?)|sbt|dotnet +(?:test|build)|swift +(?:test|build)|xcodebuild|zig +(?:build|test)",
+    r"|mix +(?:test|compile)|rspec|rake|bundle +exec +\S+|phpunit|composer +test|stack +(?:test|build)|cabal +(?:test|build)",
+    r"|\S*/(?:test|check|build|ci)\S*\.(?:sh|py|js|mjs|ts)|shellcheck|pre-commit)\b",
+);
 
 /// The line of an output that best shows how a command failed.
-static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
-        r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
-    ))
-    .ok()
-});
+static FAILURES: Words = pattern!(
+    r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
+    r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
+);
+
 /// A line that reveals a failure when a pipe hides the exit code.
-static HIDDEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
-        r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
-    ))
-    .ok()
-});
+static HIDDEN: Words = pattern!(
+    r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
+    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
+);
 /// Marks at the start of a line about something that passed.
 const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
 
@@ -61,13 +51,12 @@ pub struct Check {
 impl Check {
     /// Returns the outcome of `command`, if it tests or builds.
     pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
-        if !JUDGES.as_ref()?.is_match(command) {
+        if !JUDGES.is_in(command) {
             return None;
         }
-        let line = |lines: &'static LazyLock<Option<Regex>>| {
-            let lines = lines.as_ref()?;
+        let line = |lines: &'static Words| {
             let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
-            lines.find_iter(output).map(|line| line.as_str()).find(|line| !is_pass(line))
+            lines.found(output).map(|line| line.as_str()).find(|line| !is_pass(line))
         };
         // Pi ends the output of a failed command with its exit code.
         let last = || {

@@ -31,7 +31,6 @@ pub enum Change {
 
 impl Change {
     /// What follows the file's name, if its contents did not merely change.
-    #[must_use]
     pub const fn how(self) -> &'static str {
         match self {
             Self::Changed => "",

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use regex::Regex;
-
 use super::sentences::sentences;
+use super::words::{Words, pattern};
 
 /// Words that say nothing about a sentence's topic; most are part of rules of any kind.
 static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
@@ -20,50 +19,35 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     .collect()
 });
 /// Words in a sentence that forbids.
-static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
-        r"|不|别|勿|禁止|ない|禁止|ません",
-    ))
-    .ok()
-});
+static FORBIDS: Words = pattern!(
+    r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
+    r"|不|别|勿|禁止|ない|禁止|ません",
+);
 /// Words in a sentence that takes something back, or applies from now on.
-static CHANGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)\b(?:from now on|instead|no longer|any ?more|actually|now|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
-        r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|ab jetzt|ab sofort|nicht mehr|stattdessen|vergiss|darfst|doch",
-        r"|désormais|à partir de maintenant|plutôt|oublie|a partir de ahora|en lugar|olvida|puedes)\b",
-        r"|以后|从现在|改用|改为|可以|不再|今後|これから|代わりに|もう",
-    ))
-    .ok()
-});
+static CHANGES: Words = pattern!(
+    r"(?i)\b(?:from now on|instead|no longer|any ?more|actually|now|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
+    r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|ab jetzt|ab sofort|nicht mehr|stattdessen|vergiss|darfst|doch",
+    r"|désormais|à partir de maintenant|plutôt|oublie|a partir de ahora|en lugar|olvida|puedes)\b",
+    r"|以后|从现在|改用|改为|可以|不再|今後|これから|代わりに|もう",
+);
 /// Words that say that something is done.
-static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",
-        r"|in place|there now|settled|closed|went in|taken care of|sorted out|strike (?:it|that)|off the list|nothing left|forget about (?:it|that)|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
-        r"|完成|已修复|已添加|修正しました|追加しました|完了",
-    ))
-    .ok()
-});
+static DONE: Words = pattern!(
+    r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",
+    r"|in place|there now|settled|closed|went in|taken care of|sorted out|strike (?:it|that)|off the list|nothing left|forget about (?:it|that)|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
+    r"|完成|已修复|已添加|修正しました|追加しました|完了",
+);
 
 /// Words in a sentence that is not about completed work: it denies it, or says what is to be done.
-static NOT_YET: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
-        r"|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra|falta|debe\w*)\b|未|没|ない|まだ",
-    ))
-    .ok()
-});
+static NOT_YET: Words = pattern!(
+    r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
+    r"|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra|falta|debe\w*)\b|未|没|ない|まだ",
+);
 
 /// Where a sentence begins to say when, or on what condition.
-static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i),? (?:once|before|after|until|as soon as|when|whenever|if|sobald|bevor|nachdem|wenn|falls|quand|dès que|lorsque|avant",
-        r"|cuando|antes|después|quando|prima|dopo) ",
-    ))
-    .ok()
-});
+static WHEN: Words = pattern!(
+    r"(?i),? (?:once|before|after|until|as soon as|when|whenever|if|sobald|bevor|nachdem|wenn|falls|quand|dès que|lorsque|avant",
+    r"|cuando|antes|después|quando|prima|dopo) ",
+);
 /// A word that starts another one, like `clean` in `cleanup`, counts as the same from this many bytes on.
 const PREFIX: usize = 5;
 
@@ -80,7 +64,7 @@ pub struct Meaning {
 impl Meaning {
     /// Returns the topic of `sentence`.
     pub fn of(sentence: &str) -> Self {
-        Self { words: words(sentence), forbids: is(&FORBIDS, sentence), changes: is(&CHANGES, sentence) }
+        Self { words: words(sentence), forbids: FORBIDS.is_in(sentence), changes: CHANGES.is_in(sentence) }
     }
 
     /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
@@ -98,7 +82,7 @@ impl Meaning {
 
     /// Returns a task's topic, without when it is to be done.
     pub(super) fn of_task(sentence: &str) -> Self {
-        let when = WHEN.as_ref().and_then(|when| when.find_iter(sentence).last()).map(|when| when.start());
+        let when = WHEN.found(sentence).last().map(|when| when.start());
         // Only a clause in the second half counts; an earlier one is the condition itself.
         Self::of(when.filter(|at| *at > sentence.len() / 2).map_or(sentence, |at| &sentence[..at]))
     }
@@ -128,15 +112,11 @@ impl Meaning {
 
 /// Returns the sentences of `text` that report something as done.
 pub(super) fn done(text: &str) -> Vec<&str> {
-    if !is(&DONE, text) {
+    if !DONE.is_in(text) {
         return Vec::new();
     }
-    let says_so = |sentence: &&str| sentence.len() <= 400 && is(&DONE, sentence) && !is(&NOT_YET, sentence);
+    let says_so = |sentence: &&str| sentence.len() <= 400 && DONE.is_in(sentence) && !NOT_YET.is_in(sentence);
     sentences(text).filter(says_so).collect()
-}
-
-fn is(words: &LazyLock<Option<Regex>>, text: &str) -> bool {
-    words.as_ref().is_some_and(|words| words.is_match(text))
 }
 
 /// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::words::CUE;
+use super::words::{CUE, Words, pattern};
 
 /// A sentence and where it is.
 pub(super) struct Piece<'t> {
@@ -168,7 +168,7 @@ fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
 }
 
 /// Beginnings of lines of logs, code and quotes.
-static PASTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static PASTED: Words = Words(LazyLock::new(|| {
     let starts = [
         r">|\||</?[A-Za-z!?]|\+[^ \d]|@@|\$ |% |❯|➜|//|/\*|\*/|#!|#\[|\}|\)|'''|[=~_*#-]{4}",
         r"\[?[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}|\[?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}",
@@ -185,11 +185,11 @@ static PASTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) [A-Z*a-z_]+ |(?:if|for|while|switch) ?\(.*[)({]$|return [^ ]+;|elif |else:",
     ];
     Regex::new(&format!("^(?:{})", starts.join("|"))).ok()
-});
+}));
 
 /// Whether a line looks like a log, code or a quote.
 fn looks_pasted(line: &str, bare: &str) -> bool {
-    if PASTED.as_ref().is_some_and(|starts| starts.is_match(bare)) || bare.ends_with([';', '{', '}', '\\']) {
+    if PASTED.is_in(bare) || bare.ends_with([';', '{', '}', '\\']) {
         return true;
     }
     if (line.starts_with('\t') || line.starts_with("    ")) && matches!(self::bare(line).1, Bullet::None) {
@@ -206,14 +206,14 @@ enum Bullet {
     Box,
 }
 
-static BULLET: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^[ \t]*(?:(?:[-*+–—•·◦▪●‣・]|#{1,6}|\(?[0-9]{1,2}[.)]|[a-z]\)|\[[ xX]?\]) +|[•·◦▪●‣・] *|[0-9]{1,2}[、．)] *)+").ok()
-});
+static BULLET: Words = pattern!(
+    r"^[ \t]*(?:(?:[-*+–—•·◦▪●‣・]|#{1,6}|\(?[0-9]{1,2}[.)]|[a-z]\)|\[[ xX]?\]) +|[•·◦▪●‣・] *|[0-9]{1,2}[、．)] *)+"
+);
 
 /// A line without its list marker.
 fn bare(line: &str) -> (&str, Bullet) {
     let trimmed = line.trim_start();
-    let marked = BULLET.as_ref().and_then(|bullet| bullet.find(line)).map_or(0, |mark| mark.end());
+    let marked = BULLET.found(line).next().map_or(0, |mark| mark.end());
     if marked == 0 {
         // `-no emojis`, but not a command's option.
         return match trimmed.strip_prefix('-') {
@@ -224,16 +224,12 @@ fn bare(line: &str) -> (&str, Bullet) {
     let (mark, rest) = line.split_at(marked);
     let open = mark.contains("[ ]") || mark.contains("[]");
     let heading = mark.trim_start().starts_with('#');
-    (
-        rest,
-        if open {
-            Bullet::Box
-        } else if heading {
-            Bullet::None
-        } else {
-            Bullet::Some
-        },
-    )
+    let bullet = match (open, heading) {
+        (true, _) => Bullet::Box,
+        (false, true) => Bullet::None,
+        (false, false) => Bullet::Some,
+    };
+    (rest, bullet)
 }
 
 /// Whether the sentence at the end of `line` continues in the next line.

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 
 /// The patterns of each section of `words.txt`, as alternatives.
 static SECTIONS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| sections(include_str!("words.txt")));
@@ -21,7 +21,7 @@ const WIDTHS: [(&str, &str); 4] = [
 ];
 
 /// Words to search for.
-pub(super) struct Words(LazyLock<Option<Regex>>);
+pub(super) struct Words(pub(super) LazyLock<Option<Regex>>);
 
 impl Words {
     /// Whether `folded` contains one of them.
@@ -31,9 +31,22 @@ impl Words {
 
     /// Where the first of them starts.
     pub(super) fn at(&self, folded: &str) -> Option<usize> {
-        Some(self.0.as_ref()?.find(folded)?.start())
+        self.found(folded).next().map(|found| found.start())
+    }
+
+    /// All of them.
+    pub(super) fn found<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Match<'t>> {
+        self.0.iter().flat_map(|words| words.find_iter(text))
     }
 }
+
+/// A pattern given in parts.
+macro_rules! pattern {
+    ($($part:literal),+ $(,)?) => {
+        crate::facts::words::Words(std::sync::LazyLock::new(|| regex::Regex::new(concat!($($part),+)).ok()))
+    };
+}
+pub(super) use pattern;
 
 /// The patterns of sections, anywhere.
 macro_rules! anywhere {

@@ -137,7 +137,6 @@ fn foreign(folder: &Folder, name: &OsStr, link: &Link) -> Error {
 
 impl Folder {
     /// The folder that has this path whenever it is used.
-    #[must_use]
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -147,7 +146,6 @@ impl Folder {
     }
 
     /// Its path, at least when it was opened.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -166,9 +164,6 @@ impl Folder {
     }
 
     /// Renames a file within the folder, and replaces what has the new name.
-    ///
-    /// # Errors
-    /// When it can't be renamed.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(folder) = &self.handle {
@@ -178,9 +173,6 @@ impl Folder {
     }
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// When it can't be removed.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(folder) = &self.handle {

@@ -6,20 +6,21 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use uuid::Uuid;
 
 use super::folder::Folder;
+use crate::sync::lock;
 
 /// Those of this process.
-static ALL: Registry = Registry(Mutex::new(Some(BTreeMap::new())));
+static ALL: Registry = Mutex::new(Some(BTreeMap::new()));
 
 /// How often a folder is removed in which another thread still creates files.
 const ATTEMPTS: usize = 10;
 
 /// What to remove, and from where; `None` once the process exits.
-struct Registry(Mutex<Option<BTreeMap<OsString, Arc<Folder>>>>);
+type Registry = Mutex<Option<BTreeMap<OsString, Arc<Folder>>>>;
 
 /// A temporary file or folder that only this user can read.
 pub struct Temporary {
@@ -30,7 +31,7 @@ pub struct Temporary {
 
 /// Removes all of them because the process exits. From now on none can be created or get its final name.
 pub fn abandon_all() {
-    ALL.abandon();
+    abandon(&ALL);
 }
 
 impl Temporary {
@@ -43,9 +44,6 @@ impl Temporary {
     }
 
     /// Creates a file in a folder.
-    ///
-    /// # Errors
-    /// See [`Temporary::beside`].
     pub fn within(folder: Folder) -> io::Result<(Self, File)> {
         Self::create(&ALL, folder, format!("pi-lcm-{}.part", Uuid::new_v4()).into(), Folder::create)
     }
@@ -65,7 +63,7 @@ impl Temporary {
     ) -> io::Result<(Self, T)> {
         let folder = Arc::new(folder);
         // Locked until it is listed, or an exit could miss it.
-        let mut all = registry.lock();
+        let mut all = lock(registry);
         let known = all.as_mut().ok_or_else(exiting)?;
         let created = create(&folder, &name)?;
         known.insert(name.clone(), Arc::clone(&folder));
@@ -74,7 +72,6 @@ impl Temporary {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
@@ -84,7 +81,7 @@ impl Temporary {
     /// # Errors
     /// Also when there is such a file and it is not to be replaced. Then it is removed.
     pub fn become_file(self, name: &OsStr, replaces: bool) -> io::Result<()> {
-        let mut all = self.registry.lock();
+        let mut all = lock(self.registry);
         let known = all.as_mut().ok_or_else(exiting)?;
         if !replaces {
             // A rename replaces what has the name, so take the name first.
@@ -104,22 +101,16 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         // Locked until it is gone, or an exit could come between.
-        let mut all = self.registry.lock();
+        let mut all = lock(self.registry);
         if all.as_mut().is_none_or(|known| known.remove(&self.name).is_some()) {
             remove(&self.folder, &self.name);
         }
     }
 }
 
-impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<OsString, Arc<Folder>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn abandon(&self) {
-        let known = self.lock().take();
-        known.iter().flatten().for_each(|(name, folder)| remove(folder, name));
-    }
+fn abandon(registry: &Registry) {
+    let known = lock(registry).take();
+    known.iter().flatten().for_each(|(name, folder)| remove(folder, name));
 }
 
 fn exiting() -> io::Error {
@@ -143,7 +134,7 @@ mod tests {
     use super::*;
 
     fn registry() -> &'static Registry {
-        Box::leak(Box::new(Registry(Mutex::new(Some(BTreeMap::new())))))
+        Box::leak(Box::new(Mutex::new(Some(BTreeMap::new()))))
     }
 
     #[test]
@@ -158,7 +149,7 @@ mod tests {
         let (kept, ()) =
             Temporary::create(registry, Folder::at(dir.path()), "folder".into(), make_folder).unwrap();
         fs::write(dir.path().join("folder/copy"), "").unwrap();
-        registry.abandon();
+        abandon(registry);
         let names =
             || dir.path().read_dir().unwrap().map(|file| file.unwrap().file_name()).collect::<Vec<_>>();
         assert_eq!(names(), ["done"]);
@@ -183,7 +174,7 @@ mod tests {
             while path.join("0").exists() && path.join("19").exists() {
                 std::thread::yield_now();
             }
-            registry.abandon();
+            abandon(registry);
             assert!(!path.exists());
             dropping.join().unwrap();
         }

@@ -9,9 +9,10 @@ use std::path::{Component, Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use super::import::{Folders, Home, Progress, Source, aside, import};
+use super::import::{Folders, Home, Progress, Source, import};
 use crate::error::{Error, Result};
 use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_path};
+use crate::sync::aside;
 use crate::text;
 use serde::Serialize;
 
@@ -61,11 +62,11 @@ pub async fn adopt(
     // The import marks sessions as opened, so the times are read before.
     let seen = home.store.read(|view| view.messages().sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
-    let found = aside(move || find(&dir, &own, &wanted)).await??;
+    let found = aside(move || find(&dir, &own, &wanted)).await?;
     let mut done = Adopted::default();
     for History { path, project } in found {
         let asked = path.clone();
-        if aside(move || is_open_elsewhere(&asked)).await?? {
+        if aside(move || is_open_elsewhere(&asked)).await? {
             return Err(Error::invalid(format!(
                 "another Pi is working in {project}, which owns {}: quit it and try again",
                 path.display()
@@ -153,9 +154,9 @@ async fn take_over(
     let (path, cancel) = (path.to_owned(), cancel.clone());
     let read = move || {
         let old = OldStore::open(&path, &cancel)?;
-        Ok::<_, Error>((old.summaries()?, old.notes()?, old.times()?, old.lineages()?))
+        Ok((old.summaries()?, old.notes()?, old.times()?, old.lineages()?))
     };
-    let (summaries, notes, times, lineages) = aside(read).await??;
+    let (summaries, notes, times, lineages) = aside(read).await?;
     for slice in summaries.chunks(SLICE).map(<[_]>::to_vec) {
         done.summaries += home
             .store

@@ -19,10 +19,8 @@ use crate::dag::{Sources, visible};
 use crate::error::Result;
 use crate::files;
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::model::{
-    CompactionDetails, Content, Entry, State, SummaryRecord, Supplement, parse_one, replacements,
-};
-use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
+use crate::model::{CompactionDetails, Content, Entry, SummaryRecord, Supplement, parse_one, replacements};
+use crate::store::{ExportedEntry, Shows, StoredSession, StoredSummary, View};
 use crate::text::timestamp;
 
 /// The version of the session files that are written.
@@ -31,8 +29,7 @@ const VERSION: u32 = 3;
 const LINK: &str = "lcm-link";
 
 /// The first line of a session's file.
-#[must_use]
-pub fn header(session: &ExportedSession, cwd: &str, lines: &Lines) -> String {
+pub fn header(session: &StoredSession, cwd: &str, lines: &Lines) -> String {
     if let Some(own) = lines.header.as_ref().filter(|own| own["id"] == session.session_id.as_str()) {
         return own.to_string();
     }
@@ -57,7 +54,6 @@ pub struct Lines {
 
 impl Lines {
     /// Indexes the file. A file that is gone or can't be read has no lines, nor has any once `cancel` is raised.
-    #[must_use]
     pub fn of(path: Option<&Path>, cancel: &CancellationToken) -> Self {
         let read = || {
             // A file that is no session is not read to its end.
@@ -104,9 +100,6 @@ impl Lines {
 }
 
 /// Returns the line of an entry.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn line(
     view: &View<'_>,
     conversation: ConversationId,
@@ -147,9 +140,6 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
 
 /// Returns the last line of a session's file, which holds the summaries that no compaction carries, if there
 /// are any.
-///
-/// # Errors
-/// When the store can't be read.
 pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {
@@ -262,9 +252,9 @@ fn record_of(stored: StoredSummary, sources: Vec<String>) -> SummaryRecord {
     SummaryRecord {
         id: stored.hash.to_string(),
         depth: stored.depth,
+        state: stored.state(),
         text: stored.text,
         tokens: stored.tokens,
-        state: if stored.degraded { State::Degraded } else { State::Ok },
         model: stored.model,
         prompt_version: stored.prompt_version,
         created_at: stored.created_at,

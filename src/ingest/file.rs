@@ -9,9 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::fold::Handover;
@@ -19,7 +17,7 @@ use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::files;
-use crate::model::{Content, SummaryRecord, Supplement, parse_batch, read_json};
+use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
 
 /// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;
@@ -116,29 +114,23 @@ impl SessionFile {
     }
 
     /// Lets `cancel` end the reading: a line may have no end.
-    #[must_use]
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         self.lines.cancel = cancel.clone();
         self
     }
 
     /// The file's header.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// Lines so far that could not be read and were skipped.
-    #[must_use]
     pub fn broken(&self) -> usize {
         self.broken
     }
 
     /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
     /// the file.
-    ///
-    /// # Errors
-    /// When the file can't be read.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);
@@ -173,9 +165,6 @@ impl SessionFile {
     }
 
     /// Whether the rest of the file has a message.
-    ///
-    /// # Errors
-    /// When the file can't be read.
     pub fn says_anything(&mut self) -> Result<bool> {
         while let Some(slice) = self.slice()? {
             if says_anything(&slice) {
@@ -197,9 +186,9 @@ impl SessionFile {
                 self.broken += 1;
                 continue;
             };
-            match Shape::of(&json) {
-                Some(shape) if !shape.is("session") => {
-                    let renamed = self.renamed(&shape);
+            match Fields::of(&json) {
+                Some(fields) if fields.text("type").as_deref() != Some("session") => {
+                    let renamed = self.renamed(&json, &fields);
                     return Ok(Some(self.placed(renamed.unwrap_or(json))));
                 }
                 _ => self
@@ -211,12 +200,12 @@ impl SessionFile {
     }
 
     /// Version 2: a custom message has another role.
-    fn renamed(&self, entry: &Shape<'_>) -> Option<String> {
-        let message = entry.message.filter(|_| self.version < 3.0 && entry.is("message"))?;
-        let role = Shape::of(message.get())?.role?;
-        (role.get() == r#""hookMessage""#).then(|| {
-            let message = assigned(message.get(), r#""role":"custom""#);
-            assigned(entry.json, &format!("\"message\":{message}"))
+    fn renamed(&self, entry: &str, fields: &Fields<'_>) -> Option<String> {
+        let is_meant = self.version < 3.0 && fields.text("type").as_deref() == Some("message");
+        let message = fields.json("message").filter(|_| is_meant)?;
+        (Fields::of(message)?.text("role")? == "hookMessage").then(|| {
+            let message = assigned(message, r#""role":"custom""#);
+            assigned(entry, &format!("\"message\":{message}"))
         })
     }
 
@@ -267,36 +256,6 @@ fn assigned(object: &str, fields: &str) -> String {
     let body = object.strip_suffix('}').unwrap_or(object);
     let comma = if body == "{" { "" } else { "," };
     stringify(&format!("{body}{comma}{fields}}}")).unwrap_or_else(|| object.to_owned())
-}
-
-/// The fields that decide how an entry is read.
-struct Shape<'a> {
-    json: &'a str,
-    kind: Option<&'a RawValue>,
-    role: Option<&'a RawValue>,
-    message: Option<&'a RawValue>,
-}
-
-impl<'a> Shape<'a> {
-    fn of(json: &'a str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Fields<'a> {
-            #[serde(rename = "type", borrow)]
-            kind: Option<&'a RawValue>,
-            #[serde(borrow)]
-            role: Option<&'a RawValue>,
-            #[serde(borrow)]
-            message: Option<&'a RawValue>,
-        }
-        // Serde would also read a struct from an array.
-        let object = json.starts_with('{').then_some(json)?;
-        let Fields { kind, role, message } = serde_json::from_str(object).ok()?;
-        Some(Self { json, kind, role, message })
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.kind.is_some_and(|json| json.get().trim_matches('"') == kind)
-    }
 }
 
 /// The lines of a file. Only `\n` ends a line, as in Pi.

@@ -105,26 +105,24 @@ pub(super) fn find(
     source: &Source,
     cancel: &CancellationToken,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
-    if let Source::Agent { agent, path, everything, since } = source {
-        return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
-    }
     let paths = match source {
+        Source::Agent { agent, path, everything, since } => {
+            return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
+        }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
-            match (path.is_dir(), path.exists()) {
+            let paths = match (path.is_dir(), path.exists()) {
                 (true, _) => session_files(&path)?,
                 (false, true) => vec![path],
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
-            }
+            };
+            return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
         }
         // Other worktrees have their own session folders.
         Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
         Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
-        Source::Everything | Source::Agent { .. } => everywhere(folders),
+        Source::Everything => everywhere(folders),
     };
-    if let Source::Path(_) = source {
-        return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
-    }
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     for path in paths {
         let file = match SessionFile::open(&path) {

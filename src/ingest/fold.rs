@@ -23,7 +23,6 @@ pub struct Handover {
 
 impl Handover {
     /// Prepares the messages for storing, on any thread. That takes as long as storing them.
-    #[must_use]
     pub fn prepare(self) -> PreparedHandover {
         let ready = self.messages().map(Ready::of).collect();
         PreparedHandover { handover: self, ready }
@@ -43,9 +42,6 @@ impl Handover {
     }
 
     /// A single entry whose parent is stored or queued.
-    ///
-    /// # Errors
-    /// When `json` is not an entry.
     pub fn of(json: &str) -> Result<Self> {
         let entries = vec![parse_one(json)?];
         Ok(Self { entries, orphans: HashSet::new() })
@@ -72,15 +68,12 @@ impl PreparedHandover {
     /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<Handover> {
         let Self { handover, ready } = self;
-        fold_each(batch, conversation, &handover, &mut ready.into_iter())?;
+        Fold { batch, conversation }.all(&handover, ready.into_iter())?;
         Ok(handover)
     }
 }
 
 /// Stores the summaries that stored entries carry and the store has lost.
-///
-/// # Errors
-/// When the database can't be written.
 pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Some(details) = carried(&entry.content)
@@ -128,9 +121,6 @@ impl Ready {
 }
 
 /// Stores the messages of stored entries that the store has lost.
-///
-/// # Errors
-/// When the database can't be written.
 pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Content::Message(json) = &entry.content
@@ -148,150 +138,168 @@ pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &
 /// The message that a new one extends: the last one at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
 
-/// Folds all entries, or none, with their prepared messages.
-fn fold_each(
-    batch: &Batch<'_>,
+/// A session that is folded in one transaction.
+struct Fold<'f> {
+    batch: &'f Batch<'f>,
     conversation: ConversationId,
-    handover: &Handover,
-    ready: &mut dyn Iterator<Item = Ready>,
-) -> Result<()> {
-    // The parent is mostly the entry before, so that one needs no lookup.
-    let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
-    for entry in &handover.entries {
-        let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-        let Some(id) = free_id(batch, conversation, entry)? else { continue };
-        let (parent, above) = match (&last, &entry.parent) {
-            (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
-            _ => {
-                let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
-                (parent, parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?)
-            }
-        };
-        let (row, head) = add(batch, conversation, &id, entry, ready, parent, above)?;
-        last = Some((id, row, head));
-    }
-    Ok(())
 }
 
-/// The id to store an entry under; `None` if it is stored.
-///
-/// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
-/// children. Another message with the same id is stored under an id of its own, so that search finds it.
-fn free_id<'e>(
-    batch: &Batch<'_>,
-    conversation: ConversationId,
-    entry: &'e Entry,
-) -> Result<Option<Cow<'e, str>>> {
-    let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
-    if !is_taken(&entry.id)? {
-        return Ok(Some(Cow::from(&entry.id)));
+impl Fold<'_> {
+    /// Folds all entries, or none, with their prepared messages.
+    fn all(&self, handover: &Handover, mut ready: impl Iterator<Item = Ready>) -> Result<()> {
+        // The parent is mostly the entry before, so that one needs no lookup.
+        let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
+        for entry in &handover.entries {
+            let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
+            let Some(id) = self.free_id(entry)? else { continue };
+            let (parent, above) = match (&last, &entry.parent) {
+                (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
+                _ => {
+                    let parent = self.parent_of(entry, &handover.orphans)?;
+                    (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
+                }
+            };
+            let (row, head) = self.add(&id, entry, ready, parent, above)?;
+            last = Some((id, row, head));
+        }
+        Ok(())
     }
-    let Content::Message(json) = &entry.content else { return Ok(None) };
-    let is_same = match batch.messages().shown_by(conversation, &entry.id)? {
-        // An unreadable message is the doctor's task.
-        Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
-        None => false,
-    };
-    if is_same || batch.upkeep().is_purged_beside(conversation, &entry.id)? {
-        return Ok(None);
+
+    /// The id to store an entry under; `None` if it is stored.
+    ///
+    /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
+    /// children. Another message with the same id is stored under an id of its own, so that search finds it.
+    fn free_id<'e>(&self, entry: &'e Entry) -> Result<Option<Cow<'e, str>>> {
+        let Self { batch, conversation } = *self;
+        let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
+        if !is_taken(&entry.id)? {
+            return Ok(Some(Cow::from(&entry.id)));
+        }
+        let Content::Message(json) = &entry.content else { return Ok(None) };
+        let is_same = match batch.messages().shown_by(conversation, &entry.id)? {
+            // An unreadable message is the doctor's task.
+            Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
+            None => false,
+        };
+        if is_same || batch.upkeep().is_purged_beside(conversation, &entry.id)? {
+            return Ok(None);
+        }
+        let beside = beside(&entry.id, &Hash::plain(json.as_bytes()));
+        Ok(if is_taken(&beside)? { None } else { Some(Cow::from(beside)) })
     }
-    let beside = beside(&entry.id, &Hash::plain(json.as_bytes()));
-    Ok(if is_taken(&beside)? { None } else { Some(Cow::from(beside)) })
+
+    fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
+        let Some(parent) = &entry.parent else { return Ok(None) };
+        match self.batch.messages().entry_row(self.conversation, parent)? {
+            Some(row) => Ok(Some(row)),
+            None if orphans.contains(&entry.id) => Ok(None),
+            None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
+        }
+    }
+
+    /// Adds an entry and its message. Returns its row and the message that its children extend.
+    fn add(
+        &self,
+        id: &str,
+        entry: &Entry,
+        ready: Option<Ready>,
+        parent: Option<EntryId>,
+        above: Head,
+    ) -> Result<(EntryId, Head)> {
+        let Self { batch, conversation } = *self;
+        let mut head = above;
+        let mut id = Cow::from(id);
+        // How many hiding edits directly below the parent are this extension's.
+        let hidden = match (&entry.content, parent) {
+            (Content::Edit { replacement: None, .. }, Some(parent)) => {
+                batch.messages().hidden_below(parent)?
+            }
+            _ => 0,
+        };
+        let role = match &entry.content {
+            Content::Message(json) => {
+                let ready = ready.unwrap_or_else(|| Ready::of(json));
+                let new = new_message(json, &ready, entry.timestamp, above);
+                let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
+                    Some(purged) => {
+                        if *id != *entry.id {
+                            id = Cow::from(beside_purged(&entry.id, purged.0));
+                        }
+                        purged
+                    }
+                    None => (batch.messages().add_message(&new)?, new.lineage, new.height),
+                };
+                head = Some(shown);
+                EntryRole::Message(shown.0)
+            }
+            Content::Purged(nonce) => {
+                let purged = batch.upkeep().add_purged(above, nonce, entry.timestamp)?;
+                head = Some(purged);
+                EntryRole::Message(purged.0)
+            }
+            Content::Stub(Stub { target, tokens, hides }) => {
+                EntryRole::Stub { target, tokens: *tokens, hides: *hides }
+            }
+            Content::Edit { target, replacement: None } if hidden > 0 => {
+                EntryRole::Stub { target, tokens: 0, hides: hidden - 1 }
+            }
+            Content::Edit { target, .. } if batch.upkeep().shows_purged(conversation, target)? => {
+                EntryRole::Edit { target, rendition: None }
+            }
+            Content::Edit { target, replacement } => {
+                let rendition = match replacement {
+                    Some(replacement) => self.add_rendition(target, replacement, entry.timestamp)?,
+                    None => None,
+                };
+                match (replacement, rendition) {
+                    // An edit of an entry without a message changes nothing.
+                    (Some(_), None) => EntryRole::Link,
+                    _ => EntryRole::Edit { target, rendition },
+                }
+            }
+            Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
+            Content::Other => EntryRole::Link,
+        };
+        let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
+        let row = batch.messages().add_entry(conversation, &new)?;
+        if let Content::OtherCompaction(files) = &entry.content
+            && !batch.upkeep().is_below_purged(row)?
+        {
+            batch.summaries().note_entry_files(row, files)?;
+        }
+        if let Some(details) = carried(&entry.content) {
+            restore(batch, conversation, &entry.id, row, &details)?;
+        }
+        Ok((row, head))
+    }
+
+    /// Stores the message of the entry `target` as an edit shows it.
+    fn add_rendition(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Option<MessageId>> {
+        let Self { batch, conversation } = *self;
+        let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
+        let original = batch.messages().message(original)?;
+        let json = with_replacement(&original.json, replacement);
+        let message = Message::parse(&json);
+        let rendition = NewMessage {
+            lineage: original.lineage.edited(replacement),
+            parent: Some(original.id),
+            height: original.height,
+            kind: MessageKind::Edited,
+            role: &message.role,
+            tool: message.tool.as_deref(),
+            tokens: message.tokens(),
+            timestamp: message.timestamp.unwrap_or(entry_time),
+            json: &json,
+            searchable: "",
+            prepared: &Prepared::of(&json, ""),
+        };
+        batch.messages().add_message(&rendition).map(Some)
+    }
 }
 
 /// The id under which another message of an entry's id is kept.
 pub(super) fn beside(entry_id: &str, digest: &Hash) -> String {
     format!("{entry_id} {digest}")
-}
-
-fn parent_of(
-    batch: &Batch<'_>,
-    conversation: ConversationId,
-    entry: &Entry,
-    orphans: &HashSet<String>,
-) -> Result<Option<EntryId>> {
-    let Some(parent) = &entry.parent else { return Ok(None) };
-    match batch.messages().entry_row(conversation, parent)? {
-        Some(row) => Ok(Some(row)),
-        None if orphans.contains(&entry.id) => Ok(None),
-        None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
-    }
-}
-
-/// Adds an entry and its message. Returns its row and the message that its children extend.
-fn add(
-    batch: &Batch<'_>,
-    conversation: ConversationId,
-    id: &str,
-    entry: &Entry,
-    ready: Option<Ready>,
-    parent: Option<EntryId>,
-    above: Head,
-) -> Result<(EntryId, Head)> {
-    let mut head = above;
-    let mut id = Cow::from(id);
-    let role = match &entry.content {
-        Content::Message(json) => {
-            let ready = ready.unwrap_or_else(|| Ready::of(json));
-            let new = new_message(json, &ready, entry.timestamp, above);
-            let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
-                Some(purged) => {
-                    if *id != *entry.id {
-                        id = Cow::from(beside_purged(&entry.id, purged.0));
-                    }
-                    purged
-                }
-                None => (batch.messages().add_message(&new)?, new.lineage, new.height),
-            };
-            head = Some(shown);
-            EntryRole::Message(shown.0)
-        }
-        Content::Purged(nonce) => {
-            let purged = batch.upkeep().add_purged(above, nonce, entry.timestamp)?;
-            head = Some(purged);
-            EntryRole::Message(purged.0)
-        }
-        Content::Stub(Stub { target, tokens, hides }) => {
-            EntryRole::Stub { target, tokens: *tokens, hides: *hides }
-        }
-        Content::Edit { target, replacement: None } if hidden_below(batch, parent)? > 0 => {
-            EntryRole::Stub { target, tokens: 0, hides: hidden_below(batch, parent)? - 1 }
-        }
-        Content::Edit { target, .. } if batch.upkeep().shows_purged(conversation, target)? => {
-            EntryRole::Edit { target, rendition: None }
-        }
-        Content::Edit { target, replacement } => {
-            let rendition = match replacement {
-                Some(replacement) => {
-                    add_rendition(batch, conversation, target, replacement, entry.timestamp)?
-                }
-                None => None,
-            };
-            match (replacement, rendition) {
-                // An edit of an entry without a message changes nothing.
-                (Some(_), None) => EntryRole::Link,
-                _ => EntryRole::Edit { target, rendition },
-            }
-        }
-        Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
-        Content::Other => EntryRole::Link,
-    };
-    let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
-    let row = batch.messages().add_entry(conversation, &new)?;
-    if let Content::OtherCompaction(files) = &entry.content
-        && !batch.upkeep().is_below_purged(row)?
-    {
-        batch.summaries().note_entry_files(row, files)?;
-    }
-    if let Some(details) = carried(&entry.content) {
-        restore(batch, conversation, &entry.id, row, &details)?;
-    }
-    Ok((row, head))
-}
-
-/// How many edits of this extension that hide a message are children of `parent`.
-fn hidden_below(batch: &Batch<'_>, parent: Option<EntryId>) -> Result<usize> {
-    parent.map_or(Ok(0), |parent| batch.messages().hidden_below(parent))
 }
 
 fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head) -> NewMessage<'a> {
@@ -321,32 +329,4 @@ fn kind_of(message: &Message) -> MessageKind {
         _ if message.private => MessageKind::Private,
         _ => MessageKind::Conversation,
     }
-}
-
-/// Stores the message of the entry `target` as an edit shows it.
-fn add_rendition(
-    batch: &Batch<'_>,
-    conversation: ConversationId,
-    target: &str,
-    replacement: &str,
-    entry_time: i64,
-) -> Result<Option<MessageId>> {
-    let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
-    let original = batch.messages().message(original)?;
-    let json = with_replacement(&original.json, replacement);
-    let message = Message::parse(&json);
-    let rendition = NewMessage {
-        lineage: original.lineage.edited(replacement),
-        parent: Some(original.id),
-        height: original.height,
-        kind: MessageKind::Edited,
-        role: &message.role,
-        tool: message.tool.as_deref(),
-        tokens: message.tokens(),
-        timestamp: message.timestamp.unwrap_or(entry_time),
-        json: &json,
-        searchable: "",
-        prepared: &Prepared::of(&json, ""),
-    };
-    batch.messages().add_message(&rendition).map(Some)
 }

@@ -23,6 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
 use crate::store::{Batch, Place, Store, View, project_of};
+use crate::sync::aside;
 use crate::text;
 
 /// The progress of an import.
@@ -49,7 +50,7 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
-    /// Sessions without a message; they are not stored.
+    /// Sessions without a message that are no side chains; they are not stored.
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
@@ -65,31 +66,17 @@ pub struct Report {
     pub stopped: Option<usize>,
 }
 
-/// The outcome of one session.
-#[derive(Default)]
-struct Taken {
-    new: usize,
-    known: usize,
-    broken: usize,
-    lost: usize,
-    unknown: usize,
-    differing: usize,
-    /// 1, unless it has no message or is a side chain.
-    sessions: usize,
-    /// 1 if it has no message and is not a side chain.
-    silent: usize,
-}
-
 impl Report {
-    fn add(&mut self, taken: &Taken) {
-        self.new += taken.new;
-        self.known += taken.known;
-        self.broken += taken.broken;
-        self.lost += taken.lost;
-        self.unknown += taken.unknown;
-        self.differing += taken.differing;
-        self.sessions += taken.sessions;
-        self.silent += taken.silent;
+    /// Adds what came of a session.
+    fn add(&mut self, session: &Self) {
+        self.new += session.new;
+        self.known += session.known;
+        self.broken += session.broken;
+        self.lost += session.lost;
+        self.unknown += session.unknown;
+        self.differing += session.differing;
+        self.sessions += session.sessions;
+        self.silent += session.silent;
     }
 }
 
@@ -109,10 +96,8 @@ pub async fn import(
             "this session's history is in memory only: start Pi without --no-session to import into the project's",
         ));
     }
-    let found = {
-        let (home, folders, source, cancel) = (home.clone(), folders.clone(), source.clone(), cancel.clone());
-        aside(move || find(&home, &folders, &source, &cancel)).await?
-    };
+    let asked = (home.clone(), folders.clone(), source.clone(), cancel.clone());
+    let found = aside(move || find(&asked.0, &asked.1, &asked.2, &asked.3)).await;
     let (found, failed) = match found {
         Err(error) if error.code() == Code::Cancelled => {
             return Ok(Report { stopped: Some(0), ..Report::default() });
@@ -137,9 +122,6 @@ pub async fn import(
 }
 
 /// Imports what `agent` wrote about this project since the last time.
-///
-/// # Errors
-/// As for [`import`].
 pub async fn import_new(
     home: &Home,
     folders: &Folders,
@@ -162,9 +144,6 @@ pub async fn import_new(
 
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;
 /// afterwards it returns 0.
-///
-/// # Errors
-/// When the store fails.
 pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
     if *home.store.place() == Place::Memory {
         return Ok(0);
@@ -185,7 +164,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
             let new = !known.contains(&header.id) && looking.is_own(header);
             new && file.says_anything().unwrap_or(false)
         });
-        unknown.count()
+        Ok(unknown.count())
     });
     let count = count.await?;
     let first = home.store.write(|batch| batch.messages().note_import_offered(text::now())).await?;
@@ -236,7 +215,7 @@ impl Run<'_> {
                 continue;
             };
             let dir = self.home.db_dir.clone();
-            match aside(move || Store::of_project(Some(&dir), &cwd)).await? {
+            match aside(move || Store::of_project(Some(&dir), &cwd)).await {
                 Ok(store) => {
                     let outcome = self.project(files, &store).await;
                     store.close().await;
@@ -288,7 +267,7 @@ impl Run<'_> {
             let (outcome, following) = tokio::join!(writing, queue.begin(same));
             next = following?;
             match outcome {
-                Ok(taken) => self.report.add(&taken),
+                Ok(session) => self.report.add(&session),
                 Err(error) if error.code() == Code::Invalid => {
                     self.failed(&files[number].path, &error);
                     // The rest of the file is left out.
@@ -305,7 +284,7 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, reading: Reading, store: &Store) -> Result<Taken> {
+    async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
         let Reading { session, mut conversation, mut slices, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
@@ -320,11 +299,12 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let rest = rest.await.map_err(stopped)??;
+        let rest =
+            rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
         let Some(conversation) = conversation else {
             let silent = usize::from(!is_side_chain);
-            return Ok(Taken { new, broken, lost, unknown, silent, ..Taken::default() });
+            return Ok(Report { new, broken, lost, unknown, silent, ..Report::default() });
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -335,7 +315,7 @@ impl Run<'_> {
         };
         let differing = store.read(move |view| differing(view, conversation, &said)).await?;
         let sessions = usize::from(!is_side_chain);
-        Ok(Taken { new, known, broken, lost, unknown, differing, sessions, silent: 0 })
+        Ok(Report { new, known, broken, lost, unknown, differing, sessions, ..Report::default() })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
@@ -387,13 +367,4 @@ fn add(
         slice.fold(batch, conversation)?;
     }
     Ok((conversation, batch.messages().messages_after(last)?))
-}
-
-/// Runs blocking `work` on another thread.
-pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(stopped)
-}
-
-pub(super) fn stopped(error: tokio::task::JoinError) -> Error {
-    Error::storing("a bug in the engine stopped an import", error)
 }

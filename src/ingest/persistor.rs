@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use crate::ids::ConversationId;
 use crate::log::{Field, Log};
 use crate::model::{Content, Entry, parse_batch};
 use crate::store::{Batch, Store, View};
+use crate::sync::lock;
 use crate::text;
 
 /// The pause after the first failure; it doubles with each further one.
@@ -77,12 +78,6 @@ struct State {
     held: Handover,
     /// Whether something was lost since the last complete walk. Later entries would have no parent.
     torn: bool,
-    /// Hand-overs that were stored.
-    stored: usize,
-    /// Messages in them.
-    said: usize,
-    /// Messages before them; `None` until they are counted.
-    said_before: Option<usize>,
     /// A message for the user, shown once.
     notice: Option<String>,
     /// Failures in a row.
@@ -99,9 +94,6 @@ impl State {
 
 impl Persistor {
     /// Opens the persistor of a session, in constant time: the start of a session waits for it.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
         let asked = session.clone();
         let look = move |view: &View<'_>| {
@@ -125,16 +117,12 @@ impl Persistor {
     }
 
     /// The session's row; [`ConversationId::NONE`] before its first message.
-    #[must_use]
     pub fn conversation(&self) -> ConversationId {
         ConversationId(self.0.conversation.load(Ordering::Relaxed))
     }
 
     /// Returns the positions in `ids` of the entries that are neither stored nor queued, and counts the
     /// others as known. The caller is about to hand those over, so this ends a pause.
-    ///
-    /// # Errors
-    /// When the store can't be read.
     pub async fn missing(&self, ids: Vec<String>) -> Result<Vec<usize>> {
         let asked = self.lock().unnamed.is_some();
         if !asked {
@@ -161,25 +149,21 @@ impl Persistor {
     }
 
     /// Whether this entry is stored or queued, if the session has named it.
-    #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.lock().known.contains(entry_id)
     }
 
     /// The number of named entries that are stored or queued.
-    #[must_use]
     pub fn known(&self) -> usize {
         self.lock().known.len()
     }
 
     /// Whether to hand over now: `false` for a while after a failure.
-    #[must_use]
     pub fn accepts(&self) -> bool {
         self.lock().accepts()
     }
 
     /// Whether the last write failed, so that the store lacks newer entries.
-    #[must_use]
     pub fn is_behind(&self) -> bool {
         self.lock().failures > 0
     }
@@ -198,7 +182,6 @@ impl Persistor {
     /// Takes the entry `id` as JSON, a child of what was handed over last. Returns whether that was possible.
     /// This is the fast path while the user waits for Pi: even the parse is left to the writer. Before the
     /// first message, and after a failure, entries go through [`Self::hand_over`].
-    #[must_use]
     pub fn append(&self, id: String, json: String) -> bool {
         {
             let mut state = self.lock();
@@ -227,14 +210,13 @@ impl Persistor {
                     ConversationId::NONE => writing.0.session.row(batch)?,
                     known => known,
                 };
-                let handover = handover.fold(batch, conversation)?;
-                let entries = handover.entries.iter().map(|entry| entry.id.as_str());
-                Ok((conversation, batch.messages().said_by(conversation, entries)?))
+                handover.fold(batch, conversation)?;
+                Ok(conversation)
             },
             move |outcome| {
                 persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
                 match outcome {
-                    Ok((conversation, said)) => persistor.recovered(conversation, said),
+                    Ok(conversation) => persistor.recovered(conversation),
                     Err(error) => persistor.failed(&on_the_way, &error),
                 }
             },
@@ -294,42 +276,9 @@ impl Persistor {
         self.0.log.event("entries", &fields);
     }
 
-    /// Counts the messages on all branches of the session. That takes time in proportion to the session, so
-    /// it is done once.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub async fn said(&self) -> Result<usize> {
-        let stored = {
-            let state = self.lock();
-            if let Some(before) = state.said_before {
-                return Ok(before + state.said);
-            }
-            state.stored
-        };
-        let conversation = self.conversation();
-        let said = self.0.store.read(move |view| view.messages().said_in(conversation)).await?;
-        let mut state = self.lock();
-        // If something was stored meanwhile, it may or may not be in this count; the next call counts again.
-        if state.stored == stored {
-            state.said_before = Some(said.saturating_sub(state.said));
-        }
-        Ok(said)
-    }
-
-    /// Lets the next call of [`Self::said`] count again, after messages were deleted.
-    pub fn count_anew(&self) {
-        let mut state = self.lock();
-        (state.said_before, state.said) = (None, 0);
-        // A count that is running still includes them.
-        state.stored += 1;
-    }
-
-    fn recovered(&self, conversation: ConversationId, said: usize) {
+    fn recovered(&self, conversation: ConversationId) {
         self.0.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
-        state.stored += 1;
-        state.said += said;
         state.failures = 0;
         state.rest_until = None;
     }
@@ -344,7 +293,7 @@ impl Persistor {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 
@@ -356,7 +305,7 @@ fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover
     let is_long = handover.entries.len() >= MANY;
     let waiting = Arc::new(Mutex::new(Some(handover)));
     let prepare = |waiting: &Mutex<Option<Handover>>| {
-        let handover = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let handover = lock(waiting).take();
         handover.map(Handover::prepare)
     };
     let shared = Arc::clone(&waiting);

@@ -12,12 +12,12 @@ use super::file::{Header, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
-use super::import::aside;
 use super::salvage::{OldSessions, is_database};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::{Content, Entry, SummaryRecord};
 use crate::store::{Place, Store};
+use crate::sync::aside;
 
 /// Two sessions without an id would be merged, so neither is stored.
 const NO_ID: &str =
@@ -55,9 +55,6 @@ impl<'f> Queue<'f> {
 
     /// Begins to read the next session, and returns it with its file's number, or why that file can't be read. A
     /// session with the id of one that is being written waits for that.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn begin(
         &mut self,
         written: Option<(String, oneshot::Receiver<()>)>,
@@ -86,7 +83,7 @@ impl<'f> Queue<'f> {
             if let Some((number, mut sessions)) = self.open.take() {
                 let (sessions, next) = aside(move || {
                     let next = sessions.next();
-                    (sessions, next)
+                    Ok((sessions, next))
                 })
                 .await?;
                 if let Some(session) = next {
@@ -96,7 +93,7 @@ impl<'f> Queue<'f> {
             }
             let Some((number, file)) = self.files.next() else { return Ok(None) };
             let (file, own, cancel) = (file.clone(), self.store.place().clone(), self.cancel.clone());
-            match aside(move || open(&file, &own, &cancel)).await? {
+            match aside(move || open(&file, &own, &cancel)).await {
                 Ok(sessions) => self.open = Some((number, sessions)),
                 Err(error) => return Ok(Some((number, Err(error)))),
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::dag::{Sources, visible};
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, SummaryRecord};
 use crate::store::{Batch, NewSummary, PreparedText};
 
@@ -27,7 +27,7 @@ pub(super) fn restore(
         let Some(hash) = hash_of(&record.id) else { continue };
         let id = match batch.summaries().summary_by_hash(hash)? {
             Some(id) => Some(id),
-            None if record.depth > 0 => add_condensed(batch, record, hash)?,
+            None if record.depth > 0 => add_named(batch, record, hash)?,
             None => {
                 if messages.is_none() {
                     // An unreadable branch is the doctor's task and must not keep the entry out.
@@ -45,26 +45,12 @@ pub(super) fn restore(
 }
 
 /// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
-///
-/// # Errors
-/// When the database can't be written.
 pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord]) -> Result<()> {
     for record in summaries {
-        let Some(hash) = hash_of(&record.id) else { continue };
-        if batch.summaries().summary_by_hash(hash)?.is_some() {
-            continue;
-        }
-        if record.depth > 0 {
-            add_condensed(batch, record, hash)?;
-            continue;
-        }
-        let Some(lineages) = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        let found: Result<Option<Vec<_>>> =
-            lineages.iter().map(|lineage| batch.messages().message_by_lineage(*lineage)).collect();
-        if let Some(messages) = found? {
-            add(batch, record, hash, Sources::Messages(messages), &lineages)?;
+        if let Some(hash) = hash_of(&record.id)
+            && batch.summaries().summary_by_hash(hash)?.is_none()
+        {
+            add_named(batch, record, hash)?;
         }
     }
     Ok(())
@@ -89,27 +75,20 @@ fn add_leaf(
     record: &SummaryRecord,
     hash: Hash,
     messages: &HashMap<String, (MessageId, Hash)>,
-) -> Result<Option<crate::ids::SummaryId>> {
+) -> Result<Option<SummaryId>> {
     let sources: Option<Vec<_>> = record.sources.iter().map(|entry| messages.get(entry).copied()).collect();
     let Some(sources) = sources else { return Ok(None) };
     let (ids, hashes): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
     add(batch, record, hash, Sources::Messages(ids), &hashes)
 }
 
-fn add_condensed(
-    batch: &Batch<'_>,
-    record: &SummaryRecord,
-    hash: Hash,
-) -> Result<Option<crate::ids::SummaryId>> {
-    let Some(hashes) = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>() else {
-        return Ok(None);
-    };
-    let mut ids = Vec::new();
-    for source in &hashes {
-        let Some(id) = batch.summaries().summary_by_hash(*source)? else { return Ok(None) };
-        ids.push(id);
+/// Stores a summary whose sources are given by their identities.
+fn add_named(batch: &Batch<'_>, record: &SummaryRecord, hash: Hash) -> Result<Option<SummaryId>> {
+    let names = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
+    match batch.summaries().named(record.depth, &names)? {
+        Some(sources) => add(batch, record, hash, sources, &names),
+        None => Ok(None),
     }
-    add(batch, record, hash, Sources::Summaries(ids), &hashes)
 }
 
 fn add(
@@ -118,7 +97,7 @@ fn add(
     hash: Hash,
     sources: Sources,
     hashes: &[Hash],
-) -> Result<Option<crate::ids::SummaryId>> {
+) -> Result<Option<SummaryId>> {
     let SummaryRecord { depth, state, prompt_version, text, quotes, .. } = record;
     let identity = SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, hashes);
     if hashes.is_empty() || identity != hash {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::model::{Content, Entry};
 use crate::store::{OldEntries, OldStore};
+use crate::sync::lock;
 
 /// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;
@@ -21,7 +22,7 @@ const SLICE: usize = 256 * 1024;
 /// The sessions of an old database, in order.
 pub(super) struct OldSessions {
     store: Arc<Mutex<OldStore>>,
-    sessions: std::vec::IntoIter<crate::store::OldSession>,
+    sessions: std::vec::IntoIter<crate::store::StoredSession>,
     /// Rows that can't be read, until a session reports them.
     lost: usize,
     cancel: CancellationToken,
@@ -122,10 +123,6 @@ impl Slices for OldSessionEntries {
     fn broken(&self) -> usize {
         self.lost
     }
-}
-
-fn lock(store: &Mutex<OldStore>) -> MutexGuard<'_, OldStore> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

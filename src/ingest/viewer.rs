@@ -21,10 +21,8 @@ use crate::store::{ExportedEntry, Shows, View};
 use crate::tokens;
 
 /// What is known of a session besides its entries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outline {
-    /// The session's last entry.
-    pub last: EntryId,
     /// Its branches, ordered by their last entries.
     pub branches: Vec<BranchRecord>,
     /// Its summaries, in the order they were made.
@@ -83,26 +81,16 @@ impl Outline {
     /// # Errors
     /// When the store can't be read; so for all functions here.
     pub fn of(view: &View<'_>, conversation: ConversationId, open: Option<&str>) -> Result<Self> {
-        let tree = view.messages().tree(conversation, EntryId(i64::MAX))?;
+        let tree = view.messages().tree(conversation)?;
         let open = open.map(|open| view.messages().entry_row(conversation, open)).transpose()?.flatten();
         let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
-        let mut outline = Self {
-            last: EntryId(0),
-            branches: Vec::new(),
-            summaries: Vec::new(),
-            messages: HashMap::new(),
-            names: HashMap::new(),
-        };
-        let mut compactions = HashSet::new();
+        let mut outline = Self::default();
+        let mut wanted = HashSet::new();
         for entry in tree.entries() {
             outline.note(entry);
             if entry.step == Step::Compaction {
-                compactions.insert(entry.row);
+                wanted.extend(view.summaries().carried_by(entry.row)?);
             }
-        }
-        let mut wanted = HashSet::new();
-        for compaction in compactions {
-            wanted.extend(view.summaries().carried_by(compaction)?);
         }
         let names = &outline.names;
         let nodes = view.summaries().nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
@@ -131,7 +119,6 @@ impl Outline {
     }
 
     fn note(&mut self, entry: &BranchEntry) {
-        self.last = self.last.max(entry.row);
         match &entry.step {
             Step::Message(message) => {
                 self.names.entry(message.id).or_insert_with(|| entry.entry_id.clone());
@@ -149,15 +136,12 @@ impl Outline {
             Step::Edit { target, rendition: Some(rendition) } => {
                 self.names.entry(rendition.id).or_insert_with(|| target.clone());
             }
-            Step::Edit { .. } | Step::Stub { .. } | Step::Compaction | Step::Link => {}
+            _ => {}
         }
     }
 
     /// An entry as JSON `{"message"?: {id, tokens, kind?}, "tokens"?, "entry"}`; `line` is its line in a
     /// session file.
-    ///
-    /// # Errors
-    /// When the line is not JSON.
     pub fn entry(&self, entry: &ExportedEntry, line: &str) -> Result<String> {
         let malformed = |error| Error::store(format!("entry {} can't be written: {error}", entry.id));
         let parsed: &RawValue = serde_json::from_str(line).map_err(malformed)?;

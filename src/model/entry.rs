@@ -68,19 +68,8 @@ pub struct Stub {
     pub hides: usize,
 }
 
-/// The field's text, if it is a string.
-fn string(field: Option<&RawValue>) -> Option<String> {
-    match read_json(field?.get()).ok()? {
-        serde_json::Value::String(text) => Some(text),
-        _ => None,
-    }
-}
-
 /// Parses a JSON array of session entries, in order. An element without an id is left out: no tree can
 /// contain it, and nothing can refer to it.
-///
-/// # Errors
-/// When `json` is not an array.
 pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
     let raw: Vec<&RawValue> = serde_json::from_str(json)
         .map_err(|error| Error::storing("the entries handed over are not a JSON array", error))?;
@@ -88,9 +77,6 @@ pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
 }
 
 /// Parses one session entry.
-///
-/// # Errors
-/// When `json` is not an object with an id.
 pub fn parse_one(json: &str) -> Result<Entry> {
     parse(json).ok_or_else(|| Error::store("the entry handed over is no JSON object with an id"))
 }
@@ -98,45 +84,42 @@ pub fn parse_one(json: &str) -> Result<Entry> {
 /// Reads each field by itself, so that an unexpected one never costs the entry its place in the tree, and all
 /// entries below it theirs.
 fn parse(json: &str) -> Option<Entry> {
-    let fields = fields(json)?;
-    let named = |key| named(&fields, key);
-    let timestamp = string(named("timestamp")).and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
-    let content = match (string(named("type")).unwrap_or_default().as_str(), named("message")) {
-        ("message", Some(message)) => Content::Message(message.get().to_owned()),
-        ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields)),
-        ("context_edit", _) => match string(named("targetId")) {
-            Some(target) if named("replacement").is_some_and(|edit| field(edit, OURS).is_some()) => {
-                Content::Stub(stub(target, named("replacement")))
+    let fields = Fields::of(json)?;
+    let timestamp = fields.text("timestamp").and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
+    let content = match (fields.text("type").unwrap_or_default().as_str(), fields.json("message")) {
+        ("message", Some(message)) => Content::Message(message.to_owned()),
+        ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields.0)),
+        ("context_edit", _) => match fields.text("targetId") {
+            Some(target) if fields.within("replacement").is_some_and(|edit| edit.get(OURS).is_some()) => {
+                Content::Stub(stub(target, fields.json("replacement")))
             }
-            Some(target) => Content::Edit { target, replacement: named("replacement").map(shown) },
+            Some(target) => Content::Edit { target, replacement: fields.json("replacement").map(shown) },
             None => Content::Other,
         },
-        ("custom", _) if string(named("customType")).as_deref() == Some(STUB) => {
-            let field = |key| named("data").and_then(|data| field(data, key));
-            string(field("targetId"))
-                .map_or(Content::Other, |id| Content::Stub(stub(id, field("replacement"))))
+        ("custom", _) if fields.text("customType").as_deref() == Some(STUB) => {
+            let data = fields.within("data");
+            let target =
+                data.as_ref().and_then(|data| Some((data.text("targetId")?, data.json("replacement"))));
+            target.map_or(Content::Other, |(target, replacement)| Content::Stub(stub(target, replacement)))
         }
-        ("compaction", _) => compaction(named("details")),
+        ("compaction", _) => compaction(fields.json("details")),
         _ => Content::Other,
     };
-    Some(Entry { id: string(named("id"))?, parent: string(named("parentId")), timestamp, content })
+    Some(Entry { id: fields.text("id")?, parent: fields.text("parentId"), timestamp, content })
 }
 
 /// The part of a replacement that the model sees, so that what is stored proves the edit's identity.
-fn shown(replacement: &RawValue) -> String {
-    let fields = fields(replacement.get()).unwrap_or_default();
-    let content = fields.iter().find(|(key, _)| is_named(key, "content"));
-    content.map_or_else(
-        || replacement.get().to_owned(),
-        |(key, value)| object([(key.get(), value.get())].into_iter()),
-    )
+fn shown(replacement: &str) -> String {
+    let content = Fields::of(replacement).and_then(|fields| fields.find("content"));
+    content
+        .map_or_else(|| replacement.to_owned(), |(key, value)| object([(key.get(), value.get())].into_iter()))
 }
 
-fn stub(target: String, replacement: Option<&RawValue>) -> Stub {
+fn stub(target: String, replacement: Option<&str>) -> Stub {
     let Some(replacement) = replacement else { return Stub { target, tokens: 0, hides: 0 } };
-    let said = Message::parse(&with_replacement(r#"{"role":"toolResult"}"#, replacement.get()));
-    let hides = field(replacement, OURS).and_then(|ours| field(ours, "hides"));
-    let hides = hides.and_then(|hides| hides.get().parse().ok()).unwrap_or_default();
+    let said = Message::parse(&with_replacement(r#"{"role":"toolResult"}"#, replacement));
+    let ours = Fields::of(replacement).and_then(|fields| fields.within(OURS));
+    let hides = ours.and_then(|ours| ours.json("hides")?.parse().ok()).unwrap_or_default();
     Stub { target, tokens: said.parts.iter().map(part_tokens).sum(), hides }
 }
 
@@ -147,12 +130,12 @@ fn part_tokens(part: &Part) -> usize {
     }
 }
 
-fn compaction(details: Option<&RawValue>) -> Content {
+fn compaction(details: Option<&str>) -> Content {
     let Some(details) = details else { return Content::Compaction(None) };
-    if let Some(ours) = CompactionDetails::parse(details.get()) {
+    if let Some(ours) = CompactionDetails::parse(details) {
         return Content::Compaction(Some(ours));
     }
-    match read_json(details.get()).map(|details| Files::listed(&details)) {
+    match read_json(details).map(|details| Files::listed(&details)) {
         Ok(files) if !files.is_empty() => Content::OtherCompaction(files),
         _ => Content::Compaction(None),
     }
@@ -169,8 +152,7 @@ fn without_place(fields: &[Field<'_>]) -> String {
 ///
 /// `replacement` is the edit's own JSON, `{"content": …}`.
 pub fn with_replacement(json: &str, replacement: &str) -> String {
-    let edit = fields(replacement).unwrap_or_default();
-    let content = edit.iter().find(|(key, _)| is_named(key, "content"));
+    let content = Fields::of(replacement).and_then(|edit| edit.find("content"));
     let (Some(message), Some((key, content))) = (fields(json), content) else {
         return replacement.to_owned();
     };
@@ -193,8 +175,7 @@ pub fn with_replacement(json: &str, replacement: &str) -> String {
 /// The replacements with which [`with_replacement`] could have made `rendition` from `json`.
 pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
     let mut found = vec![rendition.to_owned()];
-    let edited = fields(rendition).unwrap_or_default();
-    if let Some((_, content)) = edited.iter().find(|(key, _)| is_named(key, "content")) {
+    if let Some((_, content)) = Fields::of(rendition).and_then(|edited| edited.find("content")) {
         let content = content.get();
         found.push(format!("{{\"content\":{content}}}"));
         let wrapped = content.strip_prefix("[{\"type\":\"text\",\"text\":");
@@ -217,14 +198,31 @@ impl<'a> Fields<'a> {
         fields(json).map(Self)
     }
 
+    /// A field, unless it is missing or `null`.
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.find(name).map(|(_, value)| value).filter(|value| value.get() != "null")
+    }
+
+    fn find(&self, name: &str) -> Option<Field<'a>> {
+        self.0.iter().find(|(key, _)| is_named(key, name)).copied()
+    }
+
     /// A string field.
     pub fn text(&self, name: &str) -> Option<String> {
-        string(named(&self.0, name))
+        match read_json(self.json(name)?).ok()? {
+            serde_json::Value::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// A field as JSON; `None` if it is missing or `null`.
     pub fn json(&self, name: &str) -> Option<&'a str> {
-        named(&self.0, name).map(RawValue::get)
+        self.get(name).map(RawValue::get)
+    }
+
+    /// A field's own fields, if it is an object.
+    pub fn within(&self, name: &str) -> Option<Self> {
+        Self::of(self.json(name)?)
     }
 
     /// A field as a value; `null` if it is missing.
@@ -259,17 +257,6 @@ fn fields(json: &str) -> Option<Vec<Field<'_>>> {
 
 fn is_named(key: &RawValue, name: &str) -> bool {
     key.get().strip_prefix('"').and_then(|key| key.strip_suffix('"')) == Some(name)
-}
-
-/// The value of a field, unless it is missing or `null`.
-fn named<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a RawValue> {
-    let (_, value) = fields.iter().find(|(key, _)| is_named(key, name))?;
-    (value.get() != "null").then_some(value)
-}
-
-/// The field of a value, if that is an object.
-fn field<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
-    named(&fields(object.get())?, name)
 }
 
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {

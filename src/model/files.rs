@@ -20,17 +20,6 @@ impl Files {
         self.modified.extend(other.modified);
     }
 
-    /// Adds what `other` touched, when most of it is already known.
-    pub fn add(&mut self, other: &Self) {
-        for (all, new) in [(&mut self.read, &other.read), (&mut self.modified, &other.modified)] {
-            for path in new {
-                if !all.contains(path) {
-                    all.insert(path.clone());
-                }
-            }
-        }
-    }
-
     /// The lists in the `details` of a compaction or a branch summary, in Pi's format.
     pub fn listed(details: &Value) -> Self {
         let list = |key: &str| -> BTreeSet<String> {

@@ -11,9 +11,6 @@ const SERDE_KEY: &str = r#"{"$serde_json::private::"#;
 /// Parses JSON as `JSON.stringify` writes it, including what serde_json rejects: a lone surrogate becomes
 /// U+FFFD, a value nested too deeply becomes a string of its JSON, and a key that has a meaning for
 /// serde_json itself gets a space.
-///
-/// # Errors
-/// When it is not JSON.
 pub fn read_json(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json).or_else(|_| {
         let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));

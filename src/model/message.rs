@@ -162,14 +162,11 @@ impl Message {
             _ => parts_of(&value["content"]),
         };
         Self {
-            timestamp: value["timestamp"].as_f64().map(|ms| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "saturates; a timestamp is in ms since 1970"
-                )]
-                let ms = ms as i64;
-                ms
-            }),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "saturates; a timestamp is in ms since 1970"
+            )]
+            timestamp: value["timestamp"].as_f64().map(|ms| ms as i64),
             tool: match role {
                 // So that the user's changes of notes are found along with the model's.
                 Role::Custom => owned("customType").filter(|kind| kind == NOTE_TOOL),
@@ -235,29 +232,22 @@ impl Message {
         if self.is_recall_echo() {
             return "[earlier history, looked up and shown to the model]".into();
         }
-        let shorten = |text: &str| {
+        let shorten = |text: &str, max| {
             text::head_and_tail(text, max, |gone| format!("[… {gone} bytes left out, whole in {handle} …]"))
         };
         let mut out = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) if matches!(self.role, Role::ToolResult | Role::Bash) => {
-                    push_line(&mut out, &shorten(text));
+                    push_line(&mut out, &shorten(text, max));
                 }
                 // Users paste whole files, so their messages are kept longer than tool output.
-                Part::Text(text) => {
-                    push_line(
-                        &mut out,
-                        &text::head_and_tail(text, max * 4, |gone| {
-                            format!("[… {gone} bytes left out, whole in {handle} …]")
-                        }),
-                    );
-                }
+                Part::Text(text) => push_line(&mut out, &shorten(text, max * 4)),
                 Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
                     push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));
                 }
                 Part::ToolCall { name, arguments, .. } => {
-                    push_line(&mut out, &shorten(&format!("[tool call {name}] {arguments}")));
+                    push_line(&mut out, &shorten(&format!("[tool call {name}] {arguments}"), max));
                 }
                 Part::Image { mime_type, .. } => push_line(&mut out, &format!("[{mime_type}]")),
                 Part::Thinking(_) => {}
@@ -335,19 +325,16 @@ impl Message {
     /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);
-        let mut calls = Vec::new();
-        for part in &self.parts {
-            let Part::ToolCall { id, arguments, .. } = part else { continue };
+        let names = |part: &Part| {
+            let Part::ToolCall { id, arguments, .. } = part else { return None };
             let mut is_named = false;
             each_string(arguments, &mut |text| {
                 let said = words(text);
                 is_named |= !sought.is_empty() && said.windows(sought.len()).any(|some| some == sought);
             });
-            if is_named {
-                calls.push(id.clone());
-            }
-        }
-        calls
+            is_named.then(|| id.clone())
+        };
+        self.parts.iter().filter_map(names).collect()
     }
 
     /// Whether it is a result of one of our own tools.

@@ -2,45 +2,42 @@
 
 use std::ops::Deref;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Transaction;
 
 use super::{DatabaseWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
 
 /// One write transaction. It can read whatever a [`View`] can, including its own changes.
-pub struct Batch<'t> {
-    connection: &'t Connection,
-    view: View<'t>,
-}
+pub struct Batch<'t>(View<'t>);
 
 impl<'t> Deref for Batch<'t> {
     type Target = View<'t>;
     fn deref(&self) -> &View<'t> {
-        &self.view
+        &self.0
     }
 }
 
 impl<'t> Batch<'t> {
     pub(super) fn new(tx: &'t Transaction<'_>) -> Self {
-        Self { connection: tx, view: View::new(tx) }
+        Self(View::new(tx))
     }
 
     /// Adds messages, entries and sessions.
     pub fn messages(&self) -> MessageWriter<'t> {
-        MessageWriter::new(self.connection)
+        MessageWriter::new(self.0.connection)
     }
 
     /// Adds summaries and the data stored with them.
     pub fn summaries(&self) -> SummaryWriter<'t> {
-        SummaryWriter::new(self.connection)
+        SummaryWriter::new(self.0.connection)
     }
 
     /// Repairs, purges and records backups.
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
-        UpkeepWriter::new(self.connection)
+        UpkeepWriter::new(self.0.connection)
     }
 
     /// Records facts about the database itself.
     pub fn database(&self) -> DatabaseWriter<'t> {
-        DatabaseWriter::new(self.connection)
+        DatabaseWriter::new(self.0.connection)
     }
 }

@@ -29,48 +29,52 @@ pub(super) trait Queries {
     fn prepared(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>>;
 
     /// All rows, in order.
-    fn all<T, C: FromIterator<T>>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<C> {
-        self.prepared(sql).and_then(|mut query| query.query_map(params, row)?.collect()).map_err(reading)
+    fn all<T: FromRow, C: FromIterator<T>>(&self, sql: &str, params: impl Params) -> Result<C> {
+        self.prepared(sql)
+            .and_then(|mut query| query.query_map(params, T::from_row)?.collect())
+            .map_err(reading)
     }
 
     /// The first row; an error if there is none.
-    fn one<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T> {
-        self.prepared(sql).and_then(|mut query| query.query_row(params, row)).map_err(reading)
+    fn one<T: FromRow>(&self, sql: &str, params: impl Params) -> Result<T> {
+        self.prepared(sql).and_then(|mut query| query.query_row(params, T::from_row)).map_err(reading)
     }
 
     /// The first row, if there is one.
-    fn first<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>> {
-        self.prepared(sql).and_then(|mut query| query.query_row(params, row).optional()).map_err(reading)
+    fn first<T: FromRow>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
+        self.prepared(sql)
+            .and_then(|mut query| query.query_row(params, T::from_row).optional())
+            .map_err(reading)
     }
 
     /// The value of `key` in `_metadata`.
     fn fact(&self, key: &str) -> Result<Option<String>> {
-        self.first("SELECT value FROM _metadata WHERE key = ?1", [key], |row| row.get(0))
+        self.first("SELECT value FROM _metadata WHERE key = ?1", [key])
     }
 
     /// Sets that value.
     fn set_fact(&self, key: &str, value: &str) -> Result<()> {
-        self.change("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)", [key, value]).map(drop)
+        self.change("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)", [key, value])
     }
 
-    /// Changes rows, and returns how many.
-    fn change(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.prepared(sql).and_then(|mut change| change.execute(params)).map_err(writing)
+    /// Sets that value unless there is one. Whether there was none.
+    fn add_fact(&self, key: &str, value: &str) -> Result<bool> {
+        self.changes_any("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1, ?2)", [key, value])
+    }
+
+    /// Changes rows.
+    fn change(&self, sql: &str, params: impl Params) -> Result<()> {
+        self.changes_any(sql, params).map(drop)
+    }
+
+    /// Changes rows. Whether there are any.
+    fn changes_any(&self, sql: &str, params: impl Params) -> Result<bool> {
+        self.prepared(sql).and_then(|mut change| change.execute(params)).map(|rows| rows > 0).map_err(writing)
+    }
+
+    /// Adds a row, and returns its number.
+    fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
+        self.prepared(sql).and_then(|mut insert| insert.insert(params)).map_err(writing)
     }
 }
 
@@ -80,23 +84,80 @@ impl Queries for Connection {
     }
 }
 
-pub(super) fn kind_to_sql(kind: MessageKind) -> i64 {
-    match kind {
-        MessageKind::Conversation => 0,
-        MessageKind::Private => 1,
-        MessageKind::System => 2,
-        MessageKind::Edited => 3,
-        MessageKind::Purged => 4,
+/// What a row is read as: a column, several of them in order, or a struct.
+pub(super) trait FromRow: Sized {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
+}
+
+impl FromRow for () {
+    fn from_row(_: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(())
     }
 }
 
-pub(super) fn kind_from_sql(kind: i64) -> MessageKind {
-    match kind {
-        0 => MessageKind::Conversation,
-        1 => MessageKind::Private,
-        3 => MessageKind::Edited,
-        4 => MessageKind::Purged,
-        _ => MessageKind::System,
+impl<T: FromSql> FromRow for Option<T> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        row.get(0)
+    }
+}
+
+macro_rules! column {
+    ($($Type:ty),*) => {$(
+        impl FromRow for $Type {
+            fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+                row.get(0)
+            }
+        }
+    )*};
+}
+
+column!(i64, u64, usize, bool, String, Vec<u8>, ConversationId, EntryId, MessageId, SummaryId, Hash);
+
+macro_rules! several_columns {
+    ($($($T:ident)*;)*) => {$(
+        impl<$($T: FromSql),*> FromRow for ($($T),*) {
+            fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+                row.try_into()
+            }
+        }
+    )*};
+}
+
+several_columns!(A B; A B C; A B C D; A B C D E; A B C D E F;);
+
+/// Reads a struct from the columns with the names of its fields, or with the given names.
+macro_rules! from_row {
+    ($Type:ident { $($field:ident $(= $column:literal)?),* $(,)? }) => {
+        impl crate::store::columns::FromRow for $Type {
+            fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+                Ok(Self { $($field: row.get(from_row!(@ $field $($column)?))?),* })
+            }
+        }
+    };
+    (@ $field:ident) => { stringify!($field) };
+    (@ $field:ident $column:literal) => { $column };
+}
+pub(super) use from_row;
+
+/// The kinds, at their numbers in `messages`.
+const KINDS: [MessageKind; 5] = [
+    MessageKind::Conversation,
+    MessageKind::Private,
+    MessageKind::System,
+    MessageKind::Edited,
+    MessageKind::Purged,
+];
+
+impl FromSql for MessageKind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let kind = usize::try_from(i64::column_result(value)?).ok().and_then(|kind| KINDS.get(kind));
+        Ok(kind.copied().unwrap_or(Self::System))
+    }
+}
+
+impl ToSql for MessageKind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok((*self as i64).into())
     }
 }
 
@@ -120,7 +181,7 @@ macro_rules! columns {
 columns!(ConversationId EntryId MessageId SummaryId Hash);
 
 /// Upper limit for a message's token count.
-const MOST_TOKENS: usize = 1 << 40;
+pub(super) const MOST_TOKENS: usize = 1 << 40;
 
 /// A token count, capped so that sums cannot overflow even if the database was made by someone else.
 pub(super) fn tokens_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<usize> {

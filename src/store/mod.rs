@@ -32,10 +32,10 @@ pub use messages::adding::{NewMessage, Prepared};
 #[cfg(test)]
 pub(crate) use messages::codec::unseal;
 pub use messages::entries::{EntryRole, NewEntry};
-pub use messages::export::{ExportedEntry, ExportedSession, Shows};
+pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, Turn};
 pub use messages::row_ranges::{Around, RowRanges};
-pub use messages::sessions::SessionFacts;
+pub use messages::sessions::{SessionFacts, StoredSession};
 pub use messages::shown::Shown;
 pub use messages::stored::StoredMessage;
 pub use messages::tree::Tree;
@@ -44,26 +44,12 @@ pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{DepthCount, Totals};
 pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
-pub use upkeep::audit::{
-    AuditedConversation, AuditedEntry, AuditedMessage, AuditedSummary, Facts, Horizon, Source,
-};
+pub use upkeep::audit::{AuditedEntry, AuditedMessage, AuditedSummary, Facts, Source};
 pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::beside_purged;
 pub use upkeep::repair::Text;
-pub use upkeep::salvage::{OldEntries, OldSession, OldStore};
+pub use upkeep::salvage::{OldEntries, OldStore};
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;
-
-use crate::error::{Error, Result};
-
-/// Runs work that opens or looks for a database on a thread that may wait for the disk.
-///
-/// # Errors
-/// When `work` fails or panics.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::storing("failed to open the history store", error))?
-}

@@ -172,14 +172,10 @@ async fn messages_purged_in_either_history_stay_purged() {
     let purged = async || {
         let count = store.read(|view| {
             let mut purged = 0;
-            view.upkeep().audit_messages(
-                crate::ids::MessageId(0),
-                crate::ids::MessageId(i64::MAX),
-                |message| {
-                    purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
-                    Ok(true)
-                },
-            )?;
+            view.upkeep().audit_messages(|message| {
+                purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
+                Ok(())
+            })?;
             Ok(purged)
         });
         count.await.unwrap()
@@ -238,7 +234,7 @@ async fn worktrees_share_a_history_and_changing_the_setting_hides_none() {
     let say = async |engine: &Engine, id: &str| {
         let entry = json!([{"type": "message", "id": id, "parentId": null, "timestamp": "2026-11-20T09:00:00.000Z",
                             "message": {"role": "user", "content": format!("said as {id}")}}]);
-        engine.hand_over(&entry.to_string(), Vec::new()).unwrap();
+        engine.persistor.hand_over(&entry.to_string(), Vec::new()).unwrap();
         engine.flush().await.unwrap();
     };
     // At first each has its own history.

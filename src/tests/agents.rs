@@ -107,10 +107,10 @@ async fn an_export_writes_the_agents_own_records() {
     let export = async |format, path: &Path| {
         let scope = Scope::at(ConversationId(0), None);
         let exporter = Exporter {
-            home: &machine.home,
-            scope: &scope,
+            home: machine.home.clone(),
+            scope,
             viewer_template: None,
-            cancel: &CancellationToken::new(),
+            cancel: CancellationToken::new(),
             all: false,
             force: false,
         };

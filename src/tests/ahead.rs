@@ -37,8 +37,7 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
 }
 
 async fn summaries(store: &Store) -> usize {
-    let read =
-        store.read(|view| Ok(view.summaries().summary_totals(crate::ids::ConversationId(1))?.summaries));
+    let read = store.read(|view| Ok(view.summaries().totals(crate::ids::ConversationId(1))?.summaries));
     read.await.unwrap()
 }
 

@@ -29,7 +29,7 @@ async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<com
 async fn known(store: &Store) -> Vec<Value> {
     let read = store.read(|view| {
         let mut known = Vec::new();
-        for session in view.messages().exported_sessions(None)? {
+        for session in view.messages().sessions(None)? {
             for entry in
                 view.messages().exported_entries(session.id, crate::ids::EntryId(0), usize::MAX >> 1)?
             {

@@ -13,7 +13,7 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use super::world::{World, events, knobs, marks};
 use crate::compaction::Outcome;
 use crate::dag::{MessageKind, Step};
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{ConversationId, Hash, MessageId};
 use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::store::{Purge, PurgePlan, Store};
@@ -171,15 +171,15 @@ async fn doctor(store: &Store, line: &str) -> String {
 async fn everything(store: &Store) -> String {
     let read = store.read(|view| {
         let mut all = String::new();
-        view.upkeep().audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
+        view.upkeep().audit_messages(|message| {
             all.push_str(message.json.as_deref().unwrap_or_default());
-            Ok(true)
+            Ok(())
         })?;
         for row in view.upkeep().summary_rows()? {
             all.push_str(&format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
         }
-        for session in view.upkeep().audited_conversations()? {
-            for entry in view.upkeep().audit_entries(session.id, EntryId(i64::MAX))? {
+        for session in view.messages().sessions(None)? {
+            for entry in view.upkeep().audit_entries(session.id)? {
                 all.push_str(&format!("{:?}", view.summaries().listed_by(entry.id)?));
             }
         }
@@ -205,8 +205,8 @@ fn words(database: &Path) -> Vec<String> {
 async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
-        for session in view.upkeep().audited_conversations()? {
-            for entry in view.upkeep().audit_entries(session.id, EntryId(i64::MAX))? {
+        for session in view.messages().sessions(None)? {
+            for entry in view.upkeep().audit_entries(session.id)? {
                 rows.insert(format!("{} {entry:?}", session.session_id));
             }
         }
@@ -847,11 +847,11 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
     for pick in picks {
         let all = store.read(|view| {
             let mut all = Vec::new();
-            view.upkeep().audit_messages(MessageId(0), MessageId(i64::MAX), |message| {
+            view.upkeep().audit_messages(|message| {
                 if !matches!(message.kind, MessageKind::Edited | MessageKind::Purged) {
                     all.push((message.id, message.json.unwrap()));
                 }
-                Ok(true)
+                Ok(())
             })?;
             Ok(all)
         });

@@ -13,10 +13,8 @@ use crate::store::{BackupFacts, Place, backup_name};
 #[derive(Debug, Serialize)]
 pub struct BackedUp {
     pub path: PathBuf,
-    pub bytes: u64,
-    pub messages: usize,
-    pub sessions: usize,
-    pub summaries: usize,
+    #[serde(flatten)]
+    pub facts: BackupFacts,
     /// The copied database.
     #[serde(skip)]
     pub database: PathBuf,
@@ -51,8 +49,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
     } else {
         store.write(move |batch| batch.upkeep().note_backup(&noted)).await?;
     }
-    let BackupFacts { bytes, messages, sessions, summaries } = facts;
-    Ok(BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() })
+    Ok(BackedUp { path, facts, database: database.clone() })
 }
 
 /// The path of the copy.

@@ -134,7 +134,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     let mut branches = BTreeSet::new();
     for session in &plan.sessions {
         still.session_files.extend(session.file.as_ref().map(PathBuf::from).filter(|file| file.exists()));
-        for (id, hash) in view.upkeep().branch_summaries(session.conversation)? {
+        for (id, hash) in view.upkeep().branch_summaries(session.id)? {
             if !plan.messages.contains(&id) {
                 branches.insert(hash.message_handle());
             }

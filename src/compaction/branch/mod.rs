@@ -3,16 +3,16 @@
 mod render;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Part;
 use super::standing::{Source, Standing};
-use crate::branch::{Known, Memory, StoredMessages, Summaries};
+use crate::branch::{Known, Memory, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
+use crate::ids::{ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
@@ -31,11 +31,11 @@ pub(super) struct Branch {
     forest: Forest,
     all: Summaries,
     /// The summaries loaded so far.
-    summaries: ByRow<SummaryId, StoredSummary>,
+    summaries: HashMap<SummaryId, StoredSummary>,
     /// Summaries that earlier compactions on this branch carry.
-    carried: Arc<ByRow<SummaryId, usize>>,
-    /// The number of stored messages of the session, as of the last compaction until [`Branch::finish`].
-    said: StoredMessages,
+    carried: Arc<HashMap<SummaryId, usize>>,
+    /// From [`Branch::finish`] on: the number of stored messages of the session.
+    said: usize,
     /// What the block shows instead of the frontier, once decided.
     unfolded: Option<Vec<Piece>>,
     /// Files that Pi's own compactions list.
@@ -63,8 +63,7 @@ impl Branch {
         leaf: &str,
         part: &Part,
     ) -> Result<Self> {
-        let Known { path, carried, listed, summaries: all, said, .. } =
-            memory.read(view, conversation, leaf)?;
+        let Known { path, carried, listed, summaries: all, .. } = memory.read(view, conversation, leaf)?;
         let place = |entry: &str| {
             let missing = || Error::store(format!("the entry {entry} is not on the branch of {leaf}"));
             place(view, &path, conversation, entry)?.ok_or_else(missing)
@@ -88,9 +87,9 @@ impl Branch {
             moved: hidden > 0,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
-            summaries: ByRow::default(),
+            summaries: HashMap::default(),
             carried,
-            said,
+            said: 0,
             unfolded: None,
             listed: listed.into_iter().map(|(_, files)| files).collect(),
             facts: Facts::default(),
@@ -134,7 +133,7 @@ impl Branch {
         memory: &Memory,
         redact: bool,
     ) -> Result<(Self, Vec<Found>)> {
-        self.said = self.said.until_now(view, self.conversation)?;
+        self.said = view.messages().said_in(self.conversation)?;
         let mut found = Vec::new();
         let mut facts = Facts::default();
         self.listed.iter().for_each(|files| facts.list(0, files));
@@ -144,7 +143,7 @@ impl Branch {
         }
         self.facts = facts;
         self.standing = self.standing(view, memory, redact)?;
-        memory.learn(&self.path, &self.all, self.said);
+        memory.learn(&self.path, &self.all);
         let new = self.uncarried();
         let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
             Sources::Summaries(sources) => Some(sources.clone()),

@@ -165,7 +165,7 @@ impl Branch {
     ) -> Block<'a> {
         Block {
             title,
-            stored: self.said.messages,
+            stored: self.said,
             summaries: self.forest.held(),
             depth: self.forest.depth(),
             messages: self.before,

@@ -10,7 +10,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Context, Log, Place, Reading, Record, Shown, as_text, call, head, text, thinking};
+use super::{
+    Agent, Context, Log, Place, Reading, Record, Shown, as_text, call, head, is_among, text, thinking,
+};
 use crate::error::Result;
 use crate::ids::AGENTS;
 
@@ -26,11 +28,9 @@ pub(super) static AGENT: Agent = Agent {
 };
 
 /// Kinds without a message.
-const SILENT: [&str; 20] = [
-    "system", "summary", "file-history-snapshot", "queue-operation", "progress", "attachment", "last-prompt",
-    "custom-title", "ai-title", "agent-name", "agent-color", "agent-setting", "mode", "permission-mode",
-    "pr-link", "tag", "task-summary", "saved_hook_context", "content-replacement", "worktree-state",
-];
+const SILENT: &str = "system summary file-history-snapshot queue-operation progress attachment last-prompt \
+     custom-title ai-title agent-name agent-color agent-setting mode permission-mode pr-link \
+     tag task-summary saved_hook_context content-replacement worktree-state";
 
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -41,7 +41,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let records = head(path, cancel, |fields| {
         is_log |= fields.text("type").is_some()
             && (fields.text("uuid").is_some() || fields.text("sessionId").is_some())
-            || fields.text("type").is_some_and(|kind| SILENT.contains(&kind.as_str()));
+            || fields.text("type").is_some_and(|kind| is_among(SILENT, &kind));
         session = session.take().or_else(|| fields.text("sessionId"));
         cwd = cwd.take().or_else(|| fields.text("cwd"));
         version = version.take().or_else(|| fields.text("version"));
@@ -87,7 +87,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         id: record.text("uuid"),
         place: above.map_or(Place::Last, Place::Below),
         time: record.time("timestamp"),
-        is_unknown: shown.is_empty() && !SILENT.contains(&kind.as_str()),
+        is_unknown: shown.is_empty() && !is_among(SILENT, &kind),
         shown,
         ..Reading::default()
     }

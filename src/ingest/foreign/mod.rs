@@ -22,8 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::file::{LINE, Line, Lines};
 use super::stringify::stringify;
 use crate::error::{Error, Result};
-use crate::ids::AGENTS;
-use crate::ids::Hash;
+use crate::ids::{AGENTS, Hash};
 use crate::model::{Fields, read_json};
 use crate::text::parse_iso;
 pub(super) use session::ForeignSession;
@@ -72,9 +71,6 @@ impl PartialEq for Agent {
 impl Eq for Agent {}
 
 /// Returns the agent with this name.
-///
-/// # Errors
-/// When there is none.
 pub fn agent(name: &str) -> Result<&'static Agent> {
     ALL.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
         let name = crate::text::one_line(name, 40);
@@ -370,6 +366,11 @@ fn image(url: &str) -> Option<Value> {
 /// The start of a SHA-256 in hex, enough to distinguish the versions of one record.
 fn digest(of: &[&str]) -> String {
     Hash::of_all(of).to_string()[..16].to_owned()
+}
+
+/// Whether it is one of these words.
+fn is_among(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
 }
 
 /// A string as it is, any other value as JSON.

@@ -7,13 +7,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, text, thinking,
+    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, is_among, text,
+    thinking,
 };
 use crate::error::{Error, Result};
 use crate::files;
@@ -22,6 +23,7 @@ use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
+use crate::sync::lock;
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[3],
@@ -35,10 +37,8 @@ pub(super) static AGENT: Agent = Agent {
 };
 
 /// Kinds of parts and messages without text.
-const SILENT: [&str; 13] = [
-    "step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction", "file", "idle",
-    "agent-switched", "model-switched", "location-switched", "skill",
-];
+const SILENT: &str = "step-start step-finish snapshot patch agent retry compaction file idle agent-switched \
+     model-switched location-switched skill";
 /// Maximum number of parent sessions above a subagent's.
 const MOST_ABOVE: usize = 8;
 
@@ -193,7 +193,7 @@ struct Rows {
 
 impl Records for Rows {
     fn next(&mut self) -> Result<Option<Raw>> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = lock(&self.database);
         if self.next.is_empty() && !self.is_listed {
             self.next = database.rows(&self.session)?.into();
             self.is_listed = true;
@@ -253,7 +253,7 @@ fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
             tool(context, id, name, &json!({"status": status, "input": of["args"], "output": of["result"]}))
         }
         "file" if image(said("url")).is_some() => image(said("url")).map(says).into_iter().collect(),
-        kind if SILENT.contains(&kind) => Vec::new(),
+        kind if is_among(SILENT, kind) => Vec::new(),
         _ => return None,
     })
 }
@@ -309,7 +309,7 @@ fn message(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
             });
             tool(context, id, "shell", &state)
         }
-        kind if SILENT.contains(&kind) => Vec::new(),
+        kind if is_among(SILENT, kind) => Vec::new(),
         _ => return None,
     })
 }

@@ -1,15 +1,13 @@
 //! Opening a database: its path, its ownership checks and its SQLite settings.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::bulk;
-use super::migrations;
-use super::trouble;
+use super::project::project_in;
+use super::{bulk, migrations, trouble};
 use crate::error::{Code, Error, Result};
 use crate::files;
 
@@ -212,8 +210,12 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     set_up(&connection).map_err(failed)?;
     migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
-    check_project(&connection, path, cwd).map_err(failed)??;
-    Ok((connection, is_new))
+    match project_in(&connection).map_err(failed)? {
+        Some(owner) if owner != cwd => {
+            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
+        }
+        _ => Ok((connection, is_new)),
+    }
 }
 
 /// Rejects a database that is not ours before anything is written to it. Returns whether it is empty.
@@ -222,14 +224,12 @@ fn check_owner(
     path: &Path,
     failed: impl Fn(rusqlite::Error) -> Error,
 ) -> Result<bool> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(&failed)?;
-    if tables == 0 {
+    if is_empty(connection).map_err(&failed)? {
         return Ok(true);
     }
     // While another process runs its first migration, the tables and the mark commit together, so this sees
     // either both or neither.
-    match number("PRAGMA application_id").map_err(&failed)? {
+    match mark(connection).map_err(&failed)? {
         APPLICATION_ID => {}
         DEVELOPMENT_ID => {
             return Err(Error::foreign(format!(
@@ -255,9 +255,17 @@ pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {
     ))
 }
 
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
+/// The mark of the program that made a database: see [`APPLICATION_ID`].
+pub(in crate::store) fn mark(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+}
+
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if tables == 0 {
+    if is_empty(connection)? {
         // These must come before the first write and have no effect later. Index merges leave free pages,
         // which go back to the disk from time to time. Pages of 8 KB made a store of 1 MB a tenth larger.
         connection.pragma_update(None, "page_size", 4096)?;
@@ -311,15 +319,6 @@ fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
 }
 
-fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::Result<Result<()>> {
-    let owner: String =
-        connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0))?;
-    if owner == cwd {
-        return Ok(Ok(()));
-    }
-    Ok(Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display()))))
-}
-
 /// Creates the folder, for its owner only.
 fn make_dir(dir: &Path) -> Result<()> {
     let failed = |error| {
@@ -335,9 +334,14 @@ fn make_dir(dir: &Path) -> Result<()> {
 
 /// Checks that a database, and the files SQLite reads with it, belong to the user alone.
 pub(in crate::store) fn check_own(path: &Path) -> Result<()> {
+    let endings = ["", "-wal", "-shm", "-journal"];
+    endings.iter().try_for_each(|ending| files::check_own(&with_ending(path, ending)))
+}
+
+/// The path of a file that SQLite keeps next to a database.
+pub(in crate::store) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let all = ["", "-wal", "-shm", "-journal"].map(|ending| path.with_file_name(format!("{name}{ending}")));
-    all.iter().try_for_each(|path| files::check_own(path))
+    path.with_file_name(format!("{name}{ending}"))
 }
 
 /// Creates the file, for its owner only; SQLite gives its log the same permissions.
@@ -357,11 +361,7 @@ fn make_file(path: &Path) -> Result<()> {
         }
         (Err(_), false) => {}
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match files::private_file(path) {
         // Another process that started at the same time created it first.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {

@@ -111,14 +111,11 @@ impl OpenCode {
                 let (id, parent, directory, version) = row.try_into()?;
                 Ok(OpenCodeSession { place, id, parent, directory, version })
             };
-            if let Some(session) = self.one(sql, place, read)? {
-                let OpenCodeSession { id, parent, directory, version, .. } = &session;
-                let lengths =
-                    [id.len(), parent.as_ref().map_or(0, String::len), directory.len(), version.len()];
-                if lengths.iter().any(|length| *length > LONGEST_KEY) {
-                    continue;
-                }
-                self.spend(lengths.iter().sum())?;
+            let Some(session) = self.one(sql, place, read)? else { continue };
+            let OpenCodeSession { id, parent, directory, version, .. } = &session;
+            let lengths = [id, directory, version].into_iter().chain(parent).map(String::len);
+            if lengths.clone().all(|length| length <= LONGEST_KEY) {
+                self.spend(lengths.sum())?;
                 self.sessions.borrow_mut().insert(id.clone());
                 sessions.push(session);
                 lost -= 1;

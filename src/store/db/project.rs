@@ -3,17 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 
-use super::connection;
-use super::migrations;
+use super::{connection, migrations};
 use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::Queries as _;
 use crate::store::upkeep::backup::open_unchanged;
-use crate::store::{Database, DatabaseWriter, Store};
+use crate::store::{Database, DatabaseWriter};
 
 /// No file by which git finds a repository is larger.
 const GIT_FILE: u64 = 64 * 1024;
@@ -127,8 +126,7 @@ fn is_own(path: &Path) -> bool {
 
 /// The project of one of our databases.
 pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    if mark != connection::APPLICATION_ID {
+    if connection::mark(connection)? != connection::APPLICATION_ID {
         return Ok(None);
     }
     connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
@@ -188,12 +186,9 @@ impl Database<'_> {
     /// Whether this folder is recorded as part of this history, and whether the user was told about that
     /// other history.
     pub fn knows_folder(&self, folder: &str, other: Option<&str>) -> Result<(bool, bool)> {
-        let mut query =
-            (self.connection).prepare_cached("SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)")?;
-        let mut has = |prefix: &str, name: &str| {
-            query.query_row([format!("{prefix}{name}")], |row| row.get(0)).map_err(reading)
-        };
-        Ok((has(MEMBER, folder)?, other.map_or(Ok(false), |other| has(TOLD, other))?))
+        let fact = |prefix: &str, name| self.connection.fact(&format!("{prefix}{name}"));
+        let told = other.map_or(Ok(None), |other| fact(TOLD, other))?;
+        Ok((fact(MEMBER, folder)?.is_some(), told.is_some()))
     }
 }
 
@@ -202,35 +197,10 @@ impl DatabaseWriter<'_> {
     pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
         for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
             if let Some(name) = name {
-                self.connection.change(
-                    "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)",
-                    params![prefix, name, now.to_string()],
-                )?;
+                self.connection.add_fact(&format!("{prefix}{name}"), &now.to_string())?;
             }
         }
         Ok(())
-    }
-}
-
-impl Store {
-    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
-    /// one.
-    pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
-        Self::open(dir, &name_of(project), project)
-    }
-
-    /// The same for an interactive session. A store that can't be written is opened for reading, and each
-    /// write tries again.
-    ///
-    /// # Errors
-    /// As [`Store::open`], if it can't be read either.
-    pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
-        Self::open_or_wait(dir, &name_of(project), project)
-    }
-
-    /// Opens another store next to this one, which turned out to be damaged.
-    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
-        self.open_another(dir, &name_of(project), project, why)
     }
 }
 

@@ -8,10 +8,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Opened, Place};
-use super::migrations;
 use super::project::{name_of, project_in};
-use super::strange;
-use super::trouble;
+use super::{migrations, strange, trouble};
 use crate::error::{Code, Error, Result};
 use crate::files;
 use crate::store::upkeep::backup::{self, open_unchanged};
@@ -103,13 +101,12 @@ pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }
 
-/// Opens the database `name` of the project `cwd` for reading, until it can be written. `None` if it can't be
-/// read either.
-pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
-    connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
+/// Opens the database of a project for reading, until it can be written. `None` if it can't be read either.
+pub(in crate::store) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened> {
+    places(dir, project).into_iter().filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
-        let (connection, project) = look(&path, open).ok()?;
-        (project == cwd).then(|| Opened { connection, place: Place::File(path), notice: None })
+        let (connection, found) = look(&path, open).ok()?;
+        (found == project).then(|| Opened { connection, place: Place::File(path), notice: None })
     })
 }
 
@@ -136,9 +133,8 @@ const MAPPED: i64 = 1 << 40;
 
 /// A read connection that leaves everything as it found it.
 pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     // An empty log may belong to another connection of this process.
-    let had_log = log.metadata().is_ok_and(|log| log.len() > 0);
+    let had_log = connection::with_ending(path, "-wal").metadata().is_ok_and(|log| log.len() > 0);
     let opened = connection::reading(path).and_then(|connection| {
         // Otherwise the last connection to close would merge the log of a killed session into the database.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
@@ -157,7 +153,7 @@ pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Checks that this is our database before anything else is queried.
 fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
-    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let mark = connection::mark(&connection)?;
     let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if mark != connection::APPLICATION_ID {
         return Err(rusqlite::Error::InvalidQuery);

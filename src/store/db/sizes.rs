@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::Queries as _;
 use crate::store::{Database, DatabaseWriter};
 
 /// The key for the store's size at the last warning.
@@ -33,15 +33,14 @@ pub struct Sizes {
 impl Database<'_> {
     /// Bytes by use. This reads the whole file.
     pub fn sizes(&self) -> Result<Sizes> {
-        let mut query = (self.connection).prepare_cached(
+        let rows: Vec<(String, String, u64)> = self.connection.all(
             "SELECT d.name, coalesce(s.tbl_name, d.name), d.pgsize
                FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
               WHERE d.aggregate = TRUE",
+            [],
         )?;
         let mut sizes = Sizes::default();
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (name, table, bytes): (String, String, u64) = row.try_into()?;
+        for (name, table, bytes) in rows {
             let part = match table.as_str() {
                 "messages" if name == "messages" => &mut sizes.messages,
                 "messages" => &mut sizes.identities,
@@ -52,9 +51,10 @@ impl Database<'_> {
             };
             *part += bytes;
         }
-        let number = |sql| self.connection.query_row(sql, [], |row| row.get::<_, u64>(0)).map_err(reading);
-        sizes.unpacked = number("SELECT coalesce(sum(bytes), 0) FROM messages")?;
-        sizes.free = number("PRAGMA freelist_count")? * number("PRAGMA page_size")?;
+        sizes.unpacked = self.connection.one("SELECT coalesce(sum(bytes), 0) FROM messages", [])?;
+        sizes.free = self
+            .connection
+            .one("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size", [])?;
         Ok(sizes)
     }
 
@@ -65,12 +65,7 @@ impl Database<'_> {
 
     /// The size of the database's pages in bytes.
     pub fn page_bytes(&self) -> Result<u64> {
-        let bytes: i64 = (self.connection).query_row(
-            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-            [],
-            |row| row.get(0),
-        )?;
-        Ok(bytes.unsigned_abs())
+        self.connection.one("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
     }
 }
 

@@ -6,12 +6,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::raw::c_int;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, ffi};
 use tokio_util::sync::CancellationToken;
 
-use super::connection;
+use super::connection::{self, with_ending};
 use crate::files::{self, temporary::Temporary};
 use crate::store::upkeep::backup;
 use crate::text::megabytes;
@@ -70,11 +70,6 @@ pub(super) fn size(path: &Path) -> u64 {
     ["", "-wal"].iter().map(|ending| files::bytes_of(&with_ending(path, ending))).sum()
 }
 
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}{ending}"))
-}
-
 /// The file's contents after the interrupted transaction is rolled back and the log is merged.
 fn in_memory(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let failed = |code, words| rusqlite::Error::SqliteFailure(ffi::Error::new(code), words);
@@ -83,12 +78,12 @@ fn in_memory(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connec
     if bytes > LARGEST {
         return Err(failed(ffi::SQLITE_TOOBIG, Some(too_large(bytes))));
     }
-    let copy = Copy::of(path, cancel).map_err(|error| match cancel.is_cancelled() {
+    let copy = copy_of(path, cancel).map_err(|error| match cancel.is_cancelled() {
         true => failed(ffi::SQLITE_INTERRUPT, None),
         false => failed(ffi::SQLITE_CANTOPEN, Some(format!("it can't be copied: {error}"))),
     })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let copied = Connection::open_with_flags(copy.0.path().join(NAME), flags)?;
+    let copied = Connection::open_with_flags(copy.path().join(NAME), flags)?;
     connection::distrust(&copied)?;
     let memory = backup::in_memory(&copied, cancel)?;
     connection::distrust(&memory)?;
@@ -109,23 +104,20 @@ const NAME: &str = "copy.db";
 const ENDINGS: [&str; 3] = ["", "-wal", "-journal"];
 
 /// A copy in a temporary folder.
-struct Copy(Temporary);
-
-impl Copy {
-    fn of(path: &Path, cancel: &CancellationToken) -> io::Result<Self> {
-        let copy = Self(Temporary::folder()?);
-        for ending in ENDINGS {
-            let from = with_ending(path, ending);
-            if from.exists() {
-                copy_file(&from, &copy.0.path().join(format!("{NAME}{ending}")), cancel)?;
-            }
+fn copy_of(path: &Path, cancel: &CancellationToken) -> io::Result<Temporary> {
+    let copy = Temporary::folder()?;
+    let name = copy.path().join(NAME);
+    for ending in ENDINGS {
+        let from = with_ending(path, ending);
+        if from.exists() {
+            copy_file(&from, &with_ending(&name, ending), cancel)?;
         }
-        let journal = copy.0.path().join(format!("{NAME}-journal"));
-        if journal.exists() {
-            name_no_other(&journal)?;
-        }
-        Ok(copy)
     }
+    let journal = with_ending(&name, "-journal");
+    if journal.exists() {
+        name_no_other(&journal)?;
+    }
+    Ok(copy)
 }
 
 /// Copies as many bytes as the file has now, until `cancel` is raised.
@@ -161,6 +153,7 @@ fn name_no_other(journal: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::path::PathBuf;
 
     use super::*;
     use crate::store::db::connection;

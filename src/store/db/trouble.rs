@@ -1,6 +1,5 @@
 //! Explains SQLite's failures to the user: what happened to which file, and what helps.
 
-use std::fmt;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
@@ -34,23 +33,8 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
         }
         _ => return error,
     };
-    Error::storing(sentence, SqliteCause { code: cause.sqlite_error_code(), words: cause.to_string() })
+    error.saying(sentence)
 }
-
-/// SQLite's own words, without the sentence in front of them.
-#[derive(Debug)]
-struct SqliteCause {
-    code: Option<ErrorCode>,
-    words: String,
-}
-
-impl fmt::Display for SqliteCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
-    }
-}
-
-impl std::error::Error for SqliteCause {}
 
 /// The same for a file that is being opened. A damaged file is skipped, and the doctor will not check it.
 pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
@@ -70,12 +54,10 @@ pub(in crate::store) fn is_busy(error: &Error) -> bool {
     cause(error).and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::DatabaseBusy)
 }
 
-/// Whether the error was [`explained`] and means that the file can't be written or the disk is full. It may
-/// still be readable.
+/// Whether the file can't be written or the disk is full. It may still be readable.
 pub(in crate::store) fn is_unwritable(error: &Error) -> bool {
-    let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SqliteCause>());
     matches!(
-        said.and_then(|said| said.code),
+        cause(error).and_then(rusqlite::Error::sqlite_error_code),
         Some(
             ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied
@@ -91,14 +73,7 @@ fn is_damage(cause: &rusqlite::Error) -> bool {
 }
 
 fn cause(error: &Error) -> Option<&rusqlite::Error> {
-    let mut next = std::error::Error::source(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
+    std::error::Error::source(error)?.downcast_ref()
 }
 
 #[cfg(test)]

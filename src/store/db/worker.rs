@@ -18,9 +18,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::migrations;
-use super::read_only;
-use super::trouble;
+use super::project::name_of;
+use super::{migrations, read_only, trouble};
 use crate::error::{Code, Error, Result};
 use crate::store::messages::counts;
 use crate::store::summaries::claims;
@@ -108,19 +107,20 @@ impl Store {
         Self::open_past(dir, name, cwd, Vec::new())
     }
 
+    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without one.
+    ///
+    /// [`project_of`]: crate::store::project_of
+    pub fn of_project(dir: Option<&Path>, project: &str) -> Result<Self> {
+        Self::open(dir, &name_of(project), project)
+    }
+
     /// Opens another store next to this one, which can't be read because of `why`.
-    pub(in crate::store) fn open_another(
-        &self,
-        dir: &Path,
-        name: &str,
-        cwd: &str,
-        why: &Error,
-    ) -> Result<Self> {
+    pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
         let mut passed = self.0.passed.clone();
         if let Place::File(path) = &self.0.place {
             passed.push(Damaged { path: path.clone(), why: why.cause() });
         }
-        Self::open_past(Some(dir), name, cwd, passed)
+        Self::open_past(Some(dir), &name_of(project), project, passed)
     }
 
     fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
@@ -131,15 +131,16 @@ impl Store {
         Self::begin(opened, passed, None)
     }
 
-    /// The same, but a file that can't be written is read until it can be.
-    pub(in crate::store) fn open_or_wait(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
-        let (why, dir) = match (Self::open(dir, name, cwd), dir) {
+    /// The same as [`Store::of_project`], but a file that can't be written is read until it can be: each write tries
+    /// again.
+    pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
+        let (why, dir) = match (Self::of_project(dir, project), dir) {
             (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
             (outcome, _) => return outcome,
         };
-        let Some(opened) = read_only::open_to_wait(dir, name, cwd) else { return Err(why) };
-        let (place, cwd) = (opened.place.clone(), cwd.to_owned());
-        let reopen = move || connection::open_again(&place, &cwd);
+        let Some(opened) = read_only::open_to_wait(dir, project) else { return Err(why) };
+        let (place, project) = (opened.place.clone(), project.to_owned());
+        let reopen = move || connection::open_again(&place, &project);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 
@@ -207,9 +208,6 @@ impl Store {
 
     /// Runs one write transaction: all of `work`, or none of it.
     ///
-    /// # Errors
-    /// When `work` or the database fails.
-    ///
     /// # Cancel safety
     /// Dropping the future does not stop queued work.
     pub async fn write<T: Send + 'static>(
@@ -239,9 +237,6 @@ impl Store {
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
-    ///
-    /// # Errors
-    /// When `work` or the database fails.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
@@ -317,7 +312,7 @@ impl Store {
     /// When the store is closed or the disk fails; then the next start tries again.
     pub async fn vacuum(&self) -> Result<bool> {
         let outcome = self.in_turn(|connection| vacuum::run(connection)).await?;
-        match outcome.map_err(|error| Error::storing("failed to rewrite the history store", error)) {
+        match outcome {
             Err(error) if trouble::is_busy(&error) => Ok(false),
             outcome => outcome.map_err(|error| self.explain(error)),
         }
@@ -342,9 +337,6 @@ impl Store {
     }
 
     /// The size of the database in bytes, without its log, whose size varies.
-    ///
-    /// # Errors
-    /// When the store is closed or can't be read.
     pub async fn bytes(&self) -> Result<u64> {
         self.read(|view| view.database().page_bytes()).await
     }
@@ -362,7 +354,8 @@ impl Store {
         error
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether [`Store::close`] was called.
+    pub fn is_closed(&self) -> bool {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 

@@ -8,7 +8,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId};
 use crate::model::{Role, agent_of, parts, passages};
-use crate::store::columns::{kind_to_sql, writing};
+use crate::store::columns::writing;
 use crate::store::messages::codec;
 use crate::store::{IndexWriter, MessageWriter};
 
@@ -79,34 +79,28 @@ impl MessageWriter<'_> {
         };
         let first_passage =
             if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
-        let added = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
-                                       json, codec, bytes, first_passage, passages, broken_line)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-            )
-            .and_then(|mut insert| {
-                insert.insert(params![
-                    row,
-                    message.lineage,
-                    message.parent,
-                    message.height,
-                    kind_to_sql(message.kind),
-                    message.role.as_str(),
-                    message.tool,
-                    message.tokens,
-                    message.timestamp,
-                    packed,
-                    codec,
-                    message.json.len(),
-                    first_passage,
-                    passages.len(),
-                    (*has_broken_line && first_passage.is_some()).then_some(1),
-                ])
-            })
-            ;
-        let id = match added {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+                                   json, codec, bytes, first_passage, passages, broken_line)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        )?;
+        let id = match insert.insert(params![
+            row,
+            message.lineage,
+            message.parent,
+            message.height,
+            message.kind,
+            message.role.as_str(),
+            message.tool,
+            message.tokens,
+            message.timestamp,
+            packed,
+            codec,
+            message.json.len(),
+            first_passage,
+            passages.len(),
+            (*has_broken_line && first_passage.is_some()).then_some(1),
+        ]) {
             Ok(id) => id,
             // Few are stored already: looking for each first costs more.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {

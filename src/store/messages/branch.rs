@@ -6,37 +6,38 @@ use rusqlite::Row;
 
 use crate::dag::{BranchEntry, BranchMessage, Step};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::store::columns::{Queries as _, kind_from_sql, tokens_at};
+use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::store::columns::{FromRow, Queries as _, tokens_at};
 use crate::store::{Messages, Store};
 
 /// Rows of other branches to skip before the next entry is looked up by id.
 const PASSED: usize = 16;
 
-/// The columns for [`branch_entry`], in its order, from `entries e` and its message `m`.
+/// The columns of an entry, from `entries e` and its message `m`.
 pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.stub_tokens";
 
-/// Decodes a row with the columns of [`BRANCH_ENTRY`].
-pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
-    let message = match row.get::<_, Option<i64>>(5)? {
-        Some(id) => Some(BranchMessage {
-            id: MessageId(id),
-            hash: row.get::<_, [u8; 32]>(6).map(Hash)?,
-            kind: kind_from_sql(row.get(7)?),
-            role: row.get(8)?,
-            tokens: tokens_at(row, 9)?,
-            timestamp: row.get(10)?,
-        }),
-        None => None,
-    };
-    let step = match (row.get::<_, i64>(3)?, message) {
-        (1, Some(message)) => Step::Message(message),
-        (2, rendition) => Step::Edit { target: row.get(4)?, rendition },
-        (3, _) => Step::Compaction,
-        (4, _) => Step::Stub { target: row.get(4)?, tokens: tokens_at(row, 11)? },
-        _ => Step::Link,
-    };
-    Ok(BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step })
+/// From the columns of [`BRANCH_ENTRY`]: the parent and the entry.
+impl FromRow for (Option<EntryId>, BranchEntry) {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let message = row.get::<_, Option<MessageId>>(5)?.map(|id| {
+            Ok::<_, rusqlite::Error>(BranchMessage {
+                id,
+                hash: row.get(6)?,
+                kind: row.get(7)?,
+                role: row.get(8)?,
+                tokens: tokens_at(row, 9)?,
+                timestamp: row.get(10)?,
+            })
+        });
+        let step = match (row.get(3)?, message.transpose()?) {
+            (1, Some(message)) => Step::Message(message),
+            (2, rendition) => Step::Edit { target: row.get(4)?, rendition },
+            (3, _) => Step::Compaction,
+            (4, _) => Step::Stub { target: row.get(4)?, tokens: tokens_at(row, 11)? },
+            _ => Step::Link,
+        };
+        Ok((row.get(1)?, BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step }))
+    }
 }
 
 impl Messages<'_> {
@@ -61,7 +62,7 @@ impl Messages<'_> {
         );
         let mut found = Vec::new();
         let known = self.walk(conversation, leaf, &sql, is_known, |row| {
-            found.push(branch_entry(row)?);
+            found.push(<(_, BranchEntry)>::from_row(row)?.1);
             Ok(())
         })?;
         found.reverse();

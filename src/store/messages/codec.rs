@@ -40,33 +40,38 @@ static DECODER: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderD
 
 thread_local! {
     // Creating a context costs more than compressing one message.
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    static QUICK_COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    static COMPRESSOR: Packer = RefCell::new(compressor(&ENCODER));
+    static QUICK_COMPRESSOR: Packer = RefCell::new(compressor(&QUICK_ENCODER));
+    static DECOMPRESSOR: RefCell<io::Result<Decompressor<'static>>> =
+        RefCell::new(Decompressor::with_prepared_dictionary(&DECODER));
+}
+
+type Packer = RefCell<io::Result<Compressor<'static>>>;
+
+fn compressor(encoder: &'static EncoderDictionary<'static>) -> io::Result<Compressor<'static>> {
+    let mut compressor = Compressor::with_prepared_dictionary(encoder)?;
+    // The row already says which dictionary it is and how long the text is.
+    compressor.set_parameter(CParameter::DictIdFlag(false))?;
+    compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
+    Ok(compressor)
 }
 
 /// The bytes to store, and the code to decode them.
 pub(in crate::store) fn encode(json: &str) -> (Vec<u8>, i64) {
-    encode_with(&COMPRESSOR, &ENCODER, json)
+    encode_with(&COMPRESSOR, json)
 }
 
 /// The same at [`QUICK_LEVEL`].
 pub(in crate::store) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
-    encode_with(&QUICK_COMPRESSOR, &QUICK_ENCODER, json)
+    encode_with(&QUICK_COMPRESSOR, json)
 }
 
-fn encode_with(
-    compressor: &'static Packer,
-    encoder: &'static EncoderDictionary<'static>,
-    json: &str,
-) -> (Vec<u8>, i64) {
-    if (WORTH_TRYING..=MOST_PACKED).contains(&json.len())
-        && let Ok(packed) = pack(compressor, encoder, json.as_bytes())
-        && packed.len() < json.len()
-    {
-        return (packed, ZSTD);
+fn encode_with(packer: &'static LocalKey<Packer>, json: &str) -> (Vec<u8>, i64) {
+    let pack = || packer.with_borrow_mut(|packer| packer.as_mut().ok()?.compress(json.as_bytes()).ok());
+    match (WORTH_TRYING..=MOST_PACKED).contains(&json.len()).then(pack).flatten() {
+        Some(packed) if packed.len() < json.len() => (packed, ZSTD),
+        _ => (json.as_bytes().to_vec(), PLAIN),
     }
-    (json.as_bytes().to_vec(), PLAIN)
 }
 
 /// Text with a header for decoding it: one byte for its codec, four for its length.
@@ -81,12 +86,10 @@ pub(in crate::store) fn seal(text: &str) -> Vec<u8> {
 
 /// The inverse of [`seal`].
 pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
-    let Some(((head, length), packed)) =
-        sealed.split_first_chunk::<5>().map(|([head, length @ ..], rest)| ((*head, *length), rest))
-    else {
+    let Some(([head, length @ ..], packed)) = sealed.split_first_chunk::<5>() else {
         return Err(Error::store("a stored message is cut off"));
     };
-    decode(packed.to_vec(), i64::from(head), i64::from(u32::from_le_bytes(length)))
+    decode_from(packed, i64::from(*head), i64::from(u32::from_le_bytes(*length)))
 }
 
 /// Decodes stored JSON of `length` bytes.
@@ -114,31 +117,10 @@ fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String>
     String::from_utf8(bytes).map_err(|error| Error::storing("a stored message is not UTF-8", error))
 }
 
-type Packer = LocalKey<RefCell<Option<Compressor<'static>>>>;
-
-fn pack(
-    packer: &'static Packer,
-    encoder: &'static EncoderDictionary<'static>,
-    bytes: &[u8],
-) -> io::Result<Vec<u8>> {
-    packer.with_borrow_mut(|compressor| match compressor {
-        Some(compressor) => compressor.compress(bytes),
-        None => {
-            let mut new = Compressor::with_prepared_dictionary(encoder)?;
-            // The row already says which dictionary it is and how long the text is.
-            new.set_parameter(CParameter::DictIdFlag(false))?;
-            new.set_parameter(CParameter::ContentSizeFlag(false))?;
-            compressor.insert(new).compress(bytes)
-        }
-    })
-}
-
 fn unpack(stored: &[u8], length: usize) -> io::Result<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
-        Some(decompressor) => decompressor.decompress(stored, length),
-        None => {
-            decompressor.insert(Decompressor::with_prepared_dictionary(&DECODER)?).decompress(stored, length)
-        }
+        Ok(decompressor) => decompressor.decompress(stored, length),
+        Err(error) => Err(io::Error::other(error.to_string())),
     })
 }
 

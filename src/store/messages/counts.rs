@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::{FromRow, Queries as _};
 use crate::store::{MessageWriter, Messages};
 
 /// The counts of the session `?1`, from its entries.
@@ -46,17 +46,19 @@ pub struct Counts {
     pub rows: Option<(i64, i64)>,
 }
 
-fn counts(row: &Row<'_>) -> rusqlite::Result<Counts> {
-    let pair = |from: &str, to: &str| -> rusqlite::Result<_> {
-        Ok(row.get::<_, Option<i64>>(from)?.zip(row.get::<_, Option<i64>>(to)?))
-    };
-    Ok(Counts {
-        messages: row.get("messages")?,
-        visible: row.get("visible")?,
-        times: pair("from_time", "to_time")?,
-        first_request: row.get("first_request")?,
-        rows: pair("lowest", "highest")?,
-    })
+impl FromRow for Counts {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let pair = |from: &str, to: &str| -> rusqlite::Result<_> {
+            Ok(row.get::<_, Option<i64>>(from)?.zip(row.get::<_, Option<i64>>(to)?))
+        };
+        Ok(Self {
+            messages: row.get("messages")?,
+            visible: row.get("visible")?,
+            times: pair("from_time", "to_time")?,
+            first_request: row.get("first_request")?,
+            rows: pair("lowest", "highest")?,
+        })
+    }
 }
 
 /// The query that counts a session or the project.
@@ -80,11 +82,11 @@ impl Messages<'_> {
     }
 
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
-        self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation], counts)
+        self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation])
     }
 
     fn counted(&self, conversation: ConversationId) -> Result<Counts> {
-        self.connection.one(counting(conversation), [conversation.0], counts)
+        self.connection.one(counting(conversation), [conversation.0])
     }
 
     /// Whether what is recorded of a session, or of the whole project (`None`), is right. Costs its length.
@@ -103,8 +105,7 @@ impl MessageWriter<'_> {
     /// Counts a new message.
     pub(in crate::store) fn count_message(&self) -> Result<()> {
         self.connection
-            .change("UPDATE counts SET messages = messages + 1 WHERE conversation_id = ?1", [PROJECT.0])
-            .map(drop)
+            .change("UPDATE counts SET messages = messages + 1 WHERE conversation_id = ?1", [PROJECT])
     }
 
     /// Counts the message of a new entry. A message that a session shows in several entries counts once.
@@ -121,12 +122,9 @@ impl MessageWriter<'_> {
                    CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END,
                    CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END
               FROM entries e JOIN messages m ON m.id = ?2 WHERE e.id = ?1",
-            (entry, message),
-            |row| row.try_into(),
-        )?;
-        self.connection
-            .change(
-                "UPDATE counts
+            (entry, message))?;
+        self.connection.change(
+            "UPDATE counts
                     SET messages = messages + ?2, visible = visible + (?2 AND ?3),
                         from_time = coalesce(min(from_time, ?4), from_time, ?4),
                         to_time = coalesce(max(to_time, ?4), to_time, ?4),
@@ -134,27 +132,24 @@ impl MessageWriter<'_> {
                         lowest = coalesce(min(lowest, ?6), ?6),
                         highest = coalesce(max(highest, ?6), ?6)
                   WHERE conversation_id = ?1",
-                params![conversation, is_new, is_visible, time, request, message],
-            )
-            .map(drop)
+            params![conversation, is_new, is_visible, time, request, message],
+        )
     }
 
     /// Makes all counts unknown: they are recorded again at the next checkpoint.
     pub fn forget_counts(&self) -> Result<()> {
-        self.connection.execute("DELETE FROM counts", []).map(drop).map_err(writing)
+        self.connection.change("DELETE FROM counts", [])
     }
 }
 
 /// Records the counts that are unknown.
-pub(in crate::store) fn count(connection: &Connection) -> rusqlite::Result<()> {
-    let mut unknown = connection.prepare(
+pub(in crate::store) fn count(connection: &Connection) -> Result<()> {
+    let unknown: Vec<ConversationId> = connection.all(
         "SELECT id FROM (SELECT -1 AS id UNION ALL SELECT id FROM conversations)
           WHERE id NOT IN (SELECT conversation_id FROM counts)",
+        [],
     )?;
-    let unknown = unknown.query_map([], |row| row.get(0))?;
-    for conversation in unknown.collect::<rusqlite::Result<Vec<_>>>()? {
-        let sql = format!("INSERT OR IGNORE INTO counts {}", counting(conversation));
-        connection.prepare_cached(&sql)?.execute([conversation])?;
-    }
-    Ok(())
+    unknown.into_iter().try_for_each(|conversation| {
+        connection.change(&format!("INSERT OR IGNORE INTO counts {}", counting(conversation)), [conversation])
+    })
 }

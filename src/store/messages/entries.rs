@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::Queries as _;
 use crate::store::{MessageWriter, Messages};
 
 /// An entry to store.
@@ -38,25 +38,7 @@ pub enum EntryRole<'a> {
 impl Messages<'_> {
     /// Pi's ids of all stored entries of a session.
     pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
-        self.connection.all(
-            "SELECT entry_id FROM entries WHERE conversation_id = ?1",
-            [conversation],
-            |row| row.get(0),
-        )
-    }
-
-    /// The number of stored entries of a session.
-    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection.one(
-            "SELECT count(*) FROM entries WHERE conversation_id = ?1",
-            [conversation],
-            |row| row.get(0),
-        )
-    }
-
-    /// The last stored entry of any session.
-    pub fn newest_entry(&self) -> Result<EntryId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM entries", [], |row| row.get(0))
+        self.connection.all("SELECT entry_id FROM entries WHERE conversation_id = ?1", [conversation])
     }
 
     /// Reads the newest entries, so that opening a session detects a damaged table.
@@ -65,7 +47,6 @@ impl Messages<'_> {
             "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
               (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
             [conversation],
-            |_| Ok(()),
         )
     }
 
@@ -74,50 +55,11 @@ impl Messages<'_> {
         self.counts(conversation).map(|counts| counts.messages)
     }
 
-    /// How many of these entries show a conversation or private message.
-    pub fn said_by<'a>(
-        &self,
-        conversation: ConversationId,
-        entries: impl Iterator<Item = &'a str>,
-    ) -> Result<usize> {
-        let mut query = (self.connection).prepare_cached(
-            "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)",
-        )?;
-        let mut said = 0;
-        for entry in entries {
-            said += query.query_row(params![conversation, entry], |row| row.get::<_, usize>(0))?;
-        }
-        Ok(said)
-    }
-
-    /// The last stored entry, and the number of messages that [`Messages::said_in`] counts and no entry up to
-    /// `before` shows. Costs the entries after `before`.
-    pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
-        // For the whole session, its index lists the entries, and none come before them.
-        let sql = match before.0 {
-            0 => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
-            }
-            _ => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
-                    AND NOT EXISTS (SELECT 1 FROM entries o
-                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
-            }
-        };
-        self.connection.one(sql, [conversation.0, before.0], |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
     /// The row of an entry, if it is stored.
     pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
         self.connection.first(
             "SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2",
             params![conversation, entry_id],
-            |row| row.get(0),
         )
     }
 
@@ -125,11 +67,7 @@ impl Messages<'_> {
     pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
         self.connection.first(
             "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
-            [entry],
-            |row| {
-                Ok((row.get("id")?, row.get("lineage")?, row.get("height")?))
-            },
-        )
+            [entry])
     }
 
     /// The message that an entry shows, if any.
@@ -138,66 +76,46 @@ impl Messages<'_> {
             "SELECT message_id FROM entries
               WHERE conversation_id = ?1 AND entry_id = ?2 AND kind = 1 AND message_id IS NOT NULL",
             params![conversation, entry_id],
-            |row| row.get(0),
         )
     }
 
     /// Whether an entry shows the message with this plain hash, whatever is above; `None` if it shows none, or a
     /// purged one.
     pub fn shows(&self, conversation: ConversationId, entry_id: &str, digest: &Hash) -> Result<Option<bool>> {
-        self.connection.first(
-            "SELECT m.lineage, coalesce(p.lineage, zeroblob(32)) AS above
+        let found: Option<(Hash, Hash)> = self.connection.first(
+            "SELECT m.lineage, coalesce(p.lineage, zeroblob(32))
                FROM entries e JOIN messages m ON m.id = e.message_id LEFT JOIN messages p ON p.id = m.parent_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind <> 4",
             params![conversation, entry_id],
-            |row| {
-                Ok(row.get::<_, Hash>("above")?.child_of(digest) == row.get("lineage")?)
-            },
-        )
+        )?;
+        Ok(found.map(|(lineage, above)| above.child_of(digest) == lineage))
     }
 
     /// How many hiding edits directly below an entry are ours.
     pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
-        self.connection.one("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1", [entry], |row| row.get(0))
+        self.connection.one("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1", [entry])
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores an entry unless it exists, and returns its row.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
-        let (kind, message, target) = match &entry.role {
-            EntryRole::Link => (0, None, None),
-            EntryRole::Message(message) => (1, Some(*message), None),
-            EntryRole::Edit { target, rendition } => (2, *rendition, Some(*target)),
-            EntryRole::Compaction => (3, None, None),
-            EntryRole::Stub { target, .. } => (4, None, Some(*target)),
+        let (kind, message, target, stub) = match entry.role {
+            EntryRole::Link => (0, None, None, None),
+            EntryRole::Message(message) => (1, Some(message), None, None),
+            EntryRole::Edit { target, rendition } => (2, rendition, Some(target), None),
+            EntryRole::Compaction => (3, None, None, None),
+            EntryRole::Stub { target, tokens, hides } => (4, None, Some(target), Some((tokens, hides))),
         };
-        let (stub_tokens, hides) = match &entry.role {
-            EntryRole::Stub { tokens, hides, .. } => (Some(tokens), Some(hides).filter(|hides| **hides > 0)),
-            _ => (None, None),
-        };
-        let row = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
-                                      stub_tokens, hides)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )
-            .and_then(|mut insert| {
-                insert.insert(params![
-                    conversation,
-                    entry.entry_id,
-                    entry.parent,
-                    kind,
-                    message,
-                    entry.head,
-                    target,
-                    stub_tokens,
-                    hides,
-                ])
-            })
-            .map(EntryId)
-            .map_err(writing)?;
+        let (stub_tokens, hides) = stub.unzip();
+        let hides = hides.filter(|hides| *hides > 0);
+        let NewEntry { entry_id, parent, head, .. } = entry;
+        let row = EntryId(self.connection.insert(
+            "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
+                                  stub_tokens, hides)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![conversation, entry_id, parent, kind, message, head, target, stub_tokens, hides],
+        )?);
         if let Some(message) = message {
             self.count_entry(row, message)?;
         }

@@ -14,16 +14,12 @@ const OFFERED: &str = "import_offered_at";
 impl Messages<'_> {
     /// The last stored message; [`MessageId`] 0 if there is none.
     pub fn last_message(&self) -> Result<MessageId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM messages", [], |row| row.get(0))
+        self.connection.one("SELECT coalesce(max(id), 0) FROM messages", [])
     }
 
     /// The number of messages stored after this one, counted as for a session.
     pub fn messages_after(&self, message: MessageId) -> Result<usize> {
-        self.connection.one(
-            "SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)",
-            [message],
-            |row| row.get(0),
-        )
+        self.connection.one("SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)", [message])
     }
 
     /// Whether older sessions were ever searched for, to tell the user about them.
@@ -45,11 +41,6 @@ impl MessageWriter<'_> {
 
     /// Records that older sessions were searched for. `false` if another process did so first.
     pub fn note_import_offered(&self, now: i64) -> Result<bool> {
-        self.connection
-            .change(
-                "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1, ?2)",
-                (OFFERED, now.to_string()),
-            )
-            .map(|rows| rows > 0)
+        self.connection.add_fact(OFFERED, &now.to_string())
     }
 }

@@ -34,7 +34,7 @@ impl Messages<'_> {
         let (_, branch) = self.branch_since(conversation, leaf, |entry| entry < *first)?;
         for entry in branch {
             if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row)) {
-                let (changes, by_user) = self.changes(*message, gone)?;
+                let (changes, by_user) = self.changes_any(*message, gone)?;
                 for change in changes {
                     // A change that does not apply was rejected when it was requested, or it reverts to a
                     // purged one.
@@ -52,13 +52,12 @@ impl Messages<'_> {
               CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
               WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
             [conversation],
-            |row| Ok((row.get(0)?, row.get(1)?)),
         )
     }
 
     /// A message's changes to the notes, and whether the user made them. The text of a model's note is in its
     /// call.
-    fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
+    fn changes_any(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
         let none = (Vec::new(), false);
         // Unreadable messages are left to the doctor, and must not block a compaction.
         let Ok(json) = self.json_of(id) else { return Ok(none) };
@@ -87,7 +86,6 @@ impl Messages<'_> {
         self.connection.first(
             "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
             [id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
         )
     }
 }

@@ -26,9 +26,6 @@ impl Packed {
     }
 
     /// Its JSON.
-    ///
-    /// # Errors
-    /// When the row is damaged.
     pub fn unpack(self) -> Result<String> {
         codec::decode(self.stored, self.codec, self.bytes)
     }
@@ -56,9 +53,6 @@ impl Turn {
 impl Messages<'_> {
     /// Calls `visit` with the searchable messages that pass `filter`, in order of `turn`, after `beyond` if
     /// given, until it returns `false`.
-    ///
-    /// # Errors
-    /// When the database can't be read or `visit` fails.
     pub fn messages_in_turn(
         &self,
         turn: Turn,

@@ -11,7 +11,7 @@ use rusqlite::params;
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::Queries as _;
 
 /// The messages before and after a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,16 +53,13 @@ impl Messages<'_> {
     pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
         let mut found = RowRanges::default();
         let mut next = self.entry_row(conversation, leaf)?.map(|id| id.0);
-        let mut query = (self.connection).prepare_cached(
-            "SELECT id, parent_id, kind = 2 FROM entries
-              WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
-              ORDER BY id DESC LIMIT 1",
-        )?;
+        let sql = "SELECT id, parent_id, kind = 2 FROM entries
+                    WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+                    ORDER BY id DESC LIMIT 1";
         while let Some(last) = next {
             let mut from = last;
             next = loop {
-                let (id, parent, is_edit): (i64, Option<i64>, bool) =
-                    query.query_row([from], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                let (id, parent, is_edit): (i64, Option<i64>, bool) = self.connection.one(sql, [from])?;
                 found.is_edited |= is_edit;
                 from = id - 1;
                 if parent != Some(from) {
@@ -82,16 +79,11 @@ impl Messages<'_> {
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<bool> {
-        let mut query = (self.connection).prepare_cached(
+        let entries: Vec<i64> = self.connection.all(
             "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
+            params![message, conversation],
         )?;
-        let entries = query.query_map(params![message, conversation], |row| row.get(0))?;
-        for entry in entries {
-            if branch.hold(entry?) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(entries.iter().any(|entry| branch.hold(*entry)))
     }
 
     /// The messages around a message, at most `most` on each side: on this branch if it shows the message,
@@ -106,15 +98,12 @@ impl Messages<'_> {
         let mut around = Around::default();
         let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
         let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
-            self.connection
-                .one(
-                    "SELECT e.parent_id, m.id FROM entries e
-                       LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
-                      WHERE e.id = ?1",
-                    [entry],
-                    |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)),
-                )
-                .map(|(parent, message)| (parent, message.map(MessageId)))
+            self.connection.one(
+                "SELECT e.parent_id, m.id FROM entries e
+                   LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
+                  WHERE e.id = ?1",
+                [entry],
+            )
         };
         let mut next = said(entry)?.0;
         while let (Some(at), true) = (next, around.before.len() < most) {
@@ -144,7 +133,6 @@ impl Messages<'_> {
             "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
                   ORDER BY conversation_id = ?2 DESC, id DESC",
             params![message, conversation],
-            |row| row.get(0),
         )?;
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
@@ -152,27 +140,21 @@ impl Messages<'_> {
     /// The first child of an entry. Entries have no index by parent. The child is mostly the next row;
     /// otherwise all later rows are scanned.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
-        self.connection.first(
-            "SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1",
-            [entry],
-            |row| row.get(0),
-        )
+        self.connection
+            .first("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1", [entry])
     }
 
     /// The user's last message on the branch.
     pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.id, m.role = 'user' AND m.kind = 0 FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1
-                  ORDER BY e.id DESC",
-            )?;
         for rows in &branch.rows {
-            let mut found = query.query([rows.start(), rows.end()])?;
-            while let Some(row) = found.next()? {
-                if row.get(1)? {
-                    return row.get(0).map(|id| Some(MessageId(id))).map_err(reading);
-                }
+            let found = self.connection.first(
+                "SELECT m.id FROM entries e CROSS JOIN messages m ON m.id = e.message_id
+                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.role = 'user' AND m.kind = 0
+                  ORDER BY e.id DESC LIMIT 1",
+                [rows.start(), rows.end()],
+            )?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::{Queries as _, from_row, writing};
 use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
 
@@ -25,25 +25,28 @@ pub struct SessionFacts {
     pub first_request: Option<MessageId>,
 }
 
-/// One Pi session.
+/// A session as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct StoredSession {
     pub id: ConversationId,
     pub session_id: String,
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
     pub started_at: i64,
 }
+
+from_row!(StoredSession { id, session_id, file, parent = "parent_session", started_at });
 
 impl Messages<'_> {
     /// Pi's id of a session.
     pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
-        self.connection
-            .one("SELECT session_id FROM conversations WHERE id = ?1", [conversation], |row| row.get(0))
+        self.connection.one("SELECT session_id FROM conversations WHERE id = ?1", [conversation])
     }
 
     /// When each session was last opened, in ms, by Pi's id.
     pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
-        self.connection
-            .all("SELECT session_id, seen_at FROM conversations", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.connection.all("SELECT session_id, seen_at FROM conversations", [])
     }
 
     /// At most `most` sessions of other agents that have messages, the last started first.
@@ -57,7 +60,6 @@ impl Messages<'_> {
                   ORDER BY started_at DESC, id DESC LIMIT ?1"
             ),
             [most],
-            |row| row.get(0),
         )
     }
 
@@ -72,7 +74,6 @@ impl Messages<'_> {
                   ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
             ),
             params![conversation, most],
-            |row| row.get(0),
         )
     }
 
@@ -95,7 +96,7 @@ impl Messages<'_> {
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind = 0)
                   ORDER BY id DESC"
-            ), params![conversation, parent], |row| row.get(0))?;
+            ), params![conversation, parent])?;
         let count = ids.len();
         ids.truncate(most);
         Ok((count, ids))
@@ -106,7 +107,6 @@ impl Messages<'_> {
         self.connection.first(
             "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
             [conversation],
-            |row| row.get(0),
         )
     }
 
@@ -118,27 +118,24 @@ impl Messages<'_> {
         Ok(SessionFacts { session_id, messages: visible, from_time, to_time, first_request })
     }
 
+    /// All sessions, oldest first, or only this one.
+    pub fn sessions(&self, only: Option<ConversationId>) -> Result<Vec<StoredSession>> {
+        self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
+    }
+
     /// The session with Pi's id `session_id`, if the store knows it.
-    pub fn conversation(&self, session_id: &str) -> Result<Option<Conversation>> {
-        self.connection.first(
-            "SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1",
-            [session_id],
-            |row| Ok(Conversation { id: row.get(0)?, session_id: row.get(1)?, started_at: row.get(2)? }),
-        )
+    pub fn conversation(&self, session_id: &str) -> Result<Option<StoredSession>> {
+        self.connection.first("SELECT * FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions.
     pub fn conversations(&self) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM conversations", [], |row| row.get(0))
+        self.connection.one("SELECT count(*) FROM conversations", [])
     }
 
     /// The sessions that show a message.
     pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
-        self.connection.all(
-            "SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1",
-            [id],
-            |row| row.get(0),
-        )
+        self.connection.all("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1", [id])
     }
 
     /// Whether the project has summaries, or other sessions with messages.
@@ -152,13 +149,12 @@ impl Messages<'_> {
                                              WHERE e.conversation_id = c.id AND m.kind <> 4))"
             ),
             [conversation.0],
-            |row| row.get(0),
         )
     }
 
     /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
-        self.connection.all("SELECT session_id FROM conversations", [], |row| row.get(0))
+        self.connection.all("SELECT session_id FROM conversations", [])
     }
 }
 
@@ -171,21 +167,16 @@ impl MessageWriter<'_> {
         parent_session: Option<&str>,
         now: i64,
     ) -> Result<ConversationId> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
-                 VALUES (:session_id, :file, :parent_session, :now, :now)
-                 ON CONFLICT (session_id) DO UPDATE
-                 SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
-                 RETURNING id",
-            )
-            .and_then(|mut insert| {
-                insert.query_row(
-                    named_params! {
-                        ":session_id": session_id, ":file": file, ":parent_session": parent_session, ":now": now
-                    },
-                    |row| row.get(0),
-                )
+        let added = self.connection.prepared(
+            "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
+             VALUES (?1, ?2, ?3, ?4, ?4)
+             ON CONFLICT (session_id) DO UPDATE
+             SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
+             RETURNING id",
+        );
+        added
+            .and_then(|mut add| {
+                add.query_row(params![session_id, file, parent_session, now], |row| row.get(0))
             })
             .map_err(writing)
     }

@@ -7,7 +7,7 @@ use crate::dag::{MessageKind, Visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
-use crate::store::columns::{kind_from_sql, reading};
+use crate::store::columns::reading;
 
 /// A visible message of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +86,8 @@ impl Messages<'_> {
                   WHERE (kind <> 0 OR role = 'user') AND id BETWEEN ?1 AND ?2"
             );
             let mut query = self.connection.prepare_cached(&sql)?;
-            let unusual = query.query_map([lowest, highest], |row| {
-                Ok((row.get(0)?, (kind_from_sql(row.get(1)?), row.get(2)?)))
-            })?;
+            let unusual =
+                query.query_map([lowest, highest], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
             unusual.collect::<rusqlite::Result<Unusual>>()
         };
         // The index may be damaged.

@@ -8,7 +8,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId};
 use crate::store::Messages;
-use crate::store::columns::{Queries as _, kind_from_sql, tokens_at};
+use crate::store::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
 use crate::store::messages::codec;
 
 /// Up to this many messages are skipped rather than starting another query.
@@ -30,23 +30,22 @@ pub struct StoredMessage {
     pub json: String,
 }
 
-fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
-    let (stored, codec_id, bytes) = (row.get("json")?, row.get("codec")?, row.get("bytes")?);
-    let json = match codec::decode(stored, codec_id, bytes) {
-        Ok(json) => json,
-        Err(error) => return Ok(Err(error)),
-    };
-    Ok(Ok(StoredMessage {
-        id: row.get("id")?,
-        lineage: row.get("lineage")?,
-        kind: kind_from_sql(row.get("kind")?),
-        height: row.get("height")?,
-        role: row.get("role")?,
-        tool: row.get("tool_name")?,
-        tokens: tokens_at(row, "tokens")?,
-        timestamp: row.get("timestamp")?,
-        json,
-    }))
+impl FromRow for Result<StoredMessage> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let message = StoredMessage {
+            id: row.get("id")?,
+            lineage: row.get("lineage")?,
+            kind: row.get("kind")?,
+            height: row.get("height")?,
+            role: row.get("role")?,
+            tool: row.get("tool_name")?,
+            tokens: tokens_at(row, "tokens")?,
+            timestamp: row.get("timestamp")?,
+            json: String::new(),
+        };
+        let json = codec::decode(row.get("json")?, row.get("codec")?, row.get("bytes")?);
+        Ok(json.map(|json| StoredMessage { json, ..message }))
+    }
 }
 
 impl Messages<'_> {
@@ -55,23 +54,17 @@ impl Messages<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read; the latter for all methods here.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
-        self.connection.one("SELECT * FROM messages WHERE id = ?1", [id], stored_message)?
+        self.connection.one("SELECT * FROM messages WHERE id = ?1", [id])?
     }
 
     /// The JSON of a message.
-    ///
-    /// # Errors
-    /// Also when the row does not exist.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        self.connection.one("SELECT json, codec, bytes FROM messages WHERE id = ?1", [id], |row| {
-            Ok(codec::decode(row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
+        let (json, codec, bytes): (Vec<u8>, _, _) =
+            self.connection.one("SELECT json, codec, bytes FROM messages WHERE id = ?1", [id])?;
+        codec::decode(json, codec, bytes)
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.
-    ///
-    /// # Errors
-    /// Also when a row does not exist or `visit` fails.
     pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let mut query = (self.connection).prepare_cached(
             "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
@@ -83,14 +76,12 @@ impl Messages<'_> {
             let (Some(mut next), Some(last)) = (wanted.next(), run.last()) else { continue };
             let mut rows = query.query([next, *last])?;
             loop {
-                let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows);
-                let row = row?;
+                let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
                 if row.get::<_, MessageId>(0)? != next {
                     continue;
                 }
-                let stored = row.get_ref(1).and_then(|stored| Ok(stored.as_blob()?))?;
-                let (codec, bytes) = row.get(2).and_then(|codec| Ok((codec, row.get(3)?)))?;
-                visit(&codec::decode_from(stored, codec, bytes)?)?;
+                let stored = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+                visit(&codec::decode_from(stored, row.get(2)?, row.get(3)?)?)?;
                 let Some(then) = wanted.next() else { break };
                 next = then;
             }
@@ -114,31 +105,25 @@ impl Messages<'_> {
                        WHERE e.message_id = m.id AND e.conversation_id = :conversation))
               LIMIT 2",
             named_params! {":low": low, ":high": high, ":conversation": conversation},
-            |row| row.get(0),
         )
     }
 
     /// The messages of the conversation whose ids are between these. Excludes renditions and private messages.
     pub fn messages_between(&self, low: Hash, high: Hash) -> Result<Vec<MessageId>> {
-        self.connection.all(
-            "SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind = 0",
-            [low, high],
-            |row| row.get(0),
-        )
+        self.connection
+            .all("SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind = 0", [low, high])
     }
 
     /// Estimated tokens of a message.
     pub fn tokens_of(&self, id: MessageId) -> Result<usize> {
-        self.connection.one("SELECT tokens FROM messages WHERE id = ?1", [id], |row| tokens_at(row, 0))
+        let tokens = self.connection.one::<usize>("SELECT tokens FROM messages WHERE id = ?1", [id])?;
+        Ok(tokens.min(MOST_TOKENS))
     }
 
     /// The original of an edited rendition, otherwise the message itself.
     pub fn original(&self, id: MessageId) -> Result<MessageId> {
-        self.connection.one(
-            "SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1",
-            [id],
-            |row| row.get(0),
-        )
+        self.connection
+            .one("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1", [id])
     }
 
     /// The results of these tools among the rows from `first` to `last`.
@@ -152,12 +137,11 @@ impl Messages<'_> {
         self.connection.all(
             "SELECT id FROM messages WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (?3, ?4, ?5)",
             params![first, last, one, two, three],
-            |row| row.get(0),
         )
     }
 
     /// The message with this identity.
     pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
-        self.connection.first("SELECT id FROM messages WHERE lineage = ?1", [lineage], |row| row.get(0))
+        self.connection.first("SELECT id FROM messages WHERE lineage = ?1", [lineage])
     }
 }

@@ -3,38 +3,31 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use rusqlite::named_params;
-
-use super::branch::{BRANCH_ENTRY, branch_entry};
+use super::branch::BRANCH_ENTRY;
 use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
 use crate::store::columns::Queries as _;
 
+/// An entry with its parent.
+type Row = (Option<EntryId>, BranchEntry);
+
 /// The entries of a session.
 #[derive(Debug)]
 pub struct Tree {
-    /// Each with its parent.
-    entries: BTreeMap<EntryId, (Option<EntryId>, BranchEntry)>,
+    entries: BTreeMap<EntryId, Row>,
     ends: Vec<EntryId>,
 }
 
 impl Messages<'_> {
-    /// The entries of a session up to `last`.
-    pub fn tree(&self, conversation: ConversationId, last: EntryId) -> Result<Tree> {
+    /// The entries of a session.
+    pub fn tree(&self, conversation: ConversationId) -> Result<Tree> {
         let sql = format!(
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = :conversation AND e.id <= :last"
+              WHERE e.conversation_id = ?1"
         );
-        let rows = self.connection.all::<_, Vec<_>>(
-            &sql,
-            named_params! {":conversation": conversation, ":last": last},
-            |row| {
-                let parent = row.get(1)?;
-                Ok((parent, branch_entry(row)?))
-            },
-        )?;
+        let rows: Vec<Row> = self.connection.all(&sql, [conversation])?;
         let inner: HashSet<EntryId> = rows.iter().filter_map(|(parent, _)| *parent).collect();
         let ids = rows.iter().map(|(_, entry)| entry.row);
         let mut ends: Vec<EntryId> = ids.filter(|id| !inner.contains(id)).collect();
@@ -78,9 +71,9 @@ impl Tree {
             })
             .collect();
         let mut deciding: HashMap<EntryId, EntryId> = HashMap::new();
-        for above_and_entry in self.entries.values() {
-            let entry = &above_and_entry.1;
-            let above = self.above(above_and_entry).and_then(|(_, above)| deciding.get(&above.row).copied());
+        for row in self.entries.values() {
+            let entry = &row.1;
+            let above = self.above(row).and_then(|(_, above)| deciding.get(&above.row).copied());
             let is_edit = matches!(entry.step, Step::Edit { .. });
             let decides = shows_last(&entry.step)
                 || edited.contains(entry.entry_id.as_str())
@@ -94,7 +87,7 @@ impl Tree {
 
     /// The parent of an entry. Parents have lower rows than their children, except in a damaged file. The check
     /// ends walks in a cycle.
-    fn above(&self, entry: &(Option<EntryId>, BranchEntry)) -> Option<&(Option<EntryId>, BranchEntry)> {
+    fn above(&self, entry: &Row) -> Option<&Row> {
         entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
     }
 

@@ -3,14 +3,15 @@
 use rusqlite::{named_params, params};
 use serde_json::value::RawValue;
 
+use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::ids::{Hash, SummaryId};
 use crate::model::{Quote, State, SummaryRecord, parts};
-use crate::store::columns::writing;
+use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::summaries::extras::Extras;
-use crate::store::{IndexWriter, SummaryWriter};
+use crate::store::{IndexWriter, StoredSummary, SummaryWriter};
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
@@ -29,12 +30,30 @@ pub struct NewSummary {
     pub created_at: i64,
     /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
-    pub sources: crate::dag::Sources,
+    pub sources: Sources,
     /// Made from `text`.
     pub prepared: PreparedText,
 }
 
 impl NewSummary {
+    /// A summary from elsewhere.
+    pub(in crate::store) fn again(stored: &StoredSummary, sources: Sources) -> Self {
+        Self {
+            hash: stored.hash,
+            depth: stored.depth,
+            text: stored.text.clone(),
+            tokens: stored.tokens,
+            state: stored.state(),
+            model: stored.model.clone(),
+            prompt_version: stored.prompt_version,
+            usage: stored.usage.clone(),
+            created_at: stored.created_at,
+            quotes: stored.quotes.clone(),
+            sources,
+            prepared: PreparedText::of(&stored.text),
+        }
+    }
+
     /// The identity it has if it was made from these sources.
     pub(in crate::store) fn identity(&self, sources: &[Hash]) -> Hash {
         let Self { depth, state, prompt_version, text, quotes, .. } = self;
@@ -93,57 +112,44 @@ impl SummaryWriter<'_> {
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
         let extras = Extras { quotes, facts: facts.cloned(), usage };
-        let id = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
+        let id = self.connection.insert(
+            "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,
                                         packed, codec, bytes, extras)
                  VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
                          :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :extras)",
-            )
-            .and_then(|mut insert| {
-                insert.insert(named_params! {
-                    ":hash": summary.hash,
-                    ":depth": summary.depth,
-                    ":text": if is_packed { "" } else { &summary.text },
-                    ":packed": packed,
-                    ":codec": is_packed.then_some(codec),
-                    ":bytes": is_packed.then_some(summary.text.len()),
-                    ":extras": extras.to_sql(),
-                    ":tokens": summary.tokens,
-                    ":state": summary.state.as_str(),
-                    ":model": summary.model,
-                    ":prompt_version": summary.prompt_version,
-                    ":created_at": summary.created_at,
-                    ":first": span.first.0,
-                    ":last": span.last.0,
-                    ":messages": span.messages,
-                    ":from_time": span.from_time,
-                    ":to_time": span.to_time,
-                })
-            })
-            .map_err(writing)?;
+            named_params! {
+                ":hash": summary.hash,
+                ":depth": summary.depth,
+                ":text": if is_packed { "" } else { &summary.text },
+                ":packed": packed,
+                ":codec": is_packed.then_some(codec),
+                ":bytes": is_packed.then_some(summary.text.len()),
+                ":extras": extras.to_sql(),
+                ":tokens": summary.tokens,
+                ":state": summary.state.as_str(),
+                ":model": summary.model,
+                ":prompt_version": summary.prompt_version,
+                ":created_at": summary.created_at,
+                ":first": span.first.0,
+                ":last": span.last.0,
+                ":messages": span.messages,
+                ":from_time": span.from_time,
+                ":to_time": span.to_time,
+            },
+        )?;
         self.add_edges(SummaryId(id), &summary.sources)?;
         IndexWriter::new(self.connection).add_text(id, &summary.text, parts)?;
         Ok(SummaryId(id))
     }
 
-    fn add_edges(&self, summary: SummaryId, sources: &crate::dag::Sources) -> Result<()> {
-        use crate::dag::Sources::{Messages, Summaries};
-        let edges: Vec<(Option<i64>, Option<i64>)> = match sources {
-            Messages(messages) => messages.iter().map(|message| (Some(message.0), None)).collect(),
-            Summaries(summaries) => summaries.iter().map(|source| (None, Some(source.0))).collect(),
+    fn add_edges(&self, summary: SummaryId, sources: &Sources) -> Result<()> {
+        let (column, rows) = match sources {
+            Sources::Messages(messages) => ("message_id", messages.iter().map(|id| id.0).collect::<Vec<_>>()),
+            Sources::Summaries(summaries) => ("source_id", summaries.iter().map(|id| id.0).collect()),
         };
-        let mut insert = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO summary_sources (summary_id, ordinal, message_id, source_id) VALUES (?1, ?2, ?3, ?4)",
-            )
-            .map_err(writing)?;
-        for (ordinal, (message, source)) in edges.into_iter().enumerate() {
-            insert.execute(params![summary, ordinal, message, source]).map_err(writing)?;
-        }
-        Ok(())
+        let sql = format!("INSERT INTO summary_sources (summary_id, ordinal, {column}) VALUES (?1, ?2, ?3)");
+        (rows.iter().enumerate())
+            .try_for_each(|(ordinal, row)| self.connection.change(&sql, params![summary, ordinal, row]))
     }
 }

@@ -10,11 +10,7 @@ use crate::store::{Summaries, SummaryWriter};
 impl Summaries<'_> {
     /// The summaries that a compaction entry carries, oldest first.
     pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
-        self.connection.all(
-            "SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id",
-            [entry],
-            |row| row.get(0),
-        )
+        self.connection.all("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id", [entry])
     }
 
     /// Summaries that start with a message of a session and that none of its entries carries, sources before
@@ -28,7 +24,6 @@ impl Summaries<'_> {
                                  WHERE c.summary_id = s.id AND e.conversation_id = ?1)
               ORDER BY s.depth, s.id",
             [conversation],
-            |row| row.get(0),
         )
     }
 
@@ -40,7 +35,6 @@ impl Summaries<'_> {
                              WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
                 AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
             [conversation],
-            |row| row.get(0),
         )
     }
 }
@@ -48,11 +42,9 @@ impl Summaries<'_> {
 impl SummaryWriter<'_> {
     /// Records that a compaction entry carries a summary in its details.
     pub fn add_carried(&self, entry: EntryId, summary: SummaryId) -> Result<()> {
-        self.connection
-            .change(
-                "INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)",
-                params![entry, summary],
-            )
-            .map(drop)
+        self.connection.change(
+            "INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)",
+            params![entry, summary],
+        )
     }
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::Queries as _;
 use crate::store::{Summaries, SummaryWriter};
 use crate::text;
 
@@ -15,13 +15,10 @@ const LONGEST: i64 = 60_000;
 impl Summaries<'_> {
     /// Whether anyone but `owner` holds a claim on `span` that is valid at `now`, in ms.
     pub fn is_claimed(&self, span: Hash, owner: &str, now: i64) -> Result<bool> {
-        self.connection
-            .first(
-                "SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3 AND until <= ?4",
-                params![span, owner, now, now + LONGEST],
-                |_| Ok(()),
-            )
-            .map(|row| row.is_some())
+        self.connection.one(
+            "SELECT EXISTS (SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3 AND until <= ?4)",
+            params![span, owner, now, now + LONGEST],
+        )
     }
 }
 
@@ -29,39 +26,32 @@ impl SummaryWriter<'_> {
     /// Claims each of `spans` for `owner` until `until`, at most a minute ahead, unless another holds it at
     /// `now`. Returns which were obtained. Times are in ms.
     pub fn claim(&self, spans: &[Hash], owner: &str, now: i64, until: i64) -> Result<Vec<bool>> {
-        end(self.connection, now).map_err(writing)?;
+        end(self.connection, now)?;
         let claim = |span: &Hash| {
             let sql = "INSERT INTO claims (span, owner, until) VALUES (?1, ?2, ?3)
                        ON CONFLICT (span) DO UPDATE SET until = excluded.until WHERE owner = excluded.owner";
-            self.connection.change(sql, params![span, owner, until]).map(|rows| rows > 0)
+            self.connection.changes_any(sql, params![span, owner, until])
         };
         spans.iter().map(claim).collect()
     }
 
     /// Extends all claims of `owner` until `until`, in ms.
     pub fn renew_claims(&self, owner: &str, until: i64) -> Result<()> {
-        self.connection
-            .change("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until])
-            .map(drop)
+        self.connection.change("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until])
     }
 
     /// Releases a claim of `owner`.
     pub fn release(&self, span: Hash, owner: &str) -> Result<()> {
-        self.connection
-            .change("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span, owner])
-            .map(drop)
+        self.connection.change("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span, owner])
     }
 }
 
 /// Removes expired claims. A process at work during a purge may have claimed a span afterwards, whose name is
 /// a hash of purged text.
-pub(in crate::store) fn end_expired(connection: &Connection) -> rusqlite::Result<()> {
+pub(in crate::store) fn end_expired(connection: &Connection) -> Result<()> {
     end(connection, text::now())
 }
 
-fn end(connection: &Connection, now: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM claims WHERE until <= ?1 OR until > ?2")?
-        .execute(params![now, now + LONGEST])
-        .map(drop)
+fn end(connection: &Connection, now: i64) -> Result<()> {
+    connection.change("DELETE FROM claims WHERE until <= ?1 OR until > ?2", [now, now + LONGEST])
 }

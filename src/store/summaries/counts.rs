@@ -4,7 +4,7 @@ use rusqlite::named_params;
 
 use crate::error::Result;
 use crate::ids::ConversationId;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::{Queries as _, from_row};
 use crate::store::summaries::extras::Extras;
 use crate::store::{Messages, Summaries};
 
@@ -27,6 +27,8 @@ pub struct DepthCount {
     pub degraded: usize,
 }
 
+from_row!(DepthCount { depth, summaries, degraded });
+
 impl Totals {
     /// The totals of these depths, of a session with so many messages.
     pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
@@ -46,11 +48,6 @@ impl Summaries<'_> {
         Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
-    /// Counts of the summaries of one session; `messages` is left at zero.
-    pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
-        Ok(Totals::of(0, &self.depths(conversation)?))
-    }
-
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
         // Only the summaries that begin with one of the session's rows.
@@ -67,28 +64,22 @@ impl Summaries<'_> {
                              WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
               GROUP BY depth ORDER BY depth",
             (conversation, lowest, highest),
-            |row| {
-                Ok(DepthCount {
-                    depth: row.get("depth")?,
-                    summaries: row.get("summaries")?,
-                    degraded: row.get("degraded")?,
-                })
-            },
         )
     }
 
     /// The usage of each summary's model calls as JSON, for one session or for all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
-        let mut query = (self.connection).prepare_cached(
+        let rows: Vec<Option<Vec<u8>>> = self.connection.all(
             "SELECT extras FROM summaries s
               WHERE extras IS NOT NULL
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
+            named_params! {":conversation": conversation},
         )?;
-        let rows = query.query_map(named_params! {":conversation": conversation}, |row| {
-            Ok(Extras::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
-        })?;
-        rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)
+        Ok(rows
+            .into_iter()
+            .filter_map(|extras| Some(Extras::from_sql(extras).usage?.get().to_owned()))
+            .collect())
     }
 }

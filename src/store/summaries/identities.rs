@@ -3,39 +3,39 @@
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::store::Summaries;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::Queries as _;
+use crate::store::{Messages, Summaries};
 
 impl Summaries<'_> {
     /// The identities of these sources.
     pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
-        let (sql, rows): (_, Vec<i64>) = match sources {
-            Sources::Messages(messages) => {
-                ("SELECT lineage FROM messages WHERE id = ?1", messages.iter().map(|id| id.0).collect())
-            }
-            Sources::Summaries(summaries) => (
-                "SELECT hash AS lineage FROM summaries WHERE id = ?1",
-                summaries.iter().map(|id| id.0).collect(),
-            ),
+        let (messages, summaries) = match sources {
+            Sources::Messages(messages) => (messages.as_slice(), &[][..]),
+            Sources::Summaries(summaries) => (&[][..], summaries.as_slice()),
         };
-        if let (Sources::Messages(_), [first, .., last]) = (sources, rows.as_slice())
-            && rows.windows(2).all(|pair| pair[0] + 1 == pair[1])
+        // Most are in consecutive rows.
+        if let [first, .., last] = messages
+            && messages.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
         {
-            let found = self.lineages(*first, *last)?;
-            if found.len() == rows.len() {
+            let sql = "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+            let found: Vec<Hash> = self.connection.all(sql, [first, last])?;
+            if found.len() == messages.len() {
                 return Ok(found);
             }
         }
-        let mut query = self.connection.prepare_cached(sql)?;
-        rows.into_iter().map(|id| query.query_row([id], |row| row.get("lineage")).map_err(reading)).collect()
+        let lineage = |id| self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
+        let hash = |id| self.connection.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
+        messages.iter().map(lineage).chain(summaries.iter().map(hash)).collect()
     }
 
-    /// The same for messages in consecutive rows, which most are.
-    fn lineages(&self, first: i64, last: i64) -> Result<Vec<Hash>> {
-        self.connection.all(
-            "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-            [first, last],
-            |row| row.get("lineage"),
-        )
+    /// The sources with these identities, of a summary of this depth; `None` if one is missing, or there are none.
+    pub fn named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
+        let message = |name: &Hash| Messages::new(self.connection).message_by_lineage(*name);
+        let summary = |name: &Hash| self.summary_by_hash(*name);
+        Ok(match depth {
+            _ if names.is_empty() => None,
+            0 => names.iter().map(message).collect::<Result<Option<_>>>()?.map(Sources::Messages),
+            _ => names.iter().map(summary).collect::<Result<Option<_>>>()?.map(Sources::Summaries),
+        })
     }
 }

@@ -3,14 +3,14 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 
-use rusqlite::{Row, Rows, named_params};
+use rusqlite::{Params, Row, named_params};
 
 use super::extras::Extras;
 use crate::dag::{Node, Sources};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
-use crate::model::Quote;
-use crate::store::columns::{Queries as _, tokens_at};
+use crate::model::{Quote, State, SummaryRecord};
+use crate::store::columns::{FromRow, Queries as _, tokens_at};
 use crate::store::messages::codec;
 use crate::store::{Filter, Summaries, Turn};
 
@@ -37,6 +37,19 @@ pub struct StoredSummary {
     pub to_time: i64,
 }
 
+impl StoredSummary {
+    /// How it was made.
+    pub fn state(&self) -> State {
+        if self.degraded { State::Degraded } else { State::Ok }
+    }
+
+    /// The identity it has if it was made from these sources.
+    pub fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, self.state(), *prompt_version, text, quotes, sources)
+    }
+}
+
 /// The neighbors of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
@@ -52,28 +65,27 @@ pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String
     }
 }
 
-fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
-    let text = match text_of(row)? {
-        Ok(text) => text,
-        Err(error) => return Ok(Err(error)),
-    };
-    let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
-    Ok(Ok(StoredSummary {
-        id: row.get("id")?,
-        hash: row.get("hash")?,
-        depth: row.get("depth")?,
-        text,
-        tokens: tokens_at(row, "tokens")?,
-        degraded: row.get::<_, String>("state")? == "degraded",
-        model: row.get("model")?,
-        prompt_version: row.get("prompt_version")?,
-        usage: usage.map(|usage| usage.get().to_owned()),
-        created_at: row.get("created_at")?,
-        quotes: quotes.unwrap_or_default(),
-        messages: row.get("messages")?,
-        from_time: row.get("from_time")?,
-        to_time: row.get("to_time")?,
-    }))
+impl FromRow for Result<StoredSummary> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
+        let summary = StoredSummary {
+            id: row.get("id")?,
+            hash: row.get("hash")?,
+            depth: row.get("depth")?,
+            text: String::new(),
+            tokens: tokens_at(row, "tokens")?,
+            degraded: row.get::<_, String>("state")? == "degraded",
+            model: row.get("model")?,
+            prompt_version: row.get("prompt_version")?,
+            usage: usage.map(|usage| usage.get().to_owned()),
+            created_at: row.get("created_at")?,
+            quotes: quotes.unwrap_or_default(),
+            messages: row.get("messages")?,
+            from_time: row.get("from_time")?,
+            to_time: row.get("to_time")?,
+        };
+        Ok(text_of(row)?.map(|text| StoredSummary { text, ..summary }))
+    }
 }
 
 impl Summaries<'_> {
@@ -82,16 +94,14 @@ impl Summaries<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read.
     pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
-        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id], stored_summary)?
+        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])?
     }
 
     /// A summary's sources and the summaries condensed from it.
     pub fn edges(&self, id: SummaryId) -> Result<Edges> {
-        let parents = self.connection.all(
-            "SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id",
-            [id],
-            |row| row.get(0),
-        )?;
+        let parents = self
+            .connection
+            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])?;
         Ok(Edges { sources: self.sources(id)?, parents })
     }
 
@@ -104,53 +114,46 @@ impl Summaries<'_> {
             return Ok(Vec::new());
         };
         let wanted: LazyCell<HashSet<MessageId>, _> = LazyCell::new(|| visible.iter().copied().collect());
-        let mut query = (self.connection).prepare_cached(
-            "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
-               FROM summaries WHERE first_message BETWEEN ?1 AND ?2
-              ORDER BY id",
-        )?;
-        let rows = query.query([lowest, highest])?;
-        self.nodes_of(rows, |message| wanted.contains(&message))
+        self.nodes_of("first_message BETWEEN ?1 AND ?2", [lowest, highest], |message| {
+            wanted.contains(&message)
+        })
     }
 
     /// The summaries after `newest` that start with a message for which `shows` is true.
     pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
-        let mut query = (self.connection).prepare_cached(
-            "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
-               FROM summaries WHERE id > ?1
-              ORDER BY id",
-        )?;
-        self.nodes_of(query.query([newest])?, shows)
+        self.nodes_of("id > ?1", [newest], shows)
     }
 
     /// The last messages of all leaf summaries.
     pub fn last_messages(&self) -> Result<HashSet<MessageId>> {
-        let lasts = self.connection.all::<_, Vec<_>>(
-            "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id
-                          ORDER BY ordinal DESC LIMIT 1)
-                   FROM summaries s",
+        let lasts: Vec<Option<MessageId>> = self.connection.all(
+            "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id ORDER BY ordinal DESC LIMIT 1)
+               FROM summaries s",
             [],
-            |row| row.get::<_, Option<i64>>(0),
         )?;
-        Ok(lasts.into_iter().flatten().map(MessageId).collect())
+        Ok(lasts.into_iter().flatten().collect())
     }
 
     /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [], |row| row.get(0))
+        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [])
     }
 
-    fn nodes_of(&self, mut rows: Rows<'_>, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
-        let mut nodes = Vec::new();
-        while let Some(row) = rows.next()? {
-            if shows(row.get("first_message")?) {
-                nodes.push(node(row)?);
-            }
-        }
-        for node in &mut nodes {
-            node.sources = self.sources(node.id)?;
-        }
-        Ok(nodes)
+    fn nodes_of(
+        &self,
+        condition: &str,
+        params: impl Params,
+        shows: impl Fn(MessageId) -> bool,
+    ) -> Result<Vec<Node>> {
+        let sql = format!(
+            "SELECT id, depth, state = 'degraded', prompt_version, first_message
+               FROM summaries WHERE {condition} ORDER BY id"
+        );
+        let rows: Vec<(_, _, _, _, MessageId)> = self.connection.all(&sql, params)?;
+        let node = |(id, depth, degraded, prompt_version, _)| {
+            Ok(Node { id, depth, degraded, prompt_version, sources: self.sources(id)? })
+        };
+        rows.into_iter().filter(|row| shows(row.4)).map(node).collect()
     }
 
     /// The leaf summaries that cover a message, oldest first.
@@ -158,7 +161,6 @@ impl Summaries<'_> {
         self.connection.all(
             "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
             [message],
-            |row| row.get(0),
         )
     }
 
@@ -177,16 +179,12 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
               LIMIT 2",
             named_params! {":low": low, ":high": high, ":conversation": conversation},
-            |row| row.get(0),
         )
     }
 
     /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
     /// `false`. Only the session and the times of `filter` apply, as in
     /// [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
-    ///
-    /// # Errors
-    /// Also when `visit` fails.
     pub fn summaries_in_turn(
         &self,
         turn: Turn,
@@ -211,7 +209,7 @@ impl Summaries<'_> {
             ":after": filter.after, ":before": filter.before
         })?;
         while let Some(row) = rows.next()? {
-            if !visit(stored_summary(row)??)? {
+            if !visit(<Result<StoredSummary>>::from_row(row)??)? {
                 break;
             }
         }
@@ -220,30 +218,19 @@ impl Summaries<'_> {
 
     /// The summary with this identity.
     pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
-        self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash], |row| row.get(0))
+        self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
     }
 
     fn sources(&self, id: SummaryId) -> Result<Sources> {
-        let mut query = (self.connection).prepare_cached(
+        let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.connection.all(
             "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
+            [id],
         )?;
-        let (mut messages, mut summaries) = (Vec::new(), Vec::new());
-        let mut rows = query.query([id])?;
-        while let Some(row) = rows.next()? {
-            messages.extend(row.get::<_, Option<MessageId>>(0)?);
-            summaries.extend(row.get::<_, Option<SummaryId>>(1)?);
-        }
-        Ok(if summaries.is_empty() { Sources::Messages(messages) } else { Sources::Summaries(summaries) })
+        let summaries: Vec<_> = edges.iter().filter_map(|edge| edge.1).collect();
+        Ok(if summaries.is_empty() {
+            Sources::Messages(edges.iter().filter_map(|edge| edge.0).collect())
+        } else {
+            Sources::Summaries(summaries)
+        })
     }
-}
-
-/// A node without its sources.
-fn node(row: &Row<'_>) -> rusqlite::Result<Node> {
-    Ok(Node {
-        id: row.get("id")?,
-        depth: row.get("depth")?,
-        degraded: row.get("degraded")?,
-        prompt_version: row.get("prompt_version")?,
-        sources: Sources::Messages(Vec::new()),
-    })
 }

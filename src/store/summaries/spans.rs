@@ -1,12 +1,10 @@
 //! The run of messages a summary covers.
 
-use rusqlite::params;
-
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::store::Summaries;
-use crate::store::columns::{Queries as _, reading};
+use crate::store::columns::{Queries as _, from_row};
 
 /// The messages that a summary spans.
 pub(in crate::store) struct SourceSpan {
@@ -17,6 +15,8 @@ pub(in crate::store) struct SourceSpan {
     pub to_time: i64,
 }
 
+from_row!(SourceSpan { first = "first_message", last = "last_message", messages, from_time, to_time });
+
 impl Summaries<'_> {
     /// The span of a future summary: from the start of its first source to the end of its last.
     pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
@@ -24,49 +24,25 @@ impl Summaries<'_> {
         match sources {
             Sources::Messages(messages) => {
                 let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
-                let time = |id: MessageId| {
-                    self.connection
-                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id], |row| {
-                            row.get(0)
-                        })
-                        .map_err(reading)
+                let time = |id: &MessageId| {
+                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [id])
                 };
-                let (from_time, to_time) = (time(*first)?, time(*last)?);
+                let (from_time, to_time) = (time(first)?, time(last)?);
                 Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
             }
             Sources::Summaries(summaries) => {
-                let mut span: Option<SourceSpan> = None;
-                for source in summaries {
-                    let next = self.stored_span(*source)?;
-                    span = Some(match span {
-                        None => next,
-                        Some(span) => SourceSpan {
-                            last: next.last,
-                            to_time: next.to_time,
-                            messages: span.messages + next.messages,
-                            ..span
-                        },
-                    });
-                }
-                span.ok_or_else(missing)
+                let spans = summaries.iter().map(|source| self.stored_span(*source));
+                let joined = spans.reduce(|one, next| {
+                    let (SourceSpan { first, messages, from_time, .. }, next) = (one?, next?);
+                    Ok(SourceSpan { first, from_time, messages: messages + next.messages, ..next })
+                });
+                joined.ok_or_else(missing)?
             }
         }
     }
 
     fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
-        self.connection.one(
-            "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
-            [id],
-            |row| {
-                Ok(SourceSpan {
-                    first: row.get(0)?,
-                    last: row.get(1)?,
-                    messages: row.get(2)?,
-                    from_time: row.get(3)?,
-                    to_time: row.get(4)?,
-                })
-            },
-        )
+        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])
     }
 
     /// Whether a leaf summary covers every message from its first to its last. If so, it is valid on any
@@ -79,12 +55,11 @@ impl Summaries<'_> {
                JOIN messages last ON last.id = s.last_message
               WHERE s.id = ?1",
             [summary],
-            |row| row.get(0),
         )
     }
 
     /// The last message of a summary's span.
     pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        self.connection.one("SELECT last_message FROM summaries WHERE id = ?1", [summary], |row| row.get(0))
+        self.connection.one("SELECT last_message FROM summaries WHERE id = ?1", [summary])
     }
 }

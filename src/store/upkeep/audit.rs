@@ -8,9 +8,8 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
-use crate::store::columns::{Queries as _, kind_from_sql, reading};
-use crate::store::db::connection::APPLICATION_ID;
-use crate::store::db::migrations;
+use crate::store::columns::{FromRow, Queries as _, from_row};
+use crate::store::db::{connection, migrations};
 use crate::store::messages::codec;
 use crate::store::upkeep::audit_index::Index;
 
@@ -25,15 +24,6 @@ pub struct FileFacts {
     pub version: i64,
     /// The format this engine writes.
     pub current: i64,
-}
-
-/// The last rows at one moment; later ones are left to the next check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Horizon {
-    pub message: MessageId,
-    pub entry: EntryId,
-    pub summary: SummaryId,
-    pub messages: usize,
 }
 
 /// A row that refers to a missing one.
@@ -80,14 +70,6 @@ pub struct Facts {
     pub tool: Option<String>,
     pub tokens: i64,
     pub timestamp: i64,
-}
-
-/// A session as the check sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditedConversation {
-    pub id: ConversationId,
-    pub session_id: String,
-    pub file: Option<String>,
 }
 
 /// An entry's raw row.
@@ -168,8 +150,8 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
         parent: row.get("parent_id")?,
         above: hash_in(row, "above")?.zip(row.get("above_height")?),
         height: row.get("height")?,
-        kind: kind_from_sql(row.get("kind")?),
-        facts: facts(row).ok(),
+        kind: row.get("kind")?,
+        facts: Facts::from_row(row).ok(),
         timestamp: row.get("timestamp")?,
         bytes,
         json,
@@ -178,41 +160,61 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     })
 }
 
-fn facts(row: &Row<'_>) -> rusqlite::Result<Facts> {
-    Ok(Facts {
-        role: row.get("role")?,
-        tool: row.get("tool_name")?,
-        tokens: row.get("tokens")?,
-        timestamp: row.get("timestamp")?,
-    })
+from_row!(Dangling { table, row = "rowid", into = "parent" });
+from_row!(Facts { role, tool = "tool_name", tokens, timestamp });
+
+impl FromRow for AuditedEntry {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let (kind, parent): (Option<MessageKind>, _) = (row.get("message_kind")?, row.get("message_parent")?);
+        Ok(Self {
+            id: row.get("id")?,
+            entry_id: row.get("entry_id")?,
+            parent: row.get("parent_id")?,
+            kind: row.get("kind")?,
+            message: row.get("message_id")?,
+            shown: kind.map(|kind| (kind, parent)),
+            lineage: hash_in(row, "lineage")?,
+            head: row.get("head_id")?,
+            head_lineage: hash_in(row, "head_lineage")?,
+            target: row.get("target")?,
+            stub_tokens: row.get("stub_tokens")?,
+            hides: row.get::<_, Option<usize>>("hides")?.unwrap_or_default(),
+        })
+    }
 }
 
-fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
-    let kind: Option<i64> = row.get("message_kind")?;
-    let hangs_from: Option<i64> = row.get("message_parent")?;
-    Ok(AuditedEntry {
-        id: row.get("id")?,
-        entry_id: row.get("entry_id")?,
-        parent: row.get("parent_id")?,
-        kind: row.get("kind")?,
-        message: row.get("message_id")?,
-        shown: kind.map(|kind| (kind_from_sql(kind), hangs_from.map(MessageId))),
-        lineage: hash_in(row, "lineage")?,
-        head: row.get("head_id")?,
-        head_lineage: hash_in(row, "head_lineage")?,
-        target: row.get("target")?,
-        stub_tokens: row.get("stub_tokens")?,
-        hides: row.get::<_, Option<usize>>("hides")?.unwrap_or_default(),
-    })
+impl FromRow for AuditedSummary {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            hash: hash_in(row, "hash")?,
+            depth: row.get("depth")?,
+            first: row.get("first_message")?,
+            last: row.get("last_message")?,
+            messages: row.get("messages")?,
+            from_time: row.get("from_time")?,
+            to_time: row.get("to_time")?,
+        })
+    }
+}
+
+impl FromRow for AuditedEdge {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let source = match row.get("message_id")? {
+            Some(message) => Source::Message(message),
+            None => Source::Summary(row.get::<_, Option<_>>("source_id")?.unwrap_or(SummaryId(0))),
+        };
+        Ok(Self { summary: row.get("summary_id")?, ordinal: row.get("ordinal")?, source })
+    }
 }
 
 impl Upkeep<'_> {
     /// What the file says about itself.
     pub fn file_facts(&self) -> Result<FileFacts> {
-        let mark: i64 = (self.connection).query_row("PRAGMA application_id", [], |row| row.get(0))?;
+        let mark = connection::mark(self.connection)?;
         Ok(FileFacts {
             // A store in memory has no header for the mark.
-            ours: mark == APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
+            ours: mark == connection::APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
             version: migrations::version(self.connection)?,
             current: migrations::current(),
         })
@@ -225,11 +227,8 @@ impl Upkeep<'_> {
         for index in [Index::Messages, Index::Summaries] {
             let _ = self.finds(index, "refresh", 0);
         }
-        let mut lines = self.connection.all::<_, Vec<_>>(
-            &format!("PRAGMA integrity_check({COMPLAINTS})"),
-            [],
-            |row| row.get::<_, String>(0),
-        )?;
+        let mut lines: Vec<String> =
+            self.connection.all(&format!("PRAGMA integrity_check({COMPLAINTS})"), [])?;
         lines.retain(|line| line != "ok");
         Ok(lines)
     }
@@ -255,73 +254,38 @@ impl Upkeep<'_> {
 
     /// Rows that refer to missing ones.
     pub fn dangling(&self) -> Result<Vec<Dangling>> {
-        self.connection.all("PRAGMA foreign_key_check", [], |row| {
-            Ok(Dangling { table: row.get(0)?, row: row.get(1)?, into: row.get(2)? })
-        })
+        self.connection.all("PRAGMA foreign_key_check", [])
     }
 
-    /// The last rows at this moment.
-    pub fn horizon(&self) -> Result<Horizon> {
-        (self.connection)
-            .query_row(
-                "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries),
-                  (SELECT coalesce(max(id), 0) FROM summaries), (SELECT count(*) FROM messages)",
-                [],
-                |row| {
-                    Ok(Horizon {
-                        message: row.get(0)?,
-                        entry: row.get(1)?,
-                        summary: row.get(2)?,
-                        messages: row.get(3)?,
-                    })
-                },
-            )
-            .map_err(reading)
+    /// The number of messages, of all kinds.
+    pub fn message_rows(&self) -> Result<usize> {
+        self.connection.one("SELECT count(*) FROM messages", [])
     }
 
-    /// Calls `visit` with the messages after `after` up to `last`, in order, until it returns `false`.
-    ///
-    /// # Errors
-    /// Also when `visit` fails.
-    pub fn audit_messages(
-        &self,
-        after: MessageId,
-        last: MessageId,
-        mut visit: impl FnMut(AuditedMessage) -> Result<bool>,
-    ) -> Result<()> {
+    /// Calls `visit` with the messages in order.
+    pub fn audit_messages(&self, mut visit: impl FnMut(AuditedMessage) -> Result<()>) -> Result<()> {
         let mut query = (self.connection).prepare_cached(
             "SELECT m.*, above.lineage AS above, above.height AS above_height
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
-              WHERE m.id > ?1 AND m.id <= ?2 ORDER BY m.id",
+              ORDER BY m.id",
         )?;
-        let mut rows = query.query([after, last])?;
+        let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            if !visit(audited_message(row)?)? {
-                break;
-            }
+            visit(audited_message(row)?)?;
         }
         Ok(())
     }
 
-    /// All sessions, oldest first.
-    pub fn audited_conversations(&self) -> Result<Vec<AuditedConversation>> {
-        self.connection.all("SELECT id, session_id, file FROM conversations ORDER BY id", [], |row| {
-            let id = row.get(0)?;
-            Ok(AuditedConversation { id, session_id: row.get(1)?, file: row.get(2)? })
-        })
-    }
-
-    /// The entries of a session up to `last`, in order.
-    pub fn audit_entries(&self, conversation: ConversationId, last: EntryId) -> Result<Vec<AuditedEntry>> {
+    /// The entries of a session, in order.
+    pub fn audit_entries(&self, conversation: ConversationId) -> Result<Vec<AuditedEntry>> {
         self.connection.all(
             "SELECT e.*, m.kind AS message_kind, m.parent_id AS message_parent, m.lineage,
                     h.lineage AS head_lineage
                FROM entries e
                LEFT JOIN messages m ON m.id = e.message_id
                LEFT JOIN messages h ON h.id = e.head_id
-              WHERE e.conversation_id = ?1 AND e.id <= ?2 ORDER BY e.id",
-            (conversation, last),
-            audited_entry,
+              WHERE e.conversation_id = ?1 ORDER BY e.id",
+            [conversation],
         )
     }
 
@@ -331,44 +295,20 @@ impl Upkeep<'_> {
             "SELECT DISTINCT t.message_id
                FROM entries e JOIN entries t ON t.conversation_id = e.conversation_id AND t.entry_id = e.target
               WHERE e.kind = 2 AND t.message_id IS NOT NULL",
-            [],
-            |row| row.get(0),
-        )
+            [])
     }
 
-    /// The summaries up to `last`, in order, without their texts.
-    pub fn audit_summaries(&self, last: SummaryId) -> Result<Vec<AuditedSummary>> {
-        self.connection.all("SELECT * FROM summaries WHERE id <= ?1 ORDER BY id", [last], |row| {
-            Ok(AuditedSummary {
-                id: row.get("id")?,
-                hash: hash_in(row, "hash")?,
-                depth: row.get("depth")?,
-                first: row.get("first_message")?,
-                last: row.get("last_message")?,
-                messages: row.get("messages")?,
-                from_time: row.get("from_time")?,
-                to_time: row.get("to_time")?,
-            })
-        })
+    /// The summaries in order, without their texts.
+    pub fn audit_summaries(&self) -> Result<Vec<AuditedSummary>> {
+        self.connection.all("SELECT * FROM summaries ORDER BY id", [])
     }
 
-    /// The edges of the summaries up to `last`, in order.
-    pub fn audit_edges(&self, last: SummaryId) -> Result<Vec<AuditedEdge>> {
-        self.connection.all(
-            "SELECT summary_id, ordinal, message_id, source_id FROM summary_sources
-              WHERE summary_id <= ?1 ORDER BY summary_id, ordinal",
-            [last],
-            |row| {
-                let source = match row.get::<_, Option<i64>>(2)? {
-                    Some(message) => Source::Message(MessageId(message)),
-                    None => Source::Summary(SummaryId(row.get::<_, Option<i64>>(3)?.unwrap_or_default())),
-                };
-                Ok(AuditedEdge { summary: row.get(0)?, ordinal: row.get(1)?, source })
-            },
-        )
+    /// The edges of the summaries, in order.
+    pub fn audit_edges(&self) -> Result<Vec<AuditedEdge>> {
+        self.connection.all("SELECT * FROM summary_sources ORDER BY summary_id, ordinal", [])
     }
 
     pub(in crate::store) fn rows(&self, sql: &str) -> Result<Vec<i64>> {
-        self.connection.all(sql, [], |row| row.get(0))
+        self.connection.all(sql, [])
     }
 }

@@ -42,7 +42,6 @@ impl Upkeep<'_> {
             "SELECT id, first_passage, passages FROM messages
               WHERE first_passage IS NOT NULL ORDER BY first_passage, id",
             [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
     }
 
@@ -61,19 +60,16 @@ impl Upkeep<'_> {
 
     /// The rows whose length, which ranking needs, an index can't read.
     pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
-        let mut query = (self.connection).prepare_cached(match index {
+        let sql = match index {
             Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
-        })?;
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
-        let mut without = Vec::new();
-        for row in rows {
-            let (id, lengths) = row?;
-            if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
-                without.push(id);
-            }
-        }
-        Ok(without)
+        };
+        let mut rows: Vec<(i64, Option<Vec<u8>>)> = self.connection.all(sql, [])?;
+        rows.retain(|(_, lengths)| {
+            let lengths = varints(lengths.as_deref().unwrap_or_default());
+            lengths.is_none_or(|lengths| lengths.len() != INDEXED)
+        });
+        Ok(rows.into_iter().map(|(id, _)| id).collect())
     }
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.
@@ -82,9 +78,8 @@ impl Upkeep<'_> {
             Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
             Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
         };
-        let record: Option<Option<Vec<u8>>> = self.connection.first(sql, [], |row| row.get(0))?;
         // Nothing was indexed yet.
-        let record = record.flatten().unwrap_or_default();
+        let record = self.connection.first::<Option<Vec<u8>>>(sql, [])?.flatten().unwrap_or_default();
         Ok(varints(&record).and_then(|numbers| match *numbers {
             [] => Some(0),
             [rows, ..] if numbers.len() == 1 + INDEXED => Some(rows),
@@ -98,7 +93,7 @@ impl Upkeep<'_> {
             Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
             Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
         };
-        Ok(self.connection.first(sql, [row], |_| Ok(()))?.is_some())
+        Ok(self.connection.first::<()>(sql, [row])?.is_some())
     }
 
     /// Whether the index finds the row `row` for an FTS5 `expression`.
@@ -107,6 +102,6 @@ impl Upkeep<'_> {
             Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
             Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
         };
-        Ok(self.connection.first(sql, params![expression, row], |_| Ok(()))?.is_some())
+        Ok(self.connection.first::<()>(sql, params![expression, row])?.is_some())
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ const PAGES: c_int = 1024;
 const STEPS: c_int = 10_000;
 
 /// The contents of a backup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupFacts {
     pub bytes: u64,
     /// The number of its messages, including edited renditions.
@@ -42,8 +43,7 @@ pub fn backup_name(database: &Path) -> PathBuf {
 /// Opens a database read-only and creates no files next to it.
 pub(in crate::store) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
     // Without a log, an immutable open creates no files.
-    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    if log.exists() { open_as(path, "mode=ro") } else { open_alone(path) }
+    if connection::with_ending(path, "-wal").exists() { open_as(path, "mode=ro") } else { open_alone(path) }
 }
 
 /// Copies a database into memory, until `cancel` is raised.

@@ -103,21 +103,20 @@ impl Upkeep<'_> {
         plan: &PurgePlan,
         tombstones: &[Tombstone],
     ) -> Result<BTreeSet<MessageId>> {
-        let mut below: HashSet<i64> = HashSet::new();
+        let mut below: HashSet<MessageId> = HashSet::new();
         for tombstone in tombstones {
-            if plan.messages.contains(&MessageId(tombstone.id))
-                || tombstone.parent.is_some_and(|id| below.contains(&id))
+            if plan.messages.contains(&tombstone.id) || tombstone.parent.is_some_and(|id| below.contains(&id))
             {
                 below.insert(tombstone.id);
             }
         }
         let mut names = self.names_of(plan)?;
-        let messages = below.iter().copied().map(MessageId).collect();
+        let messages = below.iter().copied().collect();
         names.extend(self.named(&Sources::Messages(messages), Hash::message_handle)?);
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
         for id in self.rows("SELECT id FROM summaries ORDER BY depth, id")? {
             let follows = match Summaries::new(self.connection).edges(SummaryId(id))?.sources {
-                Sources::Messages(sources) => sources.iter().any(|source| below.contains(&source.0)),
+                Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };
             if follows {

@@ -11,14 +11,16 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::copies::Copy;
-use super::purge_plan::{Purge, PurgePlan, PurgedSession, Tombstone};
+use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, Handle, Hash, MessageId, Nonce, SummaryId};
-use crate::store::columns::{Queries as _, kind_from_sql, writing};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+use crate::store::columns::{Queries as _, from_row};
 use crate::store::messages::codec;
 use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
+
+from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
 
 impl Upkeep<'_> {
     /// What a purge would remove.
@@ -29,16 +31,8 @@ impl Upkeep<'_> {
     /// All messages, parents before children, renditions after their originals.
     pub(in crate::store) fn tombstones(&self) -> Result<Vec<Tombstone>> {
         self.connection.all(
-            "SELECT id, parent_id, kind, role = 'user' FROM messages ORDER BY height, kind = 3, id",
+            "SELECT id, parent_id, kind, role = 'user' AS is_request FROM messages ORDER BY height, kind = 3, id",
             [],
-            |row| {
-                Ok(Tombstone {
-                    id: row.get(0)?,
-                    parent: row.get(1)?,
-                    kind: kind_from_sql(row.get(2)?),
-                    is_request: row.get(3)?,
-                })
-            },
         )
     }
 
@@ -73,11 +67,11 @@ impl Upkeep<'_> {
 
     /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
     fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
-        let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
+        let is_among = |id: Option<MessageId>| id.is_some_and(|id| messages.contains(&id));
         let renditions = tombstones
             .iter()
             .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
-        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| MessageId(tombstone.id)).collect();
+        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
         let mut summaries = self.summaries_naming(&messages, tombstones)?;
         for message in messages.iter().chain(&renditions) {
             summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
@@ -104,7 +98,7 @@ impl Upkeep<'_> {
                 ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
             }
         };
-        self.connection.all(sql, [value], |row| row.get(0))
+        self.connection.all(sql, [value])
     }
 
     /// Leaf summaries whose model saw one of these messages as preceding context: the last few messages, back
@@ -116,21 +110,19 @@ impl Upkeep<'_> {
     ) -> Result<BTreeSet<SummaryId>> {
         /// Slightly more than any version has included.
         const BEFORE: usize = 8;
-        let tombstones: HashMap<i64, &Tombstone> =
+        let tombstones: HashMap<MessageId, &Tombstone> =
             tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
-        let mut query =
-            (self.connection).prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")?;
-        let leaves = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let leaves: Vec<(SummaryId, MessageId)> =
+            self.connection.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
         let mut found = BTreeSet::new();
-        for leaf in leaves {
-            let (leaf, first): (SummaryId, i64) = leaf?;
+        for (leaf, first) in leaves {
             let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
             let mut at = tombstones
                 .get(&said.and_then(|tombstone| tombstone.parent).unwrap_or(first))
                 .and_then(|tombstone| tombstone.parent);
             let (mut passed, mut requested) = (0, false);
             while let Some(tombstone) = at.and_then(|id| tombstones.get(&id)) {
-                if messages.contains(&MessageId(tombstone.id)) {
+                if messages.contains(&tombstone.id) {
                     found.insert(leaf);
                     break;
                 }
@@ -146,27 +138,18 @@ impl Upkeep<'_> {
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
-        let mut when = (self.connection).prepare_cached("SELECT timestamp FROM messages WHERE id = ?1")?;
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
             if !plan.answers.contains(message) && !plan.accounts.contains(message) {
-                let time: i64 = when.query_row([message], |row| row.get(0))?;
+                let time: i64 =
+                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
                 let (from, to) = plan.times.unwrap_or((time, time));
                 plan.times = Some((from.min(time), to.max(time)));
             }
-            sessions.extend(Messages::new(self.connection).sessions_of(*message)?.into_iter().map(|id| id.0));
+            sessions.extend(Messages::new(self.connection).sessions_of(*message)?);
         }
-        let mut query =
-            (self.connection).prepare_cached("SELECT session_id, file FROM conversations WHERE id = ?1")?;
         for id in sessions {
-            let session = query.query_row([id], |row| {
-                Ok(PurgedSession {
-                    conversation: ConversationId(id),
-                    session_id: row.get(0)?,
-                    file: row.get(1)?,
-                })
-            });
-            plan.sessions.push(session?);
+            plan.sessions.push(self.connection.one("SELECT * FROM conversations WHERE id = ?1", [id])?);
         }
         Ok(())
     }
@@ -177,7 +160,6 @@ impl Upkeep<'_> {
         self.connection.all(
             "SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind IN (0, 1, 2) LIMIT 2",
             [low, high],
-            |row| row.get(0),
         )
     }
 
@@ -187,7 +169,6 @@ impl Upkeep<'_> {
             "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND m.kind IN (0, 1, 2)",
             params![conversation, entry_id],
-            |row| row.get(0),
         )
     }
 
@@ -200,7 +181,6 @@ impl Upkeep<'_> {
                      AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
               LIMIT 2",
             [beginning],
-            |row| row.get(0),
         )
     }
 
@@ -210,7 +190,6 @@ impl Upkeep<'_> {
             "SELECT DISTINCT m.id, m.lineage FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND m.kind = 0 AND m.role = 'branchSummary'",
             [conversation],
-            |row| Ok((row.get("id")?, row.get("lineage")?)),
         )
     }
 }
@@ -231,7 +210,7 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
-        let mut nonces: HashMap<i64, Nonce> = HashMap::new();
+        let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
             let nonce = nonce();
             self.connection.change(
@@ -246,17 +225,16 @@ impl UpkeepWriter<'_> {
                   WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
                 params![message],
             )?;
-            nonces.insert(message.0, nonce);
+            nonces.insert(*message, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
         // Claims are named by a hash of their sources.
-        self.connection.change("DELETE FROM claims", params![])?;
+        self.connection.change("DELETE FROM claims", [])?;
         for index in ["messages_fts", "summaries_fts"] {
             // Deleted rows leave their words in the index until segments are merged.
-            self.connection
-                .change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), params![])?;
+            self.connection.change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), [])?;
         }
-        vacuum::note(self.connection).map_err(writing)?;
+        vacuum::note(self.connection)?;
         Ok(plan)
     }
 
@@ -278,11 +256,11 @@ impl UpkeepWriter<'_> {
 
     /// Clears the file lists of Pi's compactions below these messages, which may name files from them.
     fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
-        let mut query = self.connection.prepare("SELECT id FROM entries WHERE files IS NOT NULL")?;
-        let listing = query.query_map([], |row| row.get(0))?;
-        for entry in listing.collect::<rusqlite::Result<Vec<_>>>()? {
+        let listing: Vec<EntryId> =
+            self.connection.all("SELECT id FROM entries WHERE files IS NOT NULL", [])?;
+        for entry in listing {
             if self.is_below(entry, |message| Ok(messages.contains(&message)))? {
-                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", params![entry])?;
+                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::dag::MessageKind;
 use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::store::StoredSession;
 
 /// What to purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,21 +35,14 @@ pub struct PurgePlan {
     pub summaries: BTreeSet<SummaryId>,
     /// Time of the first and the last requested message, in ms.
     pub times: Option<(i64, i64)>,
-    pub sessions: Vec<PurgedSession>,
-}
-
-/// A session that shows purged messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgedSession {
-    pub conversation: ConversationId,
-    pub session_id: String,
-    pub file: Option<String>,
+    /// The sessions that show purged messages.
+    pub sessions: Vec<StoredSession>,
 }
 
 /// A message without its text.
 pub(in crate::store) struct Tombstone {
-    pub id: i64,
-    pub parent: Option<i64>,
+    pub id: MessageId,
+    pub parent: Option<MessageId>,
     pub kind: MessageKind,
     pub is_request: bool,
 }

@@ -32,7 +32,6 @@ impl Upkeep<'_> {
                                AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id)
                                     OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
             params![new.parent, new.timestamp, entry_id, conversation],
-            |row| Ok((row.get(0)?, row.get("lineage")?, row.get(2)?)),
         )
     }
 
@@ -43,7 +42,6 @@ impl Upkeep<'_> {
             "SELECT EXISTS (SELECT 1 FROM entries
               WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
             params![conversation, prefix],
-            |row| row.get(0),
         )
     }
 
@@ -53,18 +51,14 @@ impl Upkeep<'_> {
             "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind = 4)",
             params![conversation, entry_id],
-            |row| row.get(0),
         )
     }
 
     /// Whether any message above an entry was purged.
     pub fn is_below_purged(&self, entry: EntryId) -> Result<bool> {
         self.is_below(entry, |message| {
-            self.connection.one(
-                "SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)",
-                [message],
-                |row| row.get(0),
-            )
+            self.connection
+                .one("SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)", [message])
         })
     }
 
@@ -73,14 +67,12 @@ impl Upkeep<'_> {
         entry: EntryId,
         is_it: impl Fn(MessageId) -> Result<bool>,
     ) -> Result<bool> {
-        let mut query =
-            (self.connection).prepare_cached("SELECT parent_id, message_id FROM entries WHERE id = ?1")?;
-        let mut at = Some(entry.0);
+        let mut at = Some(entry);
         let mut seen = HashSet::new();
         while let Some(id) = at.filter(|id| seen.insert(*id)) {
-            let (parent, message): (Option<i64>, Option<i64>) =
-                query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            if message.map_or(Ok(false), |message| is_it(MessageId(message)))? {
+            let (parent, message): (_, Option<MessageId>) =
+                self.connection.one("SELECT parent_id, message_id FROM entries WHERE id = ?1", [id])?;
+            if message.map_or(Ok(false), &is_it)? {
                 return Ok(true);
             }
             at = parent;
@@ -103,11 +95,11 @@ impl UpkeepWriter<'_> {
         if let Some(id) = Messages::new(self.connection).message_by_lineage(lineage)? {
             return Ok((id, lineage, height));
         }
-        self.connection.change(
+        let id = self.connection.insert(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tokens, timestamp, json, codec, bytes, passages)
              VALUES (?1, ?2, ?3, 4, 'purged', 0, ?4, ?5, ?6, 0, 0)",
             params![lineage, parent, height, timestamp, nonce, codec::PURGED],
         )?;
-        Ok((MessageId(self.connection.last_insert_rowid()), lineage, height))
+        Ok((MessageId(id), lineage, height))
     }
 }

@@ -14,22 +14,21 @@ use super::purge_plan::Tombstone;
 use crate::dag::{MessageKind, Sources};
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, Nonce, SummaryId};
-use crate::model::{State, SummaryRecord, replacements};
+use crate::model::replacements;
 use crate::store::columns::Queries as _;
-use crate::store::{Messages, StoredSummary, Summaries, Upkeep, UpkeepWriter};
+use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 
 /// The changed identities by row: old and new.
 type Changed = HashMap<i64, (Hash, Hash)>;
 
 impl Upkeep<'_> {
-    fn lineage(&self, message: i64) -> Result<Hash> {
-        Ok(Summaries::new(self.connection).identities(&Sources::Messages(vec![MessageId(message)]))?[0])
+    fn lineage(&self, message: MessageId) -> Result<Hash> {
+        self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [message])
     }
 
-    fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
-        self.connection
-            .one("SELECT json FROM messages WHERE id = ?1", [message], |row| row.get::<_, Vec<u8>>(0))
-            .map(|stored| stored.as_slice().try_into().ok())
+    fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
+        let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
+        Ok(stored.try_into().ok())
     }
 }
 
@@ -40,12 +39,12 @@ impl UpkeepWriter<'_> {
         &self,
         tombstones: &[Tombstone],
         gone: &BTreeSet<MessageId>,
-        purged: &HashMap<i64, Nonce>,
+        purged: &HashMap<MessageId, Nonce>,
     ) -> Result<()> {
         let mut changed = Changed::new();
         let mut taken = HashSet::new();
-        for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&MessageId(tombstone.id))) {
-            let above = tombstone.parent.and_then(|parent| changed.get(&parent)).copied();
+        for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&tombstone.id)) {
+            let above = tombstone.parent.and_then(|parent| changed.get(&parent.0)).copied();
             if above.is_none() && !purged.contains_key(&tombstone.id) {
                 continue;
             }
@@ -64,7 +63,7 @@ impl UpkeepWriter<'_> {
             let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
             self.connection
                 .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
-            changed.insert(tombstone.id, (old, new));
+            changed.insert(tombstone.id.0, (old, new));
         }
         self.rename_summaries(&changed)
     }
@@ -84,15 +83,14 @@ impl UpkeepWriter<'_> {
         if tombstone.kind == MessageKind::Purged {
             return Ok(self.nonce(tombstone.id)?.map(|nonce| is.purged(&nonce)));
         }
-        let Ok(message) = Messages::new(self.connection).message(MessageId(tombstone.id)) else {
+        let Ok(message) = Messages::new(self.connection).message(tombstone.id) else {
             return Ok(None);
         };
         if tombstone.kind != MessageKind::Edited {
             return Ok(Some(is.child(&message.json)));
         }
-        let original = tombstone
-            .parent
-            .and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
+        let original =
+            tombstone.parent.and_then(|parent| Messages::new(self.connection).message(parent).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
             // The edit changed nothing visible: its own text is unknown, and not needed.
@@ -107,12 +105,11 @@ impl UpkeepWriter<'_> {
     /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,
     /// which are now invalid; the next one carries them again.
     fn rename_summaries(&self, messages: &Changed) -> Result<()> {
-        let mut query = (self.connection).prepare("SELECT id, hash FROM summaries ORDER BY depth, id")?;
-        let all = query.query_map([], |row| Ok((row.get(0)?, row.get("hash")?)))?;
+        let all: Vec<(i64, Hash)> =
+            self.connection.all("SELECT id, hash FROM summaries ORDER BY depth, id", [])?;
         let mut changed = Changed::new();
         let mut broken = BTreeSet::new();
-        for summary in all.collect::<rusqlite::Result<Vec<_>>>()? {
-            let (id, old): (i64, Hash) = summary;
+        for (id, old) in all {
             let sources = Summaries::new(self.connection).edges(SummaryId(id))?.sources;
             let (rows, known): (Vec<i64>, _) = match &sources {
                 Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
@@ -131,25 +128,19 @@ impl UpkeepWriter<'_> {
                 .collect();
             let hash = Summaries::new(self.connection)
                 .summary(SummaryId(id))
-                .map(|summary| (identity(&summary, &before) == old).then(|| identity(&summary, &new)));
+                .map(|summary| (summary.identity(&before) == old).then(|| summary.identity(&new)));
             // Drop a summary whose old hash did not match: the doctor would reject it.
             let Ok(Some(hash)) = hash else {
                 broken.insert(id);
                 continue;
             };
             self.connection.change("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash])?;
-            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", params![id])?;
+            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", [id])?;
             changed.insert(id, (old, hash));
         }
         for id in &broken {
-            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![id])?;
+            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", [id])?;
         }
         self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
     }
-}
-
-fn identity(summary: &StoredSummary, sources: &[Hash]) -> Hash {
-    let StoredSummary { depth, prompt_version, text, quotes, .. } = summary;
-    let state = if summary.degraded { State::Degraded } else { State::Ok };
-    SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, sources)
 }

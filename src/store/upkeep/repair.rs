@@ -7,7 +7,7 @@ use rusqlite::params;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Message, parts, passages, with_replacement};
-use crate::store::columns::{Queries as _, writing};
+use crate::store::columns::{Queries as _, from_row, writing};
 use crate::store::db::migrations;
 use crate::store::messages::{codec, counts};
 use crate::store::summaries::records::text_of;
@@ -34,6 +34,8 @@ pub struct Orphan {
     pub is_founded: bool,
 }
 
+from_row!(Orphan { entry = "id", message = "message_id", parent = "parent_id", is_founded });
+
 impl UpkeepWriter<'_> {
     /// Restores the text of a damaged message. Returns `false`, without a change, if text and position don't
     /// give the row's identity.
@@ -42,7 +44,6 @@ impl UpkeepWriter<'_> {
             "SELECT m.lineage, above.lineage, m.parent_id
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id WHERE m.id = ?1",
             [message],
-            |row| row.try_into(),
         )?;
         let above = above.unwrap_or(Hash::ROOT);
         let (json, proof) = match text {
@@ -67,18 +68,16 @@ impl UpkeepWriter<'_> {
     /// Corrects the facts that follow from a message's text.
     pub fn set_facts(&self, message: MessageId, facts: &Facts) -> Result<()> {
         let Facts { role, tool, tokens, timestamp } = facts;
-        self.connection
-            .change(
-                "UPDATE messages SET role = ?2, tool_name = ?3, tokens = ?4, timestamp = ?5 WHERE id = ?1",
-                params![message, role, tool, tokens, timestamp],
-            )
-            .map(drop)
+        self.connection.change(
+            "UPDATE messages SET role = ?2, tool_name = ?3, tokens = ?4, timestamp = ?5 WHERE id = ?1",
+            params![message, role, tool, tokens, timestamp],
+        )
     }
 
     /// The entry `entry_id`, if its message is missing.
     pub fn orphan(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Orphan>> {
         self.connection.first(
-            "SELECT e.id, e.message_id, e.parent_id, above.head_id, m.id AS head
+            "SELECT e.id, e.message_id, e.parent_id, above.head_id IS m.id AS is_founded
                FROM entries e
                LEFT JOIN entries above ON above.id = e.parent_id
                LEFT JOIN messages m ON m.id = above.head_id
@@ -86,14 +85,6 @@ impl UpkeepWriter<'_> {
                 AND (e.parent_id IS NULL OR above.id IS NOT NULL)
                 AND NOT EXISTS (SELECT 1 FROM messages WHERE id = e.message_id)",
             params![conversation, entry_id],
-            |row| {
-                Ok(Orphan {
-                    entry: row.get("id")?,
-                    message: row.get("message_id")?,
-                    parent: row.get("parent_id")?,
-                    is_founded: row.get::<_, Option<i64>>("head_id")? == row.get::<_, Option<i64>>("head")?,
-                })
-            },
         )
     }
 
@@ -105,7 +96,6 @@ impl UpkeepWriter<'_> {
             self.connection.first(
                 "SELECT id FROM messages WHERE id > ?1 AND parent_id = ?1 AND kind <> 3 ORDER BY id LIMIT 1",
                 [id],
-                |row| row.get(0),
             )
         };
         let next = orphan.message.map_or(Ok(None), after)?;
@@ -132,18 +122,14 @@ impl UpkeepWriter<'_> {
 
     /// Sets the last message at or above some entries.
     pub fn set_heads(&self, heads: &[(EntryId, Option<MessageId>)]) -> Result<()> {
-        let mut update = (self.connection)
-            .prepare_cached("UPDATE entries SET head_id = ?2 WHERE id = ?1")
-            .map_err(writing)?;
-        for (entry, head) in heads {
-            update.execute(params![entry, head]).map_err(writing)?;
-        }
-        Ok(())
+        heads.iter().try_for_each(|(entry, head)| {
+            self.connection.change("UPDATE entries SET head_id = ?2 WHERE id = ?1", params![entry, head])
+        })
     }
 
     /// Moves an entry below another.
     pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
-        self.connection.change("UPDATE entries SET parent_id = ?2 WHERE id = ?1", [entry, parent]).map(drop)
+        self.connection.change("UPDATE entries SET parent_id = ?2 WHERE id = ?1", [entry, parent])
     }
 
     /// Removes summaries with their edges. The list must include every summary condensed from them.
@@ -155,10 +141,7 @@ impl UpkeepWriter<'_> {
             "DELETE FROM summary_sources WHERE source_id = ?1",
             "DELETE FROM summaries WHERE id = ?1",
         ] {
-            let mut delete = self.connection.prepare_cached(sql).map_err(writing)?;
-            for summary in summaries {
-                delete.execute([summary]).map_err(writing)?;
-            }
+            summaries.iter().try_for_each(|summary| self.connection.change(sql, [summary]))?;
         }
         Ok(())
     }
@@ -180,8 +163,8 @@ impl UpkeepWriter<'_> {
     /// Also when the file has other damage.
     pub fn remake_derived(&self) -> Result<()> {
         migrations::remake_derived(self.connection).map_err(writing)?;
-        counts::count(self.connection).map_err(writing)?;
-        vacuum::note(self.connection).map_err(writing)?;
+        counts::count(self.connection)?;
+        vacuum::note(self.connection)?;
         match self.integrity()?.into_iter().find(|line| !line.contains("never used")) {
             Some(line) => Err(Error::store(format!("the history store has other damage: {line}"))),
             None => Ok(()),
@@ -195,12 +178,10 @@ impl UpkeepWriter<'_> {
 
     /// Rebuilds the index of summaries.
     pub fn rebuild_summary_index(&self) -> Result<()> {
-        self.connection
-            .execute("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])
-            .map_err(writing)?;
-        let mut query = self.connection.prepare("SELECT * FROM summaries ORDER BY id").map_err(writing)?;
-        let mut rows = query.query([]).map_err(writing)?;
-        while let Some(row) = rows.next().map_err(writing)? {
+        self.connection.change("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])?;
+        let mut query = self.connection.prepare("SELECT * FROM summaries ORDER BY id")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
             let id: i64 = row.get("id")?;
             // An unreadable text has no words.
             let Ok(text) = text_of(row)? else { continue };
@@ -212,16 +193,13 @@ impl UpkeepWriter<'_> {
     /// Rebuilds the index of messages, each passage in its recorded row. A message whose text can't be read
     /// has no words.
     pub fn rebuild_message_index(&self) -> Result<()> {
-        self.connection
-            .execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", [])
-            .map_err(writing)?;
-        self.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
-            let (Ok(json), Some(first)) = (&message.json, message.first_passage) else { return Ok(true) };
+        self.connection.change("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", [])?;
+        self.audit_messages(|message| {
+            let (Ok(json), Some(first)) = (&message.json, message.first_passage) else { return Ok(()) };
             let text = Message::parse(json).searchable();
             let recorded = usize::try_from(message.passages).unwrap_or_default();
             let bodies = passages(&text).into_iter().take(recorded).map(|range| &text[range]);
-            IndexWriter::new(self.connection).add_passages(first, bodies.map(|body| (body, parts(body))))?;
-            Ok(true)
+            IndexWriter::new(self.connection).add_passages(first, bodies.map(|body| (body, parts(body))))
         })
     }
 }

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
-use crate::store::db::connection;
-use crate::store::db::migrations;
-use crate::store::db::strange;
+use crate::store::StoredSession;
+use crate::store::columns::{FromRow as _, Queries as _};
+use crate::store::db::{connection, migrations, strange};
 use crate::store::messages::codec;
 
 /// Rows to try if the database can't say how many there are.
@@ -30,16 +30,6 @@ pub struct OldStore {
     entries: HashMap<i64, Vec<OldEntry>>,
     /// The number of rows that can't be read at all.
     lost: usize,
-}
-
-/// A session in an old database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OldSession {
-    row: i64,
-    pub session_id: String,
-    pub file: Option<String>,
-    /// The file of the session it was forked from.
-    pub parent: Option<String>,
 }
 
 /// The entries of a session in an old database.
@@ -82,9 +72,7 @@ impl OldStore {
             return Err(Error::invalid("it is not a regular file"));
         }
         let connection = strange::open(path, cancel).map_err(failed)?;
-        let mark: i64 =
-            connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
-        if mark != connection::APPLICATION_ID {
+        if connection::mark(&connection).map_err(failed)? != connection::APPLICATION_ID {
             return Err(Error::invalid("it is not a database of this extension"));
         }
         if migrations::version(&connection).map_err(failed)? > migrations::current() {
@@ -121,12 +109,10 @@ impl OldStore {
     ///
     /// # Errors
     /// When none can be read.
-    pub fn sessions(&mut self) -> Result<Vec<OldSession>> {
+    pub fn sessions(&mut self) -> Result<Vec<StoredSession>> {
         let mut sessions = Vec::new();
-        let sql = "SELECT id, session_id, file, parent_session FROM conversations WHERE id = ?1";
-        self.lost += self.each("conversations", sql, |row| {
-            let (row, session_id, file, parent) = row.try_into()?;
-            sessions.push(OldSession { row, session_id, file, parent });
+        self.lost += self.each("conversations", "SELECT * FROM conversations WHERE id = ?1", |row| {
+            sessions.push(StoredSession::from_row(row)?);
             Ok(())
         })?;
         Ok(sessions)
@@ -138,8 +124,8 @@ impl OldStore {
     }
 
     /// A session's entries, whose contents are not read yet.
-    pub fn entries(&mut self, session: &OldSession) -> OldEntries {
-        let entries = self.entries.remove(&session.row).unwrap_or_default();
+    pub fn entries(&mut self, session: &StoredSession) -> OldEntries {
+        let entries = self.entries.remove(&session.id.0).unwrap_or_default();
         let shown = (entries.iter())
             .filter(|entry| entry.kind == 1)
             .filter_map(|entry| Some((entry.id.clone(), entry.message?)))
@@ -194,24 +180,14 @@ impl OldStore {
 
     /// A purged message's placeholder and time.
     fn purged(&self, id: i64) -> Option<(Nonce, i64)> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4")
-            .ok()?;
-        query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).ok()
+        self.connection.one("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4", [id]).ok()
     }
 
     fn message(&self, id: i64) -> Option<OldMessage> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1",
-            )
-            .ok()?;
-        let read = |row: &Row<'_>| {
-            let json = codec::decode(row.get(3)?, row.get(4)?, row.get(5)?);
-            Ok((Hash(row.get(0)?), row.get(1)?, row.get(2)?, json))
-        };
-        let (lineage, above, timestamp, json) = query.query_row([id], read).ok()?;
-        Some(OldMessage { lineage, above, timestamp, json: json.ok()? })
+        let sql = "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1";
+        let row: (_, _, _, Vec<u8>, _, _) = self.connection.one(sql, [id]).ok()?;
+        let (lineage, above, timestamp, json, codec, bytes) = row;
+        Some(OldMessage { lineage, above, timestamp, json: codec::decode(json, codec, bytes).ok()? })
     }
 
     /// Visits each row of a table. Returns how many can't be read.
@@ -223,7 +199,7 @@ impl OldStore {
     ) -> Result<usize> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be read: {error}"));
         let last = format!("SELECT coalesce(max(id), 0) FROM {table}");
-        let last: i64 = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let last: i64 = self.connection.one(&last, []).unwrap_or(MANY);
         let next = format!("SELECT min(id) FROM {table} WHERE id >= ?1");
         let mut next = self.connection.prepare(&next).map_err(failed)?;
         let mut query = self.connection.prepare(by_id).map_err(failed)?;

@@ -7,9 +7,11 @@
 //! Another process may purge meanwhile, or vacuum for an earlier purge. Each purge has its own record, and
 //! finishing one changes that record only; a newer one stays until it is done.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::Connection;
 use uuid::Uuid;
 
+use crate::error::Result;
+use crate::store::columns::{Queries as _, writing};
 use crate::store::summaries::claims;
 
 /// The key for what remains to be done.
@@ -20,23 +22,18 @@ const REWRITE: &str = "rewrite";
 const EMPTY_LOG: &str = "log";
 
 /// Records that the file must be vacuumed.
-pub(in crate::store) fn note(connection: &Connection) -> rusqlite::Result<()> {
-    connection
-        .execute(
-            "INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)",
-            params![PENDING, format!("{REWRITE}:{}", Uuid::new_v4().simple())],
-        )
-        .map(drop)
+pub(in crate::store) fn note(connection: &Connection) -> Result<()> {
+    connection.set_fact(PENDING, &format!("{REWRITE}:{}", Uuid::new_v4().simple()))
 }
 
 /// Whether anything remains to be done.
 pub(in crate::store) fn is_pending(connection: &Connection) -> bool {
-    pending(connection).is_ok_and(|pending| pending.is_some())
+    connection.fact(PENDING).is_ok_and(|pending| pending.is_some())
 }
 
 /// Does what remains, as far as other processes allow. Returns whether nothing is left.
-pub(in crate::store) fn run(connection: &Connection) -> rusqlite::Result<bool> {
-    while let Some(pending) = pending(connection)? {
+pub(in crate::store) fn run(connection: &Connection) -> Result<bool> {
+    while let Some(pending) = connection.fact(PENDING)? {
         if !finish(connection, &pending)? {
             return Ok(false);
         }
@@ -46,14 +43,14 @@ pub(in crate::store) fn run(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Does what a record asks for; `false` if a reader prevents it. A record that has been replaced meanwhile
 /// stays.
-fn finish(connection: &Connection, noted: &str) -> rusqlite::Result<bool> {
+fn finish(connection: &Connection, noted: &str) -> Result<bool> {
     let mut noted = noted.to_owned();
     if let Some(purge) = noted.strip_prefix(REWRITE) {
         claims::end_expired(connection)?;
-        connection.execute_batch("VACUUM")?;
+        connection.execute_batch("VACUUM").map_err(writing)?;
         let rewritten = format!("{EMPTY_LOG}{purge}");
         let sql = "UPDATE _metadata SET value = ?3 WHERE key = ?1 AND value = ?2";
-        if connection.execute(sql, params![PENDING, noted, rewritten])? == 0 {
+        if !connection.changes_any(sql, [PENDING, &noted, &rewritten])? {
             return Ok(true);
         }
         noted = rewritten;
@@ -61,27 +58,20 @@ fn finish(connection: &Connection, noted: &str) -> rusqlite::Result<bool> {
     if !empty_log(connection)? {
         return Ok(false);
     }
-    connection.execute("DELETE FROM _metadata WHERE key = ?1 AND value = ?2", params![PENDING, noted])?;
+    connection.change("DELETE FROM _metadata WHERE key = ?1 AND value = ?2", [PENDING, &noted])?;
     empty_log(connection)?;
     Ok(true)
 }
 
 /// Moves the log into the database and truncates it; `false` if a reader prevents it.
-fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
-    connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-        .map(|busy| busy == 0)
-}
-
-fn pending(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    connection
-        .prepare_cached("SELECT value FROM _metadata WHERE key = ?1")?
-        .query_row([PENDING], |row| row.get(0))
-        .optional()
+fn empty_log(connection: &Connection) -> Result<bool> {
+    connection.one("PRAGMA wal_checkpoint(TRUNCATE)", []).map(|busy: bool| !busy)
 }
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::params;
+
     use super::*;
     use crate::store::Store;
 
@@ -94,13 +84,13 @@ mod tests {
         let (ours, other) = (open(), open());
         for step in [REWRITE, EMPTY_LOG] {
             note(&ours).unwrap();
-            let before = pending(&ours).unwrap().unwrap().replace(REWRITE, step);
+            let before = ours.fact(PENDING).unwrap().unwrap().replace(REWRITE, step);
             ours.execute("UPDATE _metadata SET value = ?2 WHERE key = ?1", params![PENDING, before]).unwrap();
             note(&other).unwrap();
-            let meanwhile = pending(&other).unwrap();
+            let meanwhile = other.fact(PENDING).unwrap();
             assert!(finish(&ours, &before).unwrap());
-            assert_eq!(pending(&ours).unwrap(), meanwhile, "after {before}");
-            assert!(run(&other).unwrap() && pending(&ours).unwrap().is_none());
+            assert_eq!(ours.fact(PENDING).unwrap(), meanwhile, "after {before}");
+            assert!(run(&other).unwrap() && ours.fact(PENDING).unwrap().is_none());
         }
     }
 }

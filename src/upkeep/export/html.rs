@@ -1,21 +1,19 @@
 //! A page that shows history without Pi and without a network: the viewer's template filled with data.
 //!
 //! The data is in `<script type="application/json">` elements, which browsers do not run, before the viewer's
-//! own script. Each contains at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md`
+//! own script. Each contains at most [`BLOCK`] and is written as soon as it is full. `docs/viewer.md`
 //! describes their contents.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{
-    Exported, Exporter, Output, Take, check, file_name, in_folder, lines_of, sessions, write_entries,
-};
+use super::{Exported, Exporter, Output, each_entry, file_name, in_folder, lines_of, sessions};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ingest::export::header;
 use crate::ingest::viewer::Outline;
-use crate::store::{ExportedEntry, ExportedSession, View};
+use crate::store::{StoredSession, View};
 use crate::text::now;
 
 /// The placeholder for the data, which the template contains once.
@@ -24,16 +22,15 @@ const PLACE: &str = "<!--lcm:data-->";
 const TEMPLATE: u64 = 64 << 20;
 /// The data format; a viewer reads only its own.
 const FORMAT: u32 = 1;
-/// The most entries of an element, and the bytes after which it is full.
+/// The most entries or summaries of an element, and the bytes after which it is full.
 const BLOCK: (usize, usize) = (500, 4 << 20);
 
-pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
-    let (head, tail) = template(of.viewer_template)?;
-    let mut sessions = sessions(of).await?;
+pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exported> {
+    let (head, tail) = template(of.viewer_template.as_deref())?;
+    let mut sessions = sessions(of, view)?;
     let open = of.scope.conversation;
     let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
-    let target = in_folder(path, &file_name(name, "html"));
-    let mut output = Output::create(&target, of.force)?;
+    let mut output = Output::create(&in_folder(path, &file_name(name, "html")), of.force)?;
     output.push(&head)?;
     // The open session first, then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
@@ -43,14 +40,13 @@ pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> 
     });
     output.push(&element("about", None, &about.to_string()))?;
     let mut messages = 0;
-    for (number, session) in sessions.into_iter().enumerate() {
-        let said;
-        (output, said) = write_session(of, number, session, output).await?;
-        messages += said;
+    for (number, session) in sessions.iter().enumerate() {
+        messages += write_session(of, view, number, session, &mut output)?;
     }
     output.push(&tail)?;
-    let (file, bytes) = of.finish(output)?;
-    Ok(Exported { format: "html", files: vec![file], messages, bytes })
+    let mut written = Exported { format: "html", ..Exported::default() };
+    written.add(of, output, messages)?;
+    Ok(written)
 }
 
 /// The text before the data and after it.
@@ -71,69 +67,55 @@ fn template(path: Option<&Path>) -> Result<(String, String)> {
     }
 }
 
-async fn write_session(
-    of: &Exporter<'_>,
+fn write_session(
+    of: &Exporter,
+    view: &View<'_>,
     number: usize,
-    session: ExportedSession,
-    mut output: Output,
-) -> Result<(Output, usize)> {
-    let (store, conversation) = (of.store(), session.id);
-    let lines = lines_of(of, &session).await?;
-    let open = of.scope.leaf.clone().filter(|_| conversation == of.scope.conversation);
-    let cancel = of.cancel.clone();
-    let read = move |view: &View<'_>| {
-        let outline = Outline::of(view, conversation, open.as_deref())?;
-        let mut summaries = Vec::new();
-        for id in &outline.summaries {
-            check(&cancel)?;
-            summaries.extend(outline.summary(view, *id)?);
-        }
-        Ok((outline, summaries))
-    };
-    let (outline, summaries) = store.read(read).await?;
-    let header: Value = serde_json::from_str(&header(&session, &of.home.cwd, &lines)).unwrap_or_default();
+    session: &StoredSession,
+    output: &mut Output,
+) -> Result<usize> {
+    let mut lines = lines_of(of, view, session)?;
+    let open = of.scope.leaf.as_deref().filter(|_| session.id == of.scope.conversation);
+    let outline = Outline::of(view, session.id, open)?;
+    let header: Value = serde_json::from_str(&header(session, &of.home.cwd, &lines)).unwrap_or_default();
     let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
     output.push(&element("session", Some(number), &facts.to_string()))?;
-    for block in summaries.chunks(BLOCK.0) {
-        output.push(&element("summaries", Some(number), &format!("[{}]", block.join(","))))?;
+    let mut blocks = Blocks { output, number, kind: "summaries", items: Vec::new(), bytes: 0 };
+    for id in &outline.summaries {
+        of.check()?;
+        outline.summary(view, *id)?.map_or(Ok(()), |summary| blocks.push(summary))?;
     }
-    let last = outline.last;
-    let blocks = Blocks { output, outline, number, entries: Vec::new(), bytes: 0 };
-    let (blocks, messages) = write_entries(of, conversation, last, lines, blocks).await?;
-    Ok((blocks.finish()?, messages))
+    blocks.flush()?;
+    blocks.kind = "entries";
+    let messages = each_entry(of, view, session.id, &mut lines, |entry, line| {
+        blocks.push(outline.entry(entry, &line)?)
+    })?;
+    blocks.flush().map(|()| messages)
 }
 
-/// Collects entries until an element is full.
-struct Blocks {
-    output: Output,
-    outline: Outline,
+/// Collects what an element contains until it is full.
+struct Blocks<'o> {
+    output: &'o mut Output,
     number: usize,
-    entries: Vec<String>,
+    kind: &'static str,
+    items: Vec<String>,
     bytes: usize,
 }
 
-impl Take for Blocks {
-    fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()> {
-        let entry = self.outline.entry(entry, &line)?;
-        self.bytes += entry.len();
-        self.entries.push(entry);
-        if self.entries.len() >= BLOCK.0 || self.bytes >= BLOCK.1 { self.flush() } else { Ok(()) }
+impl Blocks<'_> {
+    fn push(&mut self, item: String) -> Result<()> {
+        self.bytes += item.len();
+        self.items.push(item);
+        if self.items.len() >= BLOCK.0 || self.bytes >= BLOCK.1 { self.flush() } else { Ok(()) }
     }
-}
 
-impl Blocks {
     fn flush(&mut self) -> Result<()> {
-        let entries = std::mem::take(&mut self.entries);
+        let items = std::mem::take(&mut self.items);
         self.bytes = 0;
-        if entries.is_empty() {
+        if items.is_empty() {
             return Ok(());
         }
-        self.output.push(&element("entries", Some(self.number), &format!("[{}]", entries.join(","))))
-    }
-
-    fn finish(mut self) -> Result<Output> {
-        self.flush()?;
-        Ok(self.output)
+        self.output.push(&element(self.kind, Some(self.number), &format!("[{}]", items.join(","))))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::dag::MessageKind;
+use crate::dag::{BranchMessage, MessageKind, Step};
 use crate::error::{Error, Result};
 use crate::files::{self, folder::folder_of};
 use crate::ids::{ConversationId, EntryId, Hash};
@@ -16,13 +16,13 @@ use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
 use crate::model::{Content, Message, Part, Role, agent_of_session, original_of, parse_one};
 use crate::recall::Scope;
-use crate::store::{ExportedEntry, ExportedSession, Store, View};
+use crate::store::{ExportedEntry, StoredSession, View};
 use crate::text::{grouped, minute, now};
 use output::{Output, unwritable};
 
 /// Characters of a session's id in a file name; Pi's have 36.
 const LONGEST: usize = 64;
-/// Entries written per read of the store.
+/// Entries read at a time.
 const SLICE: usize = 500;
 
 /// The error for a session without entries.
@@ -42,13 +42,13 @@ pub enum Format {
 }
 
 /// The history to export, and how.
-pub struct Exporter<'a> {
-    pub home: &'a Home,
-    pub scope: &'a Scope,
+pub struct Exporter {
+    pub home: Home,
+    pub scope: Scope,
     /// The page's template, if installed.
-    pub viewer_template: Option<&'a Path>,
+    pub viewer_template: Option<PathBuf>,
     /// Stops the export; an unfinished file is removed.
-    pub cancel: &'a CancellationToken,
+    pub cancel: CancellationToken,
     /// Whether to export every session of the project.
     pub all: bool,
     /// Whether to overwrite existing files.
@@ -56,7 +56,7 @@ pub struct Exporter<'a> {
 }
 
 /// The result.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Exported {
     /// `md`, `jsonl`, `html` or `log`.
     pub format: &'static str,
@@ -65,57 +65,63 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-impl Exporter<'_> {
+impl Exporter {
     /// Writes to `path`, or into it if it is a folder.
     ///
     /// # Errors
     /// When there is nothing to export, the file exists, or the disk or the store fails. No partial file is
     /// left.
-    pub async fn export(&self, format: Format, path: PathBuf) -> Result<Exported> {
-        match format {
-            Format::Markdown => write_branch(self, path).await,
-            Format::SessionFile => write_sessions(self, path).await,
-            Format::Page => html::write(self, path).await,
-            Format::Log(agent) => write_logs(self, agent, path).await,
-        }
+    pub async fn export(self, format: Format, path: PathBuf) -> Result<Exported> {
+        let store = self.home.store.clone();
+        let write = move |view: &View<'_>| match format {
+            Format::Markdown => write_branch(&self, view, path),
+            Format::SessionFile => write_sessions(&self, view, &path),
+            Format::Page => html::write(&self, view, path),
+            Format::Log(agent) => write_logs(&self, view, agent, &path),
+        };
+        store.read(write).await
     }
 
-    fn store(&self) -> &Store {
-        &self.home.store
-    }
-
-    /// Closes a file, unless the export is to stop: then it is removed.
-    fn finish(&self, output: Output) -> Result<(PathBuf, u64)> {
-        check(self.cancel)?;
-        output.finish()
+    fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 }
 
-fn check(cancel: &CancellationToken) -> Result<()> {
-    if cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+impl Exported {
+    /// Closes a file with so many messages, unless the export is to stop: then it is removed.
+    fn add(&mut self, of: &Exporter, output: Output, messages: usize) -> Result<()> {
+        of.check()?;
+        let (file, bytes) = output.finish()?;
+        self.files.push(file);
+        self.messages += messages;
+        self.bytes += bytes;
+        Ok(())
+    }
 }
 
 /// This session, or all of them; at least one.
-async fn sessions(of: &Exporter<'_>) -> Result<Vec<ExportedSession>> {
+fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
-    let sessions = of.store().read(move |view| view.messages().exported_sessions(only)).await?;
-    if sessions.is_empty() {
-        return Err(Error::invalid(NOTHING));
-    }
-    Ok(sessions)
+    let sessions = view.messages().sessions(only)?;
+    if sessions.is_empty() { Err(Error::invalid(NOTHING)) } else { Ok(sessions) }
 }
 
-async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
-    let sessions = sessions(of).await?;
+fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exported> {
+    let sessions = sessions(of, view)?;
     if of.all {
-        make_folder(&path, "--all")?;
+        make_folder(path, "--all")?;
     }
-    let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
+    let mut written = Exported { format: "jsonl", ..Exported::default() };
     for session in sessions {
-        let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
-        let lines = lines_of(of, &session).await?;
-        let output = Output::create(&target, of.force)?;
-        write_session(of, session, lines, output, &mut written).await?;
+        let mut output =
+            Output::create(&in_folder(path.to_owned(), &file_name(&session, "jsonl")), of.force)?;
+        let mut lines = lines_of(of, view, &session)?;
+        output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
+        let messages = each_entry(of, view, session.id, &mut lines, |_, line| output.push(&(line + "\n")))?;
+        if let Some(line) = supplement(view, session.id)? {
+            output.push(&(line + "\n"))?;
+        }
+        written.add(of, output, messages)?;
     }
     Ok(written)
 }
@@ -135,30 +141,33 @@ fn make_folder(path: &Path, option: &str) -> Result<()> {
     files::make_private_dir(path).map_err(|error| unwritable(path, &error))
 }
 
-async fn write_logs(of: &Exporter<'_>, agent: &'static str, path: PathBuf) -> Result<Exported> {
-    let sessions = of.store().read(move |view| view.messages().exported_sessions(None)).await?;
-    let sessions: Vec<_> =
-        sessions.into_iter().filter(|session| agent_of_session(&session.session_id) == Some(agent)).collect();
+/// Takes the records of another agent out of the lines that carry them.
+fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) -> Result<Exported> {
+    let mut sessions = view.messages().sessions(None)?;
+    sessions.retain(|session| agent_of_session(&session.session_id) == Some(agent));
     if sessions.is_empty() {
         let how = format!("/lcm import --from {agent} adds them");
         return Err(Error::invalid(format!("this project has no sessions of {agent}: {how}")));
     }
-    make_folder(&path, "--from")?;
-    let mut written = Exported { format: "log", files: Vec::new(), messages: 0, bytes: 0 };
+    make_folder(path, "--from")?;
+    let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
-        let records = Records(Output::create(&path.join(file_name(&session, "log")), of.force)?);
-        let (Records(output), messages) =
-            write_entries(of, session.id, EntryId(i64::MAX), Lines::default(), records).await?;
-        let (file, bytes) = of.finish(output)?;
-        written.files.push(file);
-        written.messages += messages;
-        written.bytes += bytes;
+        let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
+        let messages = each_entry(of, view, session.id, &mut Lines::default(), |_, line| {
+            match parse_one(&line).map(|entry| entry.content) {
+                Ok(Content::Message(json)) => {
+                    original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
+                }
+                _ => Ok(()),
+            }
+        })?;
+        written.add(of, output, messages)?;
     }
     Ok(written)
 }
 
 /// The default file name, which differs for any two sessions, whatever their ids and the disk.
-fn file_name(session: &ExportedSession, ending: &str) -> String {
+fn file_name(session: &StoredSession, ending: &str) -> String {
     let day = &minute(session.started_at)[..10];
     format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
 }
@@ -179,134 +188,61 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
     if path.is_dir() { path.join(name) } else { path }
 }
 
-async fn write_session(
-    of: &Exporter<'_>,
-    session: ExportedSession,
-    lines: Lines,
-    mut output: Output,
-    written: &mut Exported,
-) -> Result<()> {
-    let (store, conversation) = (of.store(), session.id);
-    output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
-    let last = EntryId(i64::MAX);
-    let (mut output, messages) = write_entries(of, conversation, last, lines, output).await?;
-    if let Some(line) = store.read(move |view| supplement(view, conversation)).await? {
-        output.push(&(line + "\n"))?;
-    }
-    let (file, bytes) = of.finish(output)?;
-    written.files.push(file);
-    written.messages += messages;
-    written.bytes += bytes;
-    Ok(())
-}
-
 /// The lines of a session's own file, as far as they match the store.
-async fn lines_of(of: &Exporter<'_>, session: &ExportedSession) -> Result<Lines> {
-    let (conversation, file, cancel) = (session.id, session.file.clone(), of.cancel.clone());
-    let read = move |view: &View<'_>| {
-        // The file may still contain purged text, and text derived from it.
-        let is_purged = view.messages().has_purged(conversation)?;
-        let lines = Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged), &cancel);
-        check(&cancel).map(|()| lines)
-    };
-    of.store().read(read).await
+fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<Lines> {
+    // The file may still contain purged text, and text derived from it.
+    let is_purged = view.messages().has_purged(session.id)?;
+    let lines = Lines::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);
+    of.check().map(|()| lines)
 }
 
-/// Receives the lines of entries, one after the other.
-trait Take: Send + 'static {
-    fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()>;
-}
-
-impl Take for Output {
-    fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
-        self.push(&(line + "\n"))
-    }
-}
-
-/// Takes the records of another agent out of the lines that carry them.
-struct Records(Output);
-
-impl Take for Records {
-    fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
-        match parse_one(&line).map(|entry| entry.content) {
-            Ok(Content::Message(json)) => {
-                original_of(&json).map_or(Ok(()), |record| self.0.push(&(record.into_owned() + "\n")))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Passes the line of each entry up to `last` to `taker`, parents before children, and counts messages.
-async fn write_entries<T: Take>(
-    of: &Exporter<'_>,
+/// Passes each entry of a session with its line to `take`, parents before children, and counts messages.
+fn each_entry(
+    of: &Exporter,
+    view: &View<'_>,
     conversation: ConversationId,
-    last: EntryId,
-    mut lines: Lines,
-    mut taker: T,
-) -> Result<(T, usize)> {
-    let mut after = EntryId(0);
-    let mut messages = 0;
+    lines: &mut Lines,
+    mut take: impl FnMut(&ExportedEntry, String) -> Result<()>,
+) -> Result<usize> {
+    let (mut after, mut messages) = (EntryId(0), 0);
     loop {
-        let (state, cancel) = ((taker, lines, messages), of.cancel.clone());
-        let read = move |view: &View<'_>| {
-            let (mut taker, mut lines, mut messages) = state;
-            let mut entries = view.messages().exported_entries(conversation, after, SLICE)?;
-            entries.retain(|entry| entry.row <= last);
-            for entry in &entries {
-                check(&cancel)?;
-                taker.take(entry, line(view, conversation, entry, &mut lines)?)?;
-                messages += usize::from(entry.is_said);
-            }
-            Ok((taker, lines, messages, entries.last().map(|entry| entry.row)))
-        };
-        let reached;
-        (taker, lines, messages, reached) = of.store().read(read).await?;
-        match reached {
-            Some(reached) => after = reached,
-            None => return Ok((taker, messages)),
+        let entries = view.messages().exported_entries(conversation, after, SLICE)?;
+        let Some(last) = entries.last() else { return Ok(messages) };
+        after = last.row;
+        for entry in &entries {
+            of.check()?;
+            take(entry, line(view, conversation, entry, lines)?)?;
+            messages += usize::from(entry.is_said);
         }
     }
 }
 
-async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
-    let session = sessions(of).await?.remove(0);
+fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exported> {
+    let session = sessions(of, view)?.remove(0);
     let mut output = Output::create(&in_folder(path, &file_name(&session, "md")), of.force)?;
-    let (store, cwd, conversation) = (of.store(), &of.home.cwd, session.id);
-    let branch = match of.scope.leaf.clone() {
-        Some(leaf) => store.read(move |view| view.messages().branch(conversation, &leaf)).await?,
-        None => Vec::new(),
-    };
-    let said: Vec<_> = (branch.into_iter())
-        .filter_map(|entry| match entry.step {
-            crate::dag::Step::Message(message) if message.kind != MessageKind::Purged => Some(message.id),
-            _ => None,
-        })
-        .collect();
-    output.push(&format!("# Session {}\n\n{cwd}, exported {} UTC\n", session.session_id, minute(now())))?;
+    let branch = of.scope.leaf.as_deref().map(|leaf| view.messages().branch(session.id, leaf)).transpose()?;
+    let (cwd, time) = (&of.home.cwd, minute(now()));
+    output.push(&format!("# Session {}\n\n{cwd}, exported {time} UTC\n", session.session_id))?;
     let mut messages = 0;
-    for slice in said.chunks(SLICE) {
-        let (slice, state, cancel) = (slice.to_vec(), (output, messages), of.cancel.clone());
-        let read = move |view: &View<'_>| {
-            let (mut output, mut messages) = state;
-            for id in slice {
-                check(&cancel)?;
-                let stored = view.messages().message(id)?;
-                let message = Message::parse(&stored.json);
-                // Pi's own system messages are not part of the conversation.
-                if message.role == Role::System {
-                    continue;
-                }
-                messages += 1;
-                let heading = heading(&message, messages, stored.timestamp, &stored.lineage.message_handle());
-                output.push(&format!("\n## {heading}\n\n{}", body(&message)))?;
-            }
-            Ok((output, messages))
-        };
-        (output, messages) = store.read(read).await?;
+    for entry in branch.unwrap_or_default() {
+        of.check()?;
+        let Step::Message(BranchMessage { id, kind, .. }) = entry.step else { continue };
+        if kind == MessageKind::Purged {
+            continue;
+        }
+        let stored = view.messages().message(id)?;
+        let message = Message::parse(&stored.json);
+        // Pi's own system messages are not part of the conversation.
+        if message.role == Role::System {
+            continue;
+        }
+        messages += 1;
+        let heading = heading(&message, messages, stored.timestamp, &stored.lineage.message_handle());
+        output.push(&format!("\n## {heading}\n\n{}", body(&message)))?;
     }
-    let (file, bytes) = of.finish(output)?;
-    Ok(Exported { format: "md", files: vec![file], messages, bytes })
+    let mut written = Exported { format: "md", ..Exported::default() };
+    written.add(of, output, messages)?;
+    Ok(written)
 }
 
 fn heading(message: &Message, number: usize, time: i64, handle: &str) -> String {

@@ -229,14 +229,18 @@ impl Message {
         out
     }
 
-    /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail,
-    /// with `handle`, the id that brings back the whole.
+    /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail, and
+    /// lines about errors, with `handle`, the id that brings back the whole.
     pub fn for_summary(&self, max: usize, handle: &str) -> String {
         if self.is_recall_echo() {
             return "[earlier history, looked up and shown to the model]".into();
         }
+        // A file that was read only handles errors.
+        let is_output = self.tool.as_deref().is_some_and(|tool| tool != "read");
         let shorten = |text: &str| {
-            text::head_and_tail(text, max, |gone| format!("[… {gone} bytes left out, whole in {handle} …]"))
+            let errors = if is_output { text::errors_within(text, max) } else { String::new() };
+            let note = |gone| format!("[… {gone} bytes left out, whole in {handle} …]{errors}");
+            text::head_and_tail(text, max - errors.len(), note)
         };
         let mut out = String::new();
         for part in &self.parts {
@@ -246,12 +250,8 @@ impl Message {
                 }
                 // Users paste whole files, so their messages are kept longer than tool output.
                 Part::Text(text) => {
-                    push_line(
-                        &mut out,
-                        &text::head_and_tail(text, max * 4, |gone| {
-                            format!("[… {gone} bytes left out, whole in {handle} …]")
-                        }),
-                    );
+                    let note = |gone| format!("[… {gone} bytes left out, whole in {handle} …]");
+                    push_line(&mut out, &text::head_and_tail(text, max * 4, note));
                 }
                 Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
                     push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));

@@ -9,6 +9,11 @@ use jiff::{Timestamp, tz::TimeZone};
 
 /// Replaces what can't be shown.
 const UNSHOWN: &str = "\u{fffd}";
+/// Of an output's left-out middle, the most lines about errors that are shown, and the bytes of one.
+const MOST_ERRORS: usize = 3;
+const ERROR: usize = 160;
+/// Words in such lines.
+const TROUBLE: [&str; 6] = ["error", "fatal", "panic", "exception", "errno", "failed"];
 
 /// The first `max` characters of `text` on one line, with blanks collapsed and `…` after a cut.
 pub fn one_line(text: &str, max: usize) -> String {
@@ -65,6 +70,21 @@ pub fn legible_json(json: &str) -> String {
         }
     }
     out
+}
+
+/// The first lines about errors in the middle of an output that is too long, each after a line break.
+pub fn errors_within(output: &str, max: usize) -> String {
+    if output.len() <= max {
+        return String::new();
+    }
+    let middle = output.floor_char_boundary(max * 2 / 3)..output.ceil_char_boundary(output.len() - max / 3);
+    let is_error = |line: &&str| {
+        let lower = line.to_lowercase();
+        TROUBLE.iter().any(|word| lower.contains(word))
+    };
+    let lines = output[middle].lines().skip(1).filter(is_error).take(MOST_ERRORS);
+    let lines: String = lines.map(|line| format!("\n{}", &line[..line.floor_char_boundary(ERROR)])).collect();
+    if lines.len() < max / 2 { lines } else { String::new() }
 }
 
 /// At most about `max` bytes of `text`: its head and its tail, with `note(bytes left out)` between them.
@@ -212,6 +232,16 @@ mod tests {
         let gone: usize = short.lines().nth(1).unwrap().trim_matches(['[', ']']).parse().unwrap();
         let kept: usize = short.lines().step_by(2).map(str::len).sum();
         assert_eq!(kept + gone, text.len());
+    }
+
+    #[test]
+    fn lines_about_errors_in_the_middle_are_found() {
+        let log =
+            |middle: &str| format!("{}{middle}{}", "info: fine\n".repeat(50), "info: fine\n".repeat(50));
+        let errors = errors_within(&log("ERROR upstream said E_X\ninfo\nfatal: lease is held\n"), 300);
+        assert_eq!(errors, "\nERROR upstream said E_X\nfatal: lease is held");
+        assert_eq!(errors_within("error: short", 300), "");
+        assert_eq!(errors_within(&log("error é\n"), 10), "");
     }
 
     #[test]

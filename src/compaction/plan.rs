@@ -7,8 +7,8 @@ use crate::dag::{BranchMessage, Piece, Span, Visible};
 /// A chunk takes at most this share of the model's window: 1/n. Instructions and the answer need room too.
 const WINDOW_SHARE: usize = 4;
 
-/// The most tokens shown to the summarizer of one tool result, whose middle is cut out, and about as many
-/// bytes. Pi shows its summarizer as much, so that a summary of ours costs about the same.
+/// The most tokens shown to the summarizer of one tool result, of whose middle only lines about errors stay,
+/// and about as many bytes. Pi shows its summarizer as much, so that a summary of ours costs about the same.
 const SHOWN: (usize, usize) = (500, 2_000);
 /// The same for a result so large that its ends say little about it.
 const GLIMPSE: (usize, usize) = (240, 800);

@@ -82,8 +82,9 @@ fn called(arguments: &Value) -> Vec<Said<'_>> {
     }
 }
 
-/// The least room for anchors in tokens.
-const LEAST: usize = 24;
+/// The least room for anchors in bytes, and that for rules.
+const LEAST: usize = 80;
+const RULES: usize = 400;
 
 /// The kind of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,28 +154,36 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
     anchors.iter().filter(|anchor| !summary.holds(anchor) && !is_of_many(anchor)).collect()
 }
 
-/// Returns `Also: …` with as many of them as fit.
+/// Returns `Also: …` with the user's rules, and with as many of the others as fit into what rules leave of
+/// `room` bytes, or into half of it.
 #[must_use]
-pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
+pub fn also(missing: &[&Anchor], room: usize) -> Option<String> {
+    let (rules, others): (Vec<&Anchor>, _) = missing.iter().partition(|anchor| anchor.kind == Kind::Rule);
     let mut line = String::from("Also:");
-    // A long rule would take the place of several anchors.
-    let (short, long): (Vec<&Anchor>, _) = missing.iter().partition(|anchor| anchor.text.len() <= LEAST * 2);
-    for anchor in short.into_iter().chain(long) {
+    add(&mut line, rules, room.max(RULES));
+    let left = room.saturating_sub(line.len());
+    add(&mut line, others, left.max(room / 2));
+    Some(line).filter(|line| !line.ends_with(':'))
+}
+
+/// Adds as many to `line` as fit into `room` bytes.
+fn add(line: &mut String, anchors: Vec<&Anchor>, room: usize) {
+    let most = line.len() + room;
+    for anchor in anchors {
         // A number may already be in its rule's text.
-        let is_new = !has(&line, &anchor.text, "-./");
-        if is_new && line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
+        let is_new = !has(line, &anchor.text, "-./");
+        if is_new && line.len() + anchor.text.len() + 2 <= most {
             line.push_str(if line.ends_with(':') { " " } else { ", " });
             line.push_str(&anchor.text);
         }
     }
-    Some(line).filter(|line| !line.ends_with(':'))
 }
 
-/// Returns how many tokens may be added to `summary`: 8 % of its own, or room for a few anchors if it is
+/// Returns how many bytes may be added to `summary`: 8 % of its own, or room for a few anchors if it is
 /// short.
 #[must_use]
 pub fn room(summary: &str) -> usize {
-    (summary.len() / 4 * 8 / 100).max(LEAST)
+    (summary.len() * 8 / 100).max(LEAST)
 }
 
 #[cfg(test)]

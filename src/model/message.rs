@@ -226,28 +226,31 @@ impl Message {
         out
     }
 
-    /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail,
-    /// with `handle`, the id that brings back the whole.
+    /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail, and
+    /// lines about errors, with `handle`, the id that brings back the whole.
     pub fn for_summary(&self, max: usize, handle: &str) -> String {
         if self.is_recall_echo() {
             return "[earlier history, looked up and shown to the model]".into();
         }
-        let shorten = |text: &str, max| {
-            text::head_and_tail(text, max, |gone| format!("[… {gone} bytes left out, whole in {handle} …]"))
-        };
+        let omitted = |gone| format!("[… {gone} bytes left out, whole in {handle} …]");
+        // A file that was read only handles errors.
+        let is_output = self.tool.as_deref().is_some_and(|tool| tool != "read");
         let mut out = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) if matches!(self.role, Role::ToolResult | Role::Bash) => {
-                    push_line(&mut out, &shorten(text, max));
+                    let errors = if is_output { text::errors_within(text, max) } else { String::new() };
+                    let note = |gone| omitted(gone) + &errors;
+                    push_line(&mut out, &text::head_and_tail(text, max - errors.len(), note));
                 }
                 // Users paste whole files, so their messages are kept longer than tool output.
-                Part::Text(text) => push_line(&mut out, &shorten(text, max * 4)),
+                Part::Text(text) => push_line(&mut out, &text::head_and_tail(text, max * 4, omitted)),
                 Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
                     push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));
                 }
                 Part::ToolCall { name, arguments, .. } => {
-                    push_line(&mut out, &shorten(&format!("[tool call {name}] {arguments}"), max));
+                    let call = format!("[tool call {name}] {arguments}");
+                    push_line(&mut out, &text::head_and_tail(&call, max, omitted));
                 }
                 Part::Image { mime_type, .. } => push_line(&mut out, &format!("[{mime_type}]")),
                 Part::Thinking(_) => {}

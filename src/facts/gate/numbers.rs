@@ -63,6 +63,8 @@ const NO_THINGS: &str = " was has this its does always less plus minus thus bus 
     access address pass across ";
 /// What joins numbers that share a unit.
 const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/", "bis"];
+/// Bytes of a word that does not describe a number.
+const SHORT: usize = 3;
 /// What ends the words that may describe a number.
 const MARKS: &str = ".;:!?()|\n,\"*`[]#~=";
 
@@ -123,6 +125,11 @@ impl Number {
         self.is_name().then_some(&self.spelling)
     }
 
+    #[cfg(test)]
+    pub(super) fn has_unit(&self) -> bool {
+        !self.unit.is_empty() && !self.is_name()
+    }
+
     fn is_name(&self) -> bool {
         matches!(self.unit.as_str(), "version" | "color")
     }
@@ -164,14 +171,18 @@ impl Number {
         unit == other_unit && (amount - other.amount * other_times).abs() <= rounded + 1e-9 * amount
     }
 
-    /// Returns the original text, after at most three words that describe it.
+    /// Returns the original text, after one word that describes it, or two if it has no unit.
     pub(super) fn shown(&self, text: &str) -> String {
         let window = &text[text.floor_char_boundary(self.start.saturating_sub(30))..self.start];
         let words = window.rsplit(|c| MARKS.contains(c)).next().unwrap_or_default();
         // The first may be half a word.
         let cut = usize::from(words.len() == window.len() && window.len() > 26);
         let words: Vec<&str> = words.split_whitespace().skip(cut).collect();
-        let mut out = words[words.len().saturating_sub(2)..].to_vec();
+        // A unit describes it too: then one long word is enough.
+        let has_unit = !matches!(self.unit.as_str(), "" | "version");
+        let most = if has_unit { 1 } else { 2 };
+        let mut out = words[words.len().saturating_sub(most)..].to_vec();
+        out.retain(|word| !has_unit || word.len() > SHORT || *word == "-");
         let is_negative = out.last() == Some(&"-");
         out.truncate(out.len() - usize::from(is_negative));
         let is_marked = self.unit == "version" && matches!(out.last(), Some(&"v" | &"V"));

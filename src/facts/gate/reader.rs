@@ -28,6 +28,8 @@ const NEAR: u32 = 2;
 pub(super) const ASSISTANT: u32 = 3;
 pub(super) const USER: u32 = 5;
 const EDITED: u32 = 6;
+/// Numbers of errors from here on say which; smaller ones are the same everywhere.
+const LARGE: u32 = 256;
 /// An edit that defines at most this many names is about them.
 const FEW: usize = 2;
 /// Where a word occurs, as bits: the user's text, the model's text, an edit that adds it, another call,
@@ -80,15 +82,18 @@ impl<'a> Reader<'a> {
     pub(super) fn prose(&mut self, text: &'a str, weight: u32, by: u32) {
         let (prose, pasted) = text.split_at(text.floor_char_boundary(PROSE));
         self.output(pasted);
-        self.rules.read(prose, self.at, by == BY_USER);
+        // Long user texts are instructions: mostly not about anything here, and stored as rules anyway.
+        let is_pasted = by == BY_USER && text.len() > SHORT;
+        if !is_pasted {
+            self.rules.read(prose, self.at, by == BY_USER);
+        }
         for (at, part) in prose.split("```").enumerate() {
             if at % 2 == 1 {
                 self.count_words(part, BY_CALL);
                 self.output(part);
                 continue;
             }
-            // Long user texts are instructions, mostly not about anything here.
-            self.count_words(part, if by == BY_USER && text.len() > SHORT { BY_CALL } else { by });
+            self.count_words(part, if is_pasted { BY_CALL } else { by });
             for word in
                 part.split('`').skip(1).step_by(2).filter(|ticked| ticked.len() < LINE).flat_map(words)
             {
@@ -265,7 +270,11 @@ impl<'a> Reader<'a> {
         let is_daily = match label {
             "HTTP " => matches!(number, 400 | 401 | 404 | 405),
             "exit code " | "exit status " => number < 124,
-            _ => found.name("numbered").is_some() || code == "AssertionError" || code.ends_with("Warning"),
+            _ => {
+                number < LARGE && found.name("numbered").is_some()
+                    || code == "AssertionError"
+                    || code.ends_with("Warning")
+            }
         };
         if (!is_daily || weight > NEAR) && (!label.starts_with("exit") || number > 0) {
             let key = found
@@ -279,7 +288,7 @@ impl<'a> Reader<'a> {
         let path = path.replace('\\', "/");
         let path = path.trim_start_matches("./");
         if !is_noise(path) && path.len() < 200 && !path.contains(char::is_control) {
-            self.note(Kind::Path, path.to_lowercase(), end_of(path, 3).to_owned(), weight, None);
+            self.note(Kind::Path, path.to_lowercase(), path.to_owned(), weight, None);
         }
     }
 
@@ -409,7 +418,8 @@ fn one_each(mut files: Vec<Anchor>) -> Vec<Anchor> {
         let is_only = files.iter().filter(|file| file.weight >= EDITED).count() == 1;
         files.into_iter().map(move |file| {
             let has_twin = has_twin && !(is_only && file.weight >= EDITED);
-            Anchor { has_twin, ..file }
+            let text = end_of(&file.text, 1 + usize::from(has_twin)).to_owned();
+            Anchor { text, has_twin, ..file }
         })
     };
     by_name.into_values().flat_map(twins).collect()

@@ -48,7 +48,7 @@ impl Summary {
         }
         let lower = text.to_lowercase().replace("::", "/");
         let numbers = numbers(&text).into_iter().chain(numbers(&in_digits(&lower))).collect();
-        let sentences = lower.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
+        let sentences = text.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
         let sentences = sentences.map(|sentence| telling(sentence).collect()).collect();
         Self { plain: squeezed(&lower), lower, numbers, sentences }
     }

@@ -62,12 +62,26 @@ impl Store {
     }
 }
 
+/// Pages of the log from which on the writer moves it into the database, usually and while much is written.
+const LOG: [usize; 2] = [512, 16 * 1024];
+
 /// How long the log grows until the writer moves it into the database: with pages of 4 KB to 2 MB, so that it stays small, and
 /// to 64 MB while much is written, because another thread moves most of it ([`Store::checkpoint_aside`]).
 pub(super) fn checkpoint_every(connection: &Connection, is_bulk: bool) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "wal_autocheckpoint", if is_bulk { 16 * 1024 } else { 512 })?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG[usize::from(is_bulk)])?;
     // A longer file is cut each time that it is written from its start again.
     connection.pragma_update(None, "journal_size_limit", if is_bulk { 64 } else { 16 } * 1024 * 1024)
+}
+
+/// Ends a step of what an import began and, because it was killed, did not end. Returns whether there was such.
+pub(super) fn clean_up(connection: &mut Connection) -> rusqlite::Result<bool> {
+    let log: usize = connection.query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?;
+    let sql = "SELECT 1 FROM messages_fts_config WHERE k = 'automerge' AND v = ?1";
+    let is_left = log == LOG[0] && connection.prepare(sql)?.exists([COLLECTED])?;
+    if is_left {
+        merge_as_usual(connection)?;
+    }
+    Ok(is_left)
 }
 
 /// Lets the index collect more segments of one size before it merges them, while much is written: merging took a
@@ -128,5 +142,16 @@ mod tests {
             let set = format!("SELECT v FROM messages_fts_config WHERE k = '{option}'");
             assert_eq!(count(&connection, &set), value, "{option}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_import_left_is_ended_but_not_that_of_a_running_one() {
+        let mut connection = open_memory("/project").unwrap().connection;
+        merge_rarely(&connection).unwrap();
+        checkpoint_every(&connection, true).unwrap();
+        assert!(!clean_up(&mut connection).unwrap());
+        checkpoint_every(&connection, false).unwrap();
+        assert!(clean_up(&mut connection).unwrap());
+        assert!(!clean_up(&mut connection).unwrap());
     }
 }

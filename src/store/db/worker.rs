@@ -17,6 +17,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use super::bulk;
 use super::connection::{self, Damaged, Opened, Place};
 use super::project::name_of;
 use super::{migrations, read_only, trouble};
@@ -292,7 +293,9 @@ impl Store {
             let _ = connection.busy_timeout(connection::BRIEFLY);
             // Leave a damaged file as it is.
             if !is_damaged {
-                let _ = connection::tidy_up(connection);
+                if !matches!(bulk::clean_up(connection), Ok(true)) {
+                    let _ = connection::tidy_up(connection);
+                }
                 let _ = counts::count(connection);
                 let _ = claims::end_expired(connection);
             }

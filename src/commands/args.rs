@@ -143,7 +143,7 @@ impl Rest {
         let mut words = self.text.split_whitespace().filter(|_| self.words.is_none());
         match words.find(|word| word.starts_with("--")) {
             None => Ok(&self.text),
-            Some(word) => Err(foreign(self.command, word, &self.flags)),
+            Some(word) => Err(self.foreign(word)),
         }
     }
 
@@ -153,7 +153,11 @@ impl Rest {
     /// When there is some.
     pub(super) fn none(&self) -> Result<()> {
         let word = self.text.split_whitespace().next();
-        word.map_or(Ok(()), |word| Err(foreign(self.command, word, &self.flags)))
+        word.map_or(Ok(()), |word| Err(self.foreign(word)))
+    }
+
+    fn foreign(&self, word: &str) -> Error {
+        foreign(self.command, word, &[&self.flags, valued(self.command)].concat())
     }
 }
 
@@ -243,7 +247,7 @@ mod tests {
         let error = typed(&export::COMMAND, "--mad").only().unwrap_err().to_string();
         assert_eq!(
             error,
-            "/lcm export has no --mad: it takes --md, --jsonl, --html, --all, --force; see /lcm help export"
+            "/lcm export has no --mad: it takes --md, --jsonl, --html, --all, --force, --from; see /lcm help export"
         );
         let none = |line| typed(&stats::COMMAND, line).none();
         assert!(none("now").is_err() && none(" ").is_ok());

@@ -32,7 +32,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
             "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
         )));
     }
-    if !asked.rest.has(DRY_RUN) || !text.is_empty() {
+    if !asked.rest.has(DRY_RUN) {
         return Err(Error::invalid("/lcm compact needs a running Pi"));
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);

@@ -1,7 +1,5 @@
 //! `/lcm purge`: removes data for good once the user agrees, and says where it remains.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext, Confirm};
@@ -106,9 +104,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
 
 /// Where it remains.
 fn remains(still: &Still) -> String {
-    let paths = |paths: &[PathBuf]| -> Vec<String> {
-        paths.iter().map(|path| in_line(&path.display().to_string())).collect()
-    };
+    let paths = |paths: &[String]| -> Vec<String> { paths.iter().map(|path| in_line(path)).collect() };
     let notes: Vec<String> = still.notes.iter().map(u32::to_string).collect();
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),

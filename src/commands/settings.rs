@@ -94,7 +94,7 @@ fn look_or_change(sources: &Sources, rest: &Rest) -> Result<Answer> {
     let (saved, setting) = change(sources, name, value, into)?;
     let overrides = if setting.source == Origin::Environment { ", which overrides the files" } else { "" };
     let text = format!("Saved in {}: {}{overrides}", saved.display(), shown(&setting));
-    Ok(Answer::new(text, json!({"setting": setting, "saved": saved})))
+    Ok(Answer::new(text, json!({"setting": setting, "saved": saved.display().to_string()})))
 }
 
 fn source(setting: &Setting) -> String {

@@ -30,6 +30,13 @@ async fn an_unknown_command_is_named_with_the_nearest_one() {
         refused("stats everything").await,
         "/lcm stats has no everything: it takes only --json; see /lcm help stats"
     );
+    assert_eq!(
+        refused("compact --dry").await,
+        "/lcm compact has no option --dry: it takes --dry-run, or words to focus on"
+    );
+    // The plan is the same with a focus.
+    let plan = asking.command("compact --dry-run").await;
+    assert_eq!(asking.command("compact --dry-run the parser").await, plan);
     let error = asking.json("stat").await;
     assert_eq!(error["error"]["code"], "LCM_INVALID");
     assert!(error["error"]["message"].as_str().unwrap().starts_with("there is no /lcm stat: "), "{error}");

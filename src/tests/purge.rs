@@ -238,6 +238,20 @@ async fn a_purged_message_is_gone_from_the_files() {
 }
 
 /// Someone who has the file and guesses the secret finds nothing in it that confirms the guess.
+// Other systems may refuse such a name.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_backup_whose_name_is_not_unicode_is_listed() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let secrets = SecretStore::new().await;
+    let odd = std::ffi::OsStr::from_bytes(b"project.db.\xff.bak");
+    fs::write(secrets.dir.path().join(odd), "").unwrap();
+    let asked = ask(&secrets, &format!("purge {}", secrets.name("e14").await)).await;
+    let backups = asked.answer["still"]["backups"].as_array().unwrap();
+    assert!(backups.iter().any(|path| path.as_str().unwrap().ends_with("project.db.\u{fffd}.bak")));
+    assert!(asked.text.contains("backups and unused databases: "), "{}", asked.text);
+}
+
 #[tokio::test]
 async fn nothing_left_confirms_a_guess() {
     let secrets = SecretStore::new().await;

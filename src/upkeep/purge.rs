@@ -19,9 +19,9 @@ pub struct Still {
     /// In the context of Pi's open session.
     pub in_this_session: bool,
     /// In Pi's session files.
-    pub session_files: Vec<PathBuf>,
+    pub session_files: Vec<String>,
     /// In backups, and in databases that were skipped for the one in use.
-    pub backups: Vec<PathBuf>,
+    pub backups: Vec<String>,
     /// In Pi's summaries of abandoned branches.
     pub branch_summaries: Vec<String>,
     /// In messages with short ids that no longer exist.
@@ -133,7 +133,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     }
     let mut branches = BTreeSet::new();
     for session in &plan.sessions {
-        still.session_files.extend(session.file.as_ref().map(PathBuf::from).filter(|file| file.exists()));
+        still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
         for (id, hash) in view.upkeep().branch_summaries(session.id)? {
             if !plan.messages.contains(&id) {
                 branches.insert(hash.message_handle());
@@ -144,14 +144,17 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     for message in &plan.naming {
         still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
     }
-    still.backups = view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
+    let mut backups: Vec<PathBuf> =
+        view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
     if let Place::File(database) = database {
         for path in other_files(database) {
-            if !still.backups.contains(&path) {
-                still.backups.push(path);
+            if !backups.contains(&path) {
+                backups.push(path);
             }
         }
     }
+    // A file's name need not be valid Unicode.
+    still.backups = backups.iter().map(|path| path.display().to_string()).collect();
     Ok(still)
 }
 

@@ -59,7 +59,8 @@ fn outcome_as_json(outcome: &Outcome) -> Value {
             let Mended { before, backup, done, after } = &**mended;
             let done: Value = done.iter().map(|(n, what)| json!({"count": n, "what": what})).collect();
             json!({
-                "mended": true, "before": as_json(before), "backup": backup, "done": done, "report": as_json(after)
+                "mended": true, "before": as_json(before), "backup": backup.display().to_string(), "done": done,
+                "report": as_json(after)
             })
         }
     }

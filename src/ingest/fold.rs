@@ -10,7 +10,7 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
-use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, beside_purged};
+use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -181,11 +181,11 @@ impl Fold<'_> {
             Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
             None => false,
         };
-        if is_same || batch.upkeep().is_purged_beside(conversation, &entry.id)? {
+        if is_same || batch.upkeep().is_variant_purged(conversation, &entry.id)? {
             return Ok(None);
         }
-        let beside = beside(&entry.id, &Hash::plain(json.as_bytes()));
-        Ok(if is_taken(&beside)? { None } else { Some(Cow::from(beside)) })
+        let variant = variant_id(&entry.id, &Hash::plain(json.as_bytes()));
+        Ok(if is_taken(&variant)? { None } else { Some(Cow::from(variant)) })
     }
 
     fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
@@ -223,7 +223,7 @@ impl Fold<'_> {
                 let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
                     Some(purged) => {
                         if *id != *entry.id {
-                            id = Cow::from(beside_purged(&entry.id, purged.0));
+                            id = Cow::from(purged_variant(&entry.id, purged.0));
                         }
                         purged
                     }
@@ -298,7 +298,7 @@ impl Fold<'_> {
 }
 
 /// The id under which another message of an entry's id is kept.
-pub(super) fn beside(entry_id: &str, digest: &Hash) -> String {
+pub(super) fn variant_id(entry_id: &str, digest: &Hash) -> String {
     format!("{entry_id} {digest}")
 }
 

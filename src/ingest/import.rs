@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::file::{Header, SessionFile};
 pub use super::finding::{Folders, Home, Source, Unreadable};
 use super::finding::{Found, find, session_files};
-use super::fold::{PreparedHandover, beside};
+use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
 use super::reading::{Queue, Read, Reading};
 use super::restore::restore_supplement;
@@ -336,8 +336,8 @@ fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Has
     let mut differing = 0;
     for (id, digest) in said {
         let is_other = view.messages().shows(conversation, id, digest)? == Some(false)
-            && view.messages().entry_row(conversation, &beside(id, digest))?.is_none()
-            && !view.upkeep().is_purged_beside(conversation, id)?;
+            && view.messages().entry_row(conversation, &variant_id(id, digest))?.is_none()
+            && !view.upkeep().is_variant_purged(conversation, id)?;
         differing += usize::from(is_other);
     }
     Ok(differing)

@@ -224,7 +224,8 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         (place, _) => lines::place(place),
     };
     let neighbors = |out: &mut String, is_before: bool| {
-        for (card, headline) in hit.beside.iter().filter(|(card, _)| (card.sequence < sequence) == is_before)
+        for (card, headline) in
+            hit.neighbors.iter().filter(|(card, _)| (card.sequence < sequence) == is_before)
         {
             let _ = writeln!(out, "  {}: {headline}", lines::hit(card, now));
         }

@@ -58,7 +58,7 @@ const FULL: usize = 800;
 /// Characters of a snippet below its session.
 const OF_SESSION: usize = 200;
 /// The most messages shown on each side of a result.
-const MOST_BESIDE: usize = 5;
+const MOST_NEIGHBORS: usize = 5;
 /// Characters of one of them.
 const HEADLINE: usize = 120;
 
@@ -194,7 +194,7 @@ pub struct Hit {
     /// The handles of results with the same snippet that are folded into it.
     pub also: Vec<String>,
     /// The messages before and after it, in order, one line each.
-    pub beside: Vec<(MessageCard, String)>,
+    pub neighbors: Vec<(MessageCard, String)>,
 }
 
 /// What a result is.
@@ -388,11 +388,11 @@ impl Search<'_> {
     }
 
     /// The messages before and after a message, in order.
-    fn beside(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
+    fn neighbors(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
             let mut at = message;
-            for _ in 0..self.question.context.min(MOST_BESIDE) {
+            for _ in 0..self.question.context.min(MOST_NEIGHBORS) {
                 let next = self.neighbor(at, step)?;
                 let Some(next) = next else { break };
                 list.push(next);

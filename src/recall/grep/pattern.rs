@@ -237,7 +237,7 @@ fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) 
             session: None,
             snippet,
             also: Vec::new(),
-            beside: search.beside(id)?,
+            neighbors: search.neighbors(id)?,
         })
     })
 }
@@ -260,7 +260,7 @@ fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page
                     session: None,
                     snippet,
                     also: Vec::new(),
-                    beside: Vec::new(),
+                    neighbors: Vec::new(),
                 })
             })
         },

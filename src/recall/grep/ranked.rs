@@ -270,7 +270,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 session: search.heading(id)?,
                 snippet: Snippet::best(&text, &within, marks, search.width()),
                 also: Vec::new(),
-                beside: search.beside(id)?,
+                neighbors: search.neighbors(id)?,
             })
         }
         Target::Summary(id) => {
@@ -281,7 +281,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 session: None,
                 snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
                 also: Vec::new(),
-                beside: Vec::new(),
+                neighbors: Vec::new(),
             })
         }
     }

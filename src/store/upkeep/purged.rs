@@ -11,7 +11,7 @@ use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
-pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
+pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
 }
 
@@ -36,7 +36,7 @@ impl Upkeep<'_> {
     }
 
     /// Whether a message was purged that another entry with this id showed.
-    pub fn is_purged_beside(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
+    pub fn is_variant_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
         let prefix = format!("{entry_id} purged ");
         self.connection.one(
             "SELECT EXISTS (SELECT 1 FROM entries

@@ -105,7 +105,7 @@ impl Stats {
                 false => format!(", {rest} with summaries in place of the messages they cover"),
             };
             rows.push(("This branch", format!("about {all} tokens{with}")));
-            rows.push(("Saved", format!("about {} tokens of each request", grouped(saved(*tokens)))));
+            rows.push(("Saves", format!("about {} tokens per request", grouped(saved(*tokens)))));
         }
         rows.push(("Cost", format!("{}; all of this project: {}", costs.0.in_words(), costs.1.in_words())));
         rows.extend(self.requests.as_ref().map(|bill| ("Requests", bill.in_words())));

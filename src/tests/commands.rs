@@ -78,7 +78,7 @@ async fn stats_show_messages_summaries_tokens_and_size() {
         "{stats}"
     );
     assert!(
-        lines[4].starts_with("Saved           about ") && lines[4].ends_with(" tokens of each request"),
+        lines[4].starts_with("Saves           about ") && lines[4].ends_with(" tokens per request"),
         "{stats}"
     );
     assert_eq!(lines[5], "Cost            0 tokens; all of this project: 0 tokens");

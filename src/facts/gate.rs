@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use numbers::Number;
 use patterns::{end_of, folder};
-use reader::{ASSISTANT, BY_ASSISTANT, BY_USER, Reader, USER};
+use reader::{ASSISTANT, BY_ASSISTANT, BY_USER, EDITED, Reader, USER};
 use summary::{Summary, has};
 
 use crate::model::{Message, Part, Role};
@@ -82,9 +82,10 @@ fn called(arguments: &Value) -> Vec<Said<'_>> {
     }
 }
 
-/// The least room for anchors in bytes, and that for rules.
-const LEAST: usize = 80;
+/// The least room for anchors in bytes; that for rules, and for errors and changed files.
+const LEAST: usize = 120;
 const RULES: usize = 400;
+const VITAL: usize = 200;
 
 /// The kind of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,16 +155,27 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
     anchors.iter().filter(|anchor| !summary.holds(anchor) && !is_of_many(anchor)).collect()
 }
 
-/// Returns `Also: …` with the user's rules, and with as many of the others as fit into what rules leave of
-/// `room` bytes, or into half of it.
+/// Returns `Also: …` with the user's rules, then errors and changed files, and as many of the others as fit
+/// into what these leave of `room` bytes, or into half of it.
 #[must_use]
 pub fn also(missing: &[&Anchor], room: usize) -> Option<String> {
-    let (rules, others): (Vec<&Anchor>, _) = missing.iter().partition(|anchor| anchor.kind == Kind::Rule);
+    let of =
+        |is_one: fn(&Anchor) -> bool| missing.iter().copied().filter(move |anchor| is_one(anchor)).collect();
+    let is_vital =
+        |anchor: &Anchor| anchor.kind == Kind::Error || anchor.kind == Kind::Path && anchor.weight >= EDITED;
     let mut line = String::from("Also:");
-    add(&mut line, rules, room.max(RULES));
+    add(&mut line, of(|anchor| anchor.kind == Kind::Rule), room.max(RULES));
+    add(&mut line, of(is_vital), room.max(VITAL));
     let left = room.saturating_sub(line.len());
-    add(&mut line, others, left.max(room / 2));
+    add(&mut line, of(|anchor| anchor.kind != Kind::Rule), left.max(room / 2));
     Some(line).filter(|line| !line.ends_with(':'))
+}
+
+/// Whether `summary` lacks more than the line can say, or more than half of all.
+#[must_use]
+pub fn is_poor(anchors: &[Anchor], missing: &[&Anchor], summary: &str) -> bool {
+    let line = also(missing, room(summary)).unwrap_or_default();
+    missing.len() > anchors.len() / 2 || missing.iter().any(|anchor| !has(&line, &anchor.text, "-./"))
 }
 
 /// Adds as many to `line` as fit into `room` bytes.

@@ -17,7 +17,7 @@ pub(super) const ERROR: &str = concat!(
     // Why a container does not run; the status of a remote call.
     r"|(?<state>OOMKilled|CrashLoopBackOff|(?:Err)?ImagePull(?:BackOff)?|FailedScheduling|FailedMount|Evicted|NodeNotReady)",
     r"|UNAVAILABLE|UNIMPLEMENTED|UNAUTHENTICATED|FAILED_PRECONDITION|ALREADY_EXISTS|DATA_LOSS",
-    r"|rpc error: code = (?<grpc>[A-Z][A-Za-z]+)",
+    r"|code = (?<grpc>[A-Z][A-Za-z]+)",
     r"|E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_[A-Z]+|BADENGINE|BADF|BUSY|CONN(?:REFUSED|RESET|ABORTED)|DEADLK|EXIST",
     r"|FAULT|FBIG|HOSTUNREACH|INTEGRITY|INTR|INVAL|IO|ISDIR|LIFECYCLE|LOOP|MFILE|MSGSIZE|NAMETOOLONG|NETUNREACH|NFILE|NOENT",
     r"|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|NXIO|OVERFLOW|PERM|PIPE|PROTO|RESOLVE|ROFS|SRCH",
@@ -33,10 +33,15 @@ pub(super) const ERROR: &str = concat!(
     r"(?<status>40[1-9]|41[0-9]|42[2-9]|50[1-9])|(?:[Gg]ets?|[Gg]ot|[Gg]ave|[Gg]ives|[Tt]hrows|[Aa]n?|→|->) (?<bare>40[01349]|41[0235]|42[2-9]|50[0-4])s?",
     r"|(?<reason>[45][0-9]{2}) (?:Bad|Unauthorized|Forbidden|Not Found|Conflict|Gone|Too Many|Unprocessable|Internal|Service|Gateway)",
     r"|(?i-u:exit(?:ed|s)?(?: with)?(?: exit)? (?:code|status)|exit(?:ed|s) with|status)[ :=]+(?<exit>[0-9]{1,3})",
-    r"|(?<numbered>(?i:errno|error(?: code)?|signal)[ :=#]+[0-9]{1,5}|[Cc]ode[ :=]+[0-9]{3,8})",
+    r"|(?<numbered>(?i:errno|error(?: code)?|signal|msg|xid|sqlcode)[ :=#]+[0-9]{1,5}|[Cc]ode[ :=]+[0-9]{3,8})",
     r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault",
     r"|Violation|Failure|Invalid|NotFound|Refused|Denied|Exceeded|Deadlocked|Expired|Mismatch)|[a-z]\w*\.(?<small>[a-z]+error)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
 );
+/// What stands where a code does: after `Error: `; before a colon at the start of a sentence; a status alone.
+const AFTER: &str = r"(?:[Ee]rror|ERROR|Exception|[Ff]ailed|FAILED|\)): +([A-Z][A-Z_-]{6,}[A-Z]|[A-Z]{1,6}-?[0-9]{2,6})(?-u:\b)";
+const LEAD: &str =
+    r"(?m)(?:^|[.!?] +)([A-Z]{1,6}-?[0-9]{2,6}|[0-9]{2}[A-Z0-9]{3}|[A-Z]+[_-][A-Z_-]*[A-Z]|[a-z]+_[a-z_]+):";
+const STATUS: &str = r"(?m)(?:^|[ (\[])(409|41[03]|42[29]|50[234])s?(?:[,.;:)\]]| (?:in|on|when|if|from|for|with|after|or|and|errors?|responses?)(?-u:\b)|$)";
 /// Definitions of names; each group is one form.
 pub(super) const DEFINITION: &str = concat!(
     // fn, def, class and the like, with any modifiers.
@@ -44,7 +49,7 @@ pub(super) const DEFINITION: &str = concat!(
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|@\w+|[a-z]+)[ \t]+)*(?:fn|def|defp|defmodule|entity|proc|defmacro|func|function\*?|fun|class",
     r"|struct|enum|trait|interface|protocol|record|type|module|macro_rules!|#define)[ \t]+(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_]\w*)",
     r"|^[ \t]*(?:[a-z]+[ \t]+)*(?:object|actor|extension|union|rpc",
-    r"|message|service|model|contract|event|error|input|mixin|typedef|alert:)[ \t]+([A-Z]\w+)|^[ \t]*sub[ \t]+(\w+)[ \t]*\{",
+    r"|message|service|model|contract|event|error|input|mixin|typedef|(?:- )?alert:)[ \t]+([A-Z]\w+)|^[ \t]*sub[ \t]+(\w+)[ \t]*\{",
     // Constants and variables, unless they are local; names in capitals.
     r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val|our|signal|constexpr)[ \t]+(?:mut[ \t]+|[a-z]\w*[ \t]+)?[$@%]?([A-Za-z_]\w*)",
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|const|static|val|export|ENV|ARG)[ \t]+)*([A-Z][A-Z0-9_]{3,})[ \t]*[:=]",
@@ -55,12 +60,12 @@ pub(super) const DEFINITION: &str = concat!(
     r"|^(?:[A-Za-z_][\w:<>,]*[ \t*&]+)+(?:\w+::)?([A-Za-z_]\w*)\([^;\n]*\)?[ \t]*\{?$",
     r"|^([a-z]\w+) :: |^let (?:rec )?([a-z]\w+) [\w(][^=\n]*=|^([a-z]\w+)\([^\n]*\) ->",
     r"|(?i:\bcreate (?:or replace )?(?:unique )?(?:table|index|function|procedure|materialized view|view|type|trigger|policy|role)(?: concurrently)?",
-    r"(?: if not exists)?|\badd (?:column|constraint)(?: if not exists)?|\brename (?:column )?\w+ to) (?:\w+\.)?(\w+)",
+    r"(?: if not exists)?|\badd (?:column|constraint)(?: if not exists)?|\brename (?:(?:column )?\w+ )?to) (?:\w+\.)?(\w+)",
     // Terraform's variables; CMake's options; a Python module's variables.
     r#"|(?:\benv(?:iron)?(?:\.get\(|\.|\[|::var\(|\()|[gG]etenv\()["']?([A-Z][A-Z0-9_]{3,})"#,
     r"|^[ \t]+(?:static )?[A-Za-z][\w<>\[\],?]* ([a-z]\w+)\([^;\n]*\)[^;\n=]*\{$|^local function (?:\w+[.:])?(\w+)|^(\w+) *(?:<-|=) *function",
     r"|^(?:exports|module\.exports)\.(\w+) =",
-    r#"|^(?:variable|output|module) "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
+    r#"|^(?:variable|output|module|(?:resource|data) "\w+") "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
     r"|^([a-z]+_\w+)(?:: [^=\n]+)? = |^[ \t]+pub const ([a-z]\w+)",
 );
 /// Assignments of settings.
@@ -74,6 +79,9 @@ pub(super) const COMMAND: &str = concat!(
 );
 
 pub(super) static ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ERROR).ok());
+pub(super) static AFTERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(AFTER).ok());
+pub(super) static LEADS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(LEAD).ok());
+pub(super) static STATUSES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(STATUS).ok());
 pub(super) static DEFINITIONS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DEFINITION).ok());
 pub(super) static SETTINGS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SETTING).ok());
 pub(super) static COMMANDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(COMMAND).ok());
@@ -104,6 +112,8 @@ pub(super) const PLAIN: &str = " new main run init get set add default from into
 /// Parts of words such as `built-in`, which are no technical terms.
 pub(super) const PARTICLES: &str =
     " a in on of to up by off out at as and or non not self only based like free ";
+/// Errors that say nothing without their messages.
+pub(super) const GENERIC: &str = " AssertionError TypeError ReferenceError RuntimeError ValueError AttributeError SyntaxError NameError IndexError ";
 /// Beginnings of sentences that only announce the next step.
 pub(super) const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
 /// Words in a line about an error, and words in source code that handles one.
@@ -182,7 +192,7 @@ pub(super) fn is_of_error_line(text: &str, found: &Captures<'_>) -> bool {
         matches!(before.trim(), "" | "E") || before.trim_end().ends_with([':', '.', ']', '>', '(']);
     let line = format!("{before}{}{after}", if is_class { "" } else { &found[0] }).to_lowercase();
     (is_class && is_thrown)
-        || found.name("http").or(found.name("reason")).is_some()
+        || found.name("http").or(found.name("reason")).or(found.name("grpc")).is_some()
         || TROUBLE.split(' ').any(|word| line.contains(word))
 }
 

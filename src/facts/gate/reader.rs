@@ -27,7 +27,7 @@ const FAR: u32 = 1;
 const NEAR: u32 = 2;
 pub(super) const ASSISTANT: u32 = 3;
 pub(super) const USER: u32 = 5;
-const EDITED: u32 = 6;
+pub(super) const EDITED: u32 = 6;
 /// Numbers of errors from here on say which; smaller ones are the same everywhere.
 const LARGE: u32 = 256;
 /// An edit that defines at most this many names is about them.
@@ -129,6 +129,11 @@ impl<'a> Reader<'a> {
                 }
             }
             captures(&ERRORS, part).for_each(|found| self.error(&found, weight + 2));
+            for (codes, label) in [(&AFTERS, ""), (&LEADS, ""), (&STATUSES, "HTTP ")] {
+                for code in captures(codes, part).map(|found| found.extract::<1>().1[0].to_owned()) {
+                    self.note(Kind::Error, code.to_lowercase(), format!("{label}{code}"), weight + 2, None);
+                }
+            }
             for number in numbers(part).into_iter().filter(|number| number.is_telling(by == BY_USER)) {
                 self.note(Kind::Number, number.key(), number.shown(part), weight, Some(number));
             }
@@ -171,7 +176,7 @@ impl<'a> Reader<'a> {
         let names_of =
             |all: &HashSet<(&'a str, &str)>| all.iter().map(|(name, _)| *name).collect::<HashSet<_>>();
         let added: HashSet<&str> = names_of(&after).difference(&names_of(&before)).copied().collect();
-        let few = after.difference(&before).count() <= FEW;
+        let few = after.difference(&before).filter(|(name, line)| !is_value(name, line)).count() <= FEW;
         for definition in &after {
             let is_new = !before.contains(definition);
             let is_added = added.len() <= FEW && added.contains(definition.0) && is_compound(definition.0);
@@ -243,7 +248,14 @@ impl<'a> Reader<'a> {
             // Of a line's codes the last is the cause.
             if next.is_none_or(|next| text[at.end.min(next.start)..next.start].contains('\n')) {
                 let is_far = at.start > 3_000 && text.len() - at.end > 3_000;
-                self.error(&found, if is_far { FAR } else { NEAR });
+                let line = text[at.start..text.floor_char_boundary(at.end + LINE)].lines().next();
+                // A class says less than the code after it.
+                match line.and_then(|line| captures(&AFTERS, line).next()) {
+                    Some(code) if found.name("class").is_some() => {
+                        self.note(Kind::Error, code[1].to_lowercase(), code[1].to_owned(), ASSISTANT, None);
+                    }
+                    _ => self.error(&found, if is_far { FAR } else { NEAR }),
+                }
             }
         }
     }
@@ -272,7 +284,7 @@ impl<'a> Reader<'a> {
             "exit code " | "exit status " => number < 124,
             _ => {
                 number < LARGE && found.name("numbered").is_some()
-                    || code == "AssertionError"
+                    || is_among(GENERIC, code)
                     || code.ends_with("Warning")
             }
         };
@@ -333,6 +345,7 @@ impl<'a> Reader<'a> {
         all.extend(one_each(files.into_iter().filter(|file| !is_gone(&file.key)).collect()));
         let mut told = Vec::new();
         for (text, word) in &self.words {
+            let is_marked = text.starts_with(char::is_uppercase) || word.by & TICKED > 0;
             let matters = match self.names.get(text) {
                 Some(known) if is_gone(&known.path.to_lowercase()) => false,
                 // A common word may occur without meaning the name.
@@ -344,19 +357,20 @@ impl<'a> Reader<'a> {
                         || known.is_new && word.by & BY_EDIT > 0 && word.by & TICKED > 0;
                     is_told && word.pieces > 1 && is_code
                 }
-                Some(_) => is_compound(text) || word.pieces > 1,
+                Some(_) => is_compound(text) || word.pieces > 1 && is_marked,
                 // An identifier in the user's words; one in capitals may be a product's name.
                 None => {
                     let is_used = word.by & (BY_ASSISTANT | BY_EDIT) > 0;
                     let is_ascii = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                    let has_humps = text.matches(char::is_uppercase).count() > 2;
                     let is_code = is_ascii
                         && text.len() > 5
-                        && (text.contains('_') || !text.starts_with(char::is_uppercase));
+                        && (text.contains('_') || has_humps || !text.starts_with(char::is_uppercase));
                     let is_told =
                         word.by & BY_ASSISTANT > 0 && word.by & (BY_EDIT | BY_CALL | BY_OUTPUT | TICKED) > 0;
                     // Such as `TypeScript`.
-                    let is_product =
-                        text.starts_with(char::is_uppercase) && !text.contains('_') && word.by & TICKED == 0;
+                    let is_title = text.starts_with(char::is_uppercase) && !text.contains('_') && !has_humps;
+                    let is_product = is_title && word.by & TICKED == 0;
                     (is_told || word.by & BY_USER > 0 && (is_used || is_code && word.by & BY_OUTPUT == 0))
                         && is_compound(text)
                         && !is_product
@@ -370,7 +384,7 @@ impl<'a> Reader<'a> {
         let first = |a: &Anchor, b: &Anchor| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text));
         // Of the names that are only talked about, those of most parts.
         told.sort_by(first);
-        all.extend(told.into_iter().take(MOST_TOLD));
+        all.extend(told.into_iter().take((self.at / 5).clamp(2, MOST_TOLD)));
         // Counted words contain no dashes.
         let dashed = self.names.iter().filter(|(text, known)| known.is_point && text.contains('-'));
         let dashed = dashed.filter(|(_, known)| !is_gone(&known.path.to_lowercase()));

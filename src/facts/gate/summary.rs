@@ -9,7 +9,7 @@ use regex::{Captures, Regex};
 
 use super::numbers::{Number, numbers};
 use super::patterns::*;
-use super::rules::{is_echoed, telling};
+use super::rules::{about_of, is_echoed};
 use super::{Anchor, Kind};
 
 /// Several files in one, as `src/{a,b}.rs`.
@@ -24,7 +24,8 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let number =
         format!(r"(?:(?<tens>{tens})(?:[ -](?<digit>{ones}))?|(?<ones>{ones}))(?<hundred> hundred)?");
     let part = r"(?<part>half|(?:a )?quarter of) an?|an? (?<unit>\w+) and a half";
-    Regex::new(&format!(r"\b(?:{number}(?<more> and a half)?|{part})\b")).ok()
+    let single = "(?:eine[nrm]?|une?|una|uma?) (?<single>minute|stunde|heure|hora|minuto|minuta)|an? (?<round>hundred|thousand|million)";
+    Regex::new(&format!(r"\b(?:{number}(?<more> and a half)?|{part}|{single})\b")).ok()
 });
 static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
 
@@ -49,22 +50,32 @@ impl Summary {
         let lower = text.to_lowercase().replace("::", "/");
         let numbers = numbers(&text).into_iter().chain(numbers(&in_digits(&lower))).collect();
         let sentences = text.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
-        let sentences = sentences.map(|sentence| telling(sentence).collect()).collect();
+        let sentences = sentences.map(about_of).collect();
         Self { plain: squeezed(&lower), lower, numbers, sentences }
     }
 
     pub(super) fn holds(&self, anchor: &Anchor) -> bool {
         match (anchor.kind, &anchor.number) {
-            (Kind::Rule, _) => self.sentences.iter().any(|words| is_echoed(&anchor.about, words)),
+            (Kind::Rule, number) => {
+                let is_said = |number: &Number| self.numbers.iter().any(|said| number.is_said_by(said));
+                let mut sentences = self.sentences.iter();
+                sentences.any(|words| is_echoed(&anchor.about, words)) || number.as_ref().is_some_and(is_said)
+            }
             (Kind::Path, _) => self.holds_path(anchor),
             // Any number may look like a small code.
             (Kind::Error, None) if anchor.key.len() < 3 => {
-                ["code", "exit", "status", "with", "error", "errno", "signal"]
+                ["code", "exit", "status", "with", "error", "errno", "signal", "xid", "msg"]
                     .iter()
                     .any(|word| has(&self.lower, &format!("{word} {}", anchor.key), ""))
             }
             (Kind::Name, _) => has(&self.plain, &squeezed(&anchor.key), ""),
-            (_, None) => has(&self.lower, &anchor.key, "") || has(&self.plain, &squeezed(&anchor.key), ""),
+            // A sentence says `access denied` for `AccessDenied`.
+            (_, None) => {
+                let key = squeezed(&anchor.key);
+                has(&self.lower, &anchor.key, "")
+                    || has(&self.plain, &key, "")
+                    || key.len() > 8 && self.plain.replace(' ', "").contains(&key)
+            }
             (_, Some(number)) => match number.only_spelling() {
                 Some(key) => has(&self.lower, key, ".") || has(&self.lower, &format!("v{key}"), "."),
                 None => self.numbers.iter().any(|said| number.is_said_by(said)),
@@ -95,6 +106,9 @@ fn in_digits(lower: &str) -> String {
         let number = place(TENS, at("tens")).map_or(0, |tens| 10 * tens + 20) + one;
         let number = if at("hundred").is_empty() { number } else { 100 * number };
         match (at("part"), at("unit"), at("more")) {
+            _ if !at("single").is_empty() => format!("1 {}", at("single")),
+            _ if at("round") == "hundred" => "100".to_owned(),
+            _ if !at("round").is_empty() => format!("1 {}", at("round")),
             ("", "", "") => number.to_string(),
             ("", "", _) => format!("{number}.5"),
             ("", unit, _) => format!("1.5 {unit}"),

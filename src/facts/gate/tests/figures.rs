@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::super::numbers::{Number, numbers};
 use super::super::patterns::{ERRORS, captures, paths};
+use super::super::summary::has;
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,7 +149,12 @@ pub(super) struct Figures {
     /// Facts that were found, but had no room.
     pub(super) crowded: usize,
     pub(super) bytes: usize,
+    /// Without those of facts that the author lists as lost, and with them.
     pub(super) added: usize,
+    pub(super) all_added: usize,
+    /// Facts that the author lists as lost, and those that the line has.
+    pub(super) lost: usize,
+    pub(super) back: usize,
     /// What was not found, and false alarms.
     pub(super) missed: Vec<String>,
 }
@@ -191,23 +197,39 @@ pub(super) fn percent(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
 }
 
-/// Whether a report names a fact.
-fn names(report: &str, fact: &str) -> bool {
-    report.contains(fact) || (report.len() > 2 && fact.contains(report))
+/// Whether a text names a fact, or a part of it: whole, so `300 ms` does not name `30`; or, for a number with
+/// another word beside it, by its value: `more than 500` names `500 keys`.
+fn names(text: &str, fact: &str) -> bool {
+    let (lower, fact_lower) = (text.to_lowercase(), fact.to_lowercase());
+    let is_same = |number: &Number, other: &Number| {
+        (number.has_unit() || other.has_unit()) && (number.is_said_by(other) || other.is_said_by(number))
+    };
+    has(&lower, &fact_lower, "")
+        || lower.len() > 2 && has(&fact_lower, &lower, "")
+        || numbers(fact).iter().any(|number| numbers(text).iter().any(|other| is_same(number, other)))
 }
 
-/// The summary with each of its facts removed in turn. Rules and decisions have no marks: their words are
-/// listed.
+/// Whether a reader of `text` has the fact. A rule's number alone does not give it back, nor less than half
+/// of its words.
+fn gives_back(text: &str, fact: &str, kind: Option<&str>) -> bool {
+    let is_whole = has(&text.to_lowercase(), &fact.to_lowercase(), "");
+    is_whole
+        || names(text, fact) && (!matches!(kind, Some("rule" | "decision")) || 2 * text.len() >= fact.len())
+}
+
+/// The summary with each of its facts removed in turn, unless it still says that word elsewhere. Rules and
+/// decisions have no marks: their words are listed.
 fn omissions(stretch: &Json, whole: &str) -> Vec<(String, String)> {
     let marked = stretch["summary"].as_str().unwrap();
     let (_, facts) = without(marked, |_| false);
     let cut = |fact: String| (without(marked, |key| key == fact).0, fact);
+    let is_gone = |(cut, fact): &(String, String)| !has(&cut.to_lowercase(), &fact.to_lowercase(), "");
     let listed = stretch["kept"].as_array().into_iter().flatten();
     let stated = listed.filter(|fact| matches!(fact["kind"].as_str(), Some("rule" | "decision")));
     let cut_statement = |fact: &Json| {
         (whole.replace(fact["as"].as_str().unwrap(), "it"), fact["fact"].as_str().unwrap().to_owned())
     };
-    facts.into_iter().map(cut).chain(stated.map(cut_statement)).collect()
+    facts.into_iter().map(cut).chain(stated.map(cut_statement)).filter(is_gone).collect()
 }
 
 pub(super) fn measured(stretches: &str) -> Figures {
@@ -239,8 +261,15 @@ pub(super) fn measured(stretches: &str) -> Figures {
         let named = |report: &Anchor, facts: &[&Json]| {
             facts.iter().any(|fact| names(&report.text, fact["fact"].as_str().unwrap()))
         };
-        // What its author lists as lost is not a false alarm.
-        for alarm in reports.iter().filter(|report| !named(report, &lost)) {
+        // What its author lists as lost is not a false alarm, and what has no room in the line alarms nobody.
+        let line = also(&reports, room(&whole)).unwrap_or_default();
+        figures.lost += lost.len();
+        figures.back += lost
+            .iter()
+            .filter(|fact| gives_back(&line, fact["fact"].as_str().unwrap(), fact["kind"].as_str()))
+            .count();
+        let is_shown = |report: &&&Anchor| line.contains(&report.text);
+        for alarm in reports.iter().filter(is_shown).filter(|report| !named(report, &lost)) {
             let is_kept = named(alarm, &kept) || marked.iter().any(|fact| names(&alarm.text, fact));
             let scope = scope_of(alarm);
             let tally = figures.by_scope.entry(scope).or_default();
@@ -251,20 +280,25 @@ pub(super) fn measured(stretches: &str) -> Figures {
         for (cut, fact) in omissions(stretch, &whole) {
             let missing = missing(&anchors, &cut);
             let line = also(&missing, room(&cut)).unwrap_or_default();
-            let is_new = |report: &&&Anchor| reports.iter().all(|known| known.text != report.text);
-            let is_seen = missing.iter().filter(is_new).any(|new| names(&new.text, &fact));
-            let is_found =
-                missing.iter().filter(is_new).any(|new| names(&new.text, &fact) && line.contains(&new.text));
+            // The reader has it back if the line says it, whichever anchor did that.
+            let is_back = |new: &&Anchor| gives_back(&new.text, &fact, kind(&fact));
+            let is_found = has(&line.to_lowercase(), &fact.to_lowercase(), "")
+                || missing.iter().any(|new| line.contains(&new.text) && is_back(new));
+            let is_seen = missing.iter().any(is_back);
             let scope = scope(&fact, kind(&fact), &said);
             figures.crowded += usize::from(is_seen && !is_found);
             if !is_found {
-                figures.missed.push(format!("not found in {name}: {scope:?}: {fact}"));
+                let why = if is_seen { "no room" } else { "not found" };
+                figures.missed.push(format!("{why} in {name}: {scope:?}: {fact}"));
             }
             let tally = figures.by_scope.entry(scope).or_default();
             tally.sought += 1;
             tally.found += usize::from(is_found);
+            // Facts that the author lists as lost are not ballast.
+            let back = missing.iter().filter(|one| line.contains(&one.text) && named(one, &lost));
             figures.bytes += cut.len();
-            figures.added += line.len();
+            figures.all_added += line.len();
+            figures.added += line.len() - back.map(|one| one.text.len() + 2).sum::<usize>().min(line.len());
         }
     }
     figures

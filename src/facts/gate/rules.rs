@@ -56,7 +56,7 @@ static STORY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(STORIES).ok(
 /// Long words without meaning.
 const FILLERS: &str = " must should never always only with that this from have will when then than they them their there what \
     which into just also need needs keep make please nicht ohne immer oder aber wird werden para como pour dans avec good great fine nice perfect thanks very \
-    looks works enough cool super bien merci gracias danke genial parfait okay though nothing nobody instead able wait ";
+    looks works enough cool super bien merci gracias danke genial parfait okay exactly right correct agreed sounds though nothing nobody instead able wait ";
 
 /// The rules found, each as shown and as meant, the number of sentences that contain each word, and the
 /// question that was just asked.

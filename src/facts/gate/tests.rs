@@ -174,7 +174,7 @@ fn short_answers_are_decisions() {
         ("rounding by finance wins, always", vec!["rounding by finance wins, always"]),
         ("fix the links, not the slugs", vec!["fix the links, not the slugs"]),
         ("Never deploy on Fridays, customers complain", vec!["Never deploy on Fridays"]),
-        ("very good, thanks", vec![]),
+        ("Exactly right, thanks", vec![]),
         ("it was slow for the editors yesterday", vec![]),
     ] {
         let mut lost = lost(&said(later), "Done.");

@@ -4,9 +4,11 @@
 //! continues when it is started again. A file that can't be read does not stop the others.
 
 use std::collections::HashSet;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
@@ -285,14 +287,15 @@ impl Run<'_> {
 
     /// Writes a session as it is read.
     async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
-        let Reading { session, mut conversation, mut slices, rest } = reading;
+        let Reading { session, mut conversation, mut slices, used, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            let session = Arc::clone(&session);
-            let write = move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices)?, slices));
+            let (session, used) = (Arc::clone(&session), used.clone());
+            let write =
+                move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
             let ((row, added), unwritten) = store.write(write).await?;
             slices = unwritten;
             conversation = Some(row);
@@ -349,6 +352,7 @@ fn add(
     session: &(Header, Option<String>),
     slice: PreparedHandover,
     others: &mut mpsc::Receiver<PreparedHandover>,
+    used: &Sender<PreparedHandover>,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
@@ -361,10 +365,11 @@ fn add(
         }
     };
     let last = batch.messages().last_message()?;
-    slice.fold(batch, conversation)?;
-    for _ in 1..TOGETHER {
-        let Ok(slice) = others.try_recv() else { break };
+    let read = iter::from_fn(|| others.try_recv().ok());
+    for slice in iter::once(slice).chain(read).take(TOGETHER) {
         slice.fold(batch, conversation)?;
+        // Its reader frees it, unless that has ended.
+        let _ = used.send(slice);
     }
     Ok((conversation, batch.messages().messages_after(last)?))
 }

@@ -3,8 +3,6 @@
 
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +11,8 @@ use super::{Block, lines};
 use crate::error::Result;
 use crate::frames::{Fence, Tags};
 use crate::recall::expand::{
-    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighborhood, Pictures,
-    Request, Section, SummaryPage, TurnPage, expand,
+    Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighborhood, Opened, Pictures, Request,
+    Section, SectionsPage, expand,
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, Slice};
@@ -34,37 +32,13 @@ const LOOK_ALIKES: Tags = Tags { closing: &[CONTENT], both: &["content-"] };
 /// the name.
 const DIGITS: usize = 4;
 
-/// The arguments of a call.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Parameters {
-    /// A summary (s-…) or a message (m-…); any unique prefix.
-    summary_id: String,
-    /// Messages before and after it, at most 20.
-    around: Option<usize>,
-    #[serde(default)]
-    turn: bool,
-    /// Only the lines with these words.
-    query: Option<String>,
-    /// E.g. 100-180.
-    lines: Option<String>,
-    /// Levels below a summary to open. Default: 1.
-    depth: Option<usize>,
-    /// Per page. Default: 4000, at most 8000.
-    max_tokens: Option<usize>,
-    /// From the page before.
-    cursor: Option<String>,
-    /// The stored JSON.
-    #[serde(default)]
-    raw: bool,
-}
-
 pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Expand history",
         "description": "Bring back the original: a message word for word, with its neighbors, some of its lines or what matches; \
             or what a summary was made from. Long ones come in pages.",
-        "parameters": schema::<Parameters>(),
+        "parameters": schema::<Request>(),
     })
 }
 
@@ -74,19 +48,8 @@ pub(super) async fn answer(
     arguments: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
-    let parameters: Parameters = read(NAME, arguments)?;
-    let kept = Kept::of(&parameters);
-    let request = Request {
-        id: parameters.summary_id,
-        max_tokens: parameters.max_tokens.unwrap_or(DEFAULT_TOKENS),
-        cursor: parameters.cursor,
-        raw: parameters.raw,
-        depth: parameters.depth.map_or(1, |depth| u32::try_from(depth).unwrap_or(u32::MAX)),
-        lines: parameters.lines,
-        around: parameters.around.unwrap_or_default(),
-        turn: parameters.turn,
-        query: parameters.query,
-    };
+    let request: Request = read(NAME, arguments)?;
+    let kept = Kept::of(&request);
     let (scope, cancel) = (scope.clone(), cancel.clone());
     store
         .read(move |view| {
@@ -94,19 +57,7 @@ pub(super) async fn answer(
             let fence = Fence::around(CONTENT, DIGITS, &expansion.texts());
             Ok(match expansion {
                 Expansion::Message(page) => message(page, &request, &kept, &fence),
-                Expansion::Summary(mut page) => {
-                    let (out, images) = sections(&mut page.sections, page.place, &fence);
-                    let rest = page.left.as_ref().map(|left| kept.rest(&page.handle, left));
-                    with_images(out + &rest.unwrap_or_else(|| end(&page)), images)
-                }
-                Expansion::Turn(mut page) => {
-                    let TurnPage { handle, left, .. } = &page;
-                    let heading = format!("The turn of {handle}, {}\n\n", count(page.messages, "message"));
-                    let rest = left.as_ref().map(|left| kept.rest(handle, left));
-                    let rest = rest.unwrap_or_else(|| format!("End of the turn of {handle}."));
-                    let (out, images) = sections(&mut page.sections, Place::Here, &fence);
-                    with_images(heading + &out + &rest, images)
-                }
+                Expansion::Sections(page) => sections(page, &kept, &fence),
                 Expansion::Around(page) => neighborhood(page, &request, &kept, &fence),
                 Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
             })
@@ -118,14 +69,14 @@ pub(super) async fn answer(
 struct Kept(Map<String, Value>);
 
 impl Kept {
-    fn of(parameters: &Parameters) -> Self {
-        let Parameters { raw, turn, lines, query, max_tokens, .. } = parameters;
-        let depth = parameters.depth.filter(|depth| *depth > 1);
+    fn of(request: &Request) -> Self {
+        let Request { raw, turn, lines, query, max_tokens, .. } = request;
+        let depth = Some(request.depth).filter(|depth| *depth > 1);
         let all = json!({
             "raw": raw, "turn": turn, "depth": depth, "lines": lines, "query": query, "max_tokens": max_tokens,
         });
         let mut kept = all.as_object().cloned().unwrap_or_default();
-        kept.retain(|_, value| !value.is_null() && *value != false);
+        kept.retain(|_, value| !value.is_null() && *value != false && *value != 0);
         Self(kept)
     }
 
@@ -136,11 +87,6 @@ impl Kept {
             arguments.extend(self.0.clone());
         }
         call(&arguments)
-    }
-
-    /// What is left of `id` after a page, and the call for it.
-    fn rest(&self, id: &str, left: &Left) -> String {
-        format!("{} left: {}", what_is_left(left), self.next(id, &left.cursor))
     }
 }
 
@@ -170,17 +116,20 @@ fn with_images(text: String, images: Vec<Image>) -> Vec<Block> {
     [Block::Text(text)].into_iter().chain(images.into_iter().map(Block::Image)).collect()
 }
 
-/// The sections of a page, whose messages are in `place`, and their images.
-fn sections(sections: &mut [Section], mut place: Place, fence: &Fence) -> (String, Vec<Image>) {
-    let mut out = String::new();
-    for section in &*sections {
+fn sections(page: SectionsPage, kept: &Kept, fence: &Fence) -> Vec<Block> {
+    let SectionsPage { handle, of, mut place, sections, left } = page;
+    let (mut out, mut images) = (String::new(), Vec::new());
+    if let Opened::Turn { messages } = of {
+        let _ = writeln!(out, "The turn of {handle}, {}\n", count(messages, "message"));
+    }
+    for section in sections {
         // Stated once: everything under a summary has the same place.
         let place = lines::place(std::mem::replace(&mut place, Place::Here));
         match section {
             Section::Summary(card, slice) => {
                 let model = card.model.as_ref().map(|model| format!(" · {}", lines::name(model)));
-                let heading = lines::summary(card) + &model.unwrap_or_default() + place;
-                push_section(&mut out, &heading, slice, fence);
+                let heading = lines::summary(&card) + &model.unwrap_or_default() + place;
+                push_section(&mut out, &heading, &slice, fence);
             }
             Section::Children(parent, children) => {
                 let heading = format!("{parent}{place} was made from {}", count(children.len(), "summary"));
@@ -188,13 +137,18 @@ fn sections(sections: &mut [Section], mut place: Place, fence: &Fence) -> (Strin
                 out.push('\n');
             }
             Section::Message(card, slice, pictures) => {
-                push_section(&mut out, &(lines::message(card) + place), slice, fence);
-                push_pictures(&mut out, &card.handle, pictures);
+                push_section(&mut out, &(lines::message(&card) + place), &slice, fence);
+                push_pictures(&mut out, &card.handle, &pictures);
+                images.extend(pictures.shown);
             }
         }
         out.push('\n');
     }
-    (out, sections.iter_mut().flat_map(Section::take_images).collect())
+    out += &match left {
+        Some(left) => format!("{} left: {}", what_is_left(&left), kept.next(&handle, &left.cursor)),
+        None => end(&handle, of),
+    };
+    with_images(out, images)
 }
 
 fn push_section(out: &mut String, heading: &str, slice: &Slice, fence: &Fence) {
@@ -231,11 +185,11 @@ fn what_is_left(left: &Left) -> String {
     if some.is_empty() { "A list of summaries".into() } else { some.join(", ") }
 }
 
-fn end(page: &SummaryPage) -> String {
-    let SummaryPage { handle, depth, .. } = page;
-    match page.deeper {
-        false => format!("End of {handle}."),
-        true => format!(
+fn end(handle: &str, of: Opened) -> String {
+    match of {
+        Opened::Turn { .. } => format!("End of the turn of {handle}."),
+        Opened::Summary { deeper: false, .. } => format!("End of {handle}."),
+        Opened::Summary { depth, deeper: true } => format!(
             "End of {handle} at depth {depth}. Further down: lcm_expand on the id of a summary under it, or with \
              \"depth\":{}.",
             depth + 1

@@ -21,7 +21,6 @@ use crate::recall::Scope;
 use crate::recall::expand::Image;
 use crate::store::Store;
 pub use lcm_expand::NAME as EXPAND;
-pub use lcm_grep::{ROLES, WRITERS};
 pub use lcm_note::{Notepad, stored as stored_notes};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 

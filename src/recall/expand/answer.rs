@@ -1,32 +1,39 @@
 //! The request and the answer of an expansion.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::{Inside, Neighborhood};
 use crate::recall::grep::Place;
 use crate::recall::page::Slice;
 use crate::recall::{MessageCard, SummaryCard};
 
-/// What to expand, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What to expand, and how: the arguments of `lcm_expand`, whose schema has these comments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Request {
-    /// The id of a summary or a message, or a prefix of it.
+    /// A summary (s-…) or a message (m-…); any unique prefix.
+    #[serde(rename = "summary_id")]
     pub id: String,
-    /// Tokens of the answer; clamped.
-    pub max_tokens: usize,
-    /// Where to continue, from the previous page.
-    pub cursor: Option<String>,
-    /// The stored JSON of messages instead of their text.
-    pub raw: bool,
-    /// Levels below a summary to open; clamped.
-    pub depth: u32,
-    /// Only these lines of a message's text, `100-180` or `100`, from 1. A page starts there, and the cursor
-    /// continues within them.
-    pub lines: Option<String>,
-    /// Messages to show on each side of a message; 0 for none; clamped.
+    /// Messages before and after it, at most 20.
+    #[serde(default)]
     pub around: usize,
-    /// Whether to show the message's whole turn.
+    #[serde(default)]
     pub turn: bool,
-    /// Only the lines that match these words.
+    /// Only the lines with these words.
     pub query: Option<String>,
+    /// E.g. 100-180.
+    pub lines: Option<String>,
+    /// Levels below a summary to open. Default: 1.
+    #[serde(default)]
+    pub depth: u32,
+    /// Per page. Default: 4000, at most 8000.
+    #[serde(default)]
+    pub max_tokens: usize,
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// The stored JSON.
+    #[serde(default)]
+    pub raw: bool,
 }
 
 /// A page of an answer.
@@ -34,12 +41,10 @@ pub struct Request {
 pub enum Expansion {
     /// A message.
     Message(MessagePage),
-    /// A summary and its sources.
-    Summary(SummaryPage),
+    /// A summary and its sources, or a turn, from the user's message to the next one.
+    Sections(SectionsPage),
     /// A message with its neighbors.
     Around(Neighborhood),
-    /// A turn, from the user's message to the next one.
-    Turn(TurnPage),
     /// The matches in a message or a summary.
     Inside(Inside),
 }
@@ -68,34 +73,32 @@ pub struct Image {
     pub data: String,
 }
 
-/// A page of an opened summary.
+/// A page of an opened summary or a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SummaryPage {
-    /// The requested summary.
+pub struct SectionsPage {
+    /// The requested summary, or the requested message of the turn.
     pub handle: String,
+    pub of: Opened,
     /// Where its messages are relative to the current branch.
     pub place: Place,
-    /// The number of opened levels.
-    pub depth: u32,
-    /// Whether there are more levels below.
-    pub deeper: bool,
     /// The contents of this page.
     pub sections: Vec<Section>,
     /// How to continue; `None` on the last page.
     pub left: Option<Left>,
 }
 
-/// A page of a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnPage {
-    /// The requested message.
-    pub handle: String,
-    /// The number of the turn's messages.
-    pub messages: usize,
-    /// The contents of this page.
-    pub sections: Vec<Section>,
-    /// How to continue; `None` on the last page.
-    pub left: Option<Left>,
+/// What the sections of a page belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    Summary {
+        /// The number of opened levels.
+        depth: u32,
+        /// Whether there are more levels below.
+        deeper: bool,
+    },
+    Turn {
+        messages: usize,
+    },
 }
 
 /// One part of an opened summary or a turn.

@@ -27,14 +27,14 @@ use crate::model::{Message, Part, original_of};
 use crate::store::{Shown, View};
 use crate::{text, tokens};
 
-pub use answer::{Expansion, Image, Left, MessagePage, Pictures, Request, Section, SummaryPage, TurnPage};
+pub use answer::{Expansion, Image, Left, MessagePage, Opened, Pictures, Request, Section, SectionsPage};
 pub use around::Neighborhood;
 pub use inside::{Excerpt, Inside, Named};
 
 /// Tokens per page by default.
-pub const DEFAULT_TOKENS: usize = 4_000;
+const DEFAULT_TOKENS: usize = 4_000;
 /// The most tokens per page.
-pub const MOST_TOKENS: usize = 8_000;
+const MOST_TOKENS: usize = 8_000;
 /// The fewest tokens per page: a smaller one would be all headers.
 const FEWEST_TOKENS: usize = 200;
 /// Tokens for the first header and the closing line.
@@ -74,11 +74,11 @@ pub fn expand(
         Target::Message(id) if request.around > 0 => {
             around::show(view, &sight, id, request).map(Expansion::Around)
         }
-        Target::Message(id) if request.turn => turn_page(view, &sight, id, request).map(Expansion::Turn),
+        Target::Message(id) if request.turn => turn_page(view, &sight, id, request).map(Expansion::Sections),
         Target::Message(id) => message_page(view, &sight, id, request).map(Expansion::Message),
         Target::Summary(id) => {
             only_of_messages(request)?;
-            summary_page(view, &sight, id, request).map(Expansion::Summary)
+            summary_page(view, &sight, id, request).map(Expansion::Sections)
         }
     }
 }
@@ -170,15 +170,21 @@ fn summary_page(
     sight: &Visibility<'_>,
     id: SummaryId,
     request: &Request,
-) -> Result<SummaryPage> {
+) -> Result<SectionsPage> {
     let depth = request.depth.clamp(1, DEEPEST);
     let (sections, left) = sections(view, &headings(view, id, depth)?, request)?;
     let root = view.summaries().summary(id)?;
     let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
-    Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
+    let of = Opened::Summary { depth, deeper: root.depth >= depth };
+    Ok(SectionsPage { handle, of, place, sections, left })
 }
 
-fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
+fn turn_page(
+    view: &View<'_>,
+    sight: &Visibility<'_>,
+    id: MessageId,
+    request: &Request,
+) -> Result<SectionsPage> {
     let branch = sight.branch()?;
     let (visible, asked) = (&branch.visible, view.messages().original(id)?);
     let hash = view.messages().message(asked)?.lineage;
@@ -195,7 +201,8 @@ fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &R
     let turn: Vec<Heading> =
         visible[start..end].iter().map(|message| Heading::Message(message.seen)).collect();
     let (sections, left) = sections(view, &turn, request)?;
-    Ok(TurnPage { handle: hash.message_handle(), messages: turn.len(), sections, left })
+    let of = Opened::Turn { messages: turn.len() };
+    Ok(SectionsPage { handle: hash.message_handle(), of, place: Place::Here, sections, left })
 }
 
 /// A page of `headings`, and what is left after it.
@@ -332,7 +339,8 @@ fn budget(request: &Request) -> Budget {
 
 /// Tokens of a page without its frame.
 fn budget_tokens(request: &Request) -> usize {
-    request.max_tokens.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME
+    let wanted = if request.max_tokens == 0 { DEFAULT_TOKENS } else { request.max_tokens };
+    wanted.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME
 }
 
 fn section_and_byte(cursor: &str) -> Option<(usize, usize)> {
@@ -354,9 +362,7 @@ impl Expansion {
     pub fn texts(&self) -> Vec<&str> {
         let slices: Vec<&Slice> = match self {
             Self::Message(page) => vec![&page.slice],
-            Self::Summary(SummaryPage { sections, .. }) | Self::Turn(TurnPage { sections, .. }) => {
-                sections.iter().filter_map(Section::slice).collect()
-            }
+            Self::Sections(page) => page.sections.iter().filter_map(Section::slice).collect(),
             Self::Around(page) => page.messages.iter().map(|message| &message.slice).collect(),
             Self::Inside(_) => Vec::new(),
         };
@@ -371,14 +377,6 @@ impl Section {
         match self {
             Self::Summary(_, slice) | Self::Message(_, slice, _) => Some(slice),
             Self::Children(..) => None,
-        }
-    }
-
-    /// Removes and returns its images.
-    pub fn take_images(&mut self) -> Vec<Image> {
-        match self {
-            Self::Message(.., pictures) => std::mem::take(&mut pictures.shown),
-            Self::Summary(..) | Self::Children(..) => Vec::new(),
         }
     }
 }

@@ -10,11 +10,10 @@ use regex::{Regex, RegexBuilder};
 use super::literal::Required;
 use super::narrow::Narrowing;
 use super::scan;
-use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
+use super::{Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
-use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::{Packed, StoredSummary, Turn};
 use crate::text;
 
@@ -71,9 +70,7 @@ impl Page {
         self.last = cursor;
         Ok(true)
     }
-}
 
-impl Page {
     /// Records that the search stopped, unless the answer was full before.
     fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
         if let Some(Stop { at, row }) = stop.filter(|_| self.findings.next.is_none()) {
@@ -102,7 +99,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let mut findings = page.findings;
     if findings.hits.is_empty()
         && search.question.cursor.is_none()
-        && search.question.sessions != Sessions::Project
+        && search.question.session.as_deref() != Some("project")
     {
         findings.elsewhere = Elsewhere {
             sessions: search.view.messages().conversations()?.saturating_sub(1),
@@ -134,7 +131,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     let turn = turn(search);
     let required = Required::of(&search.question.query);
     let sieve = required.as_ref().and_then(Required::sieve);
-    let (cancel, width, filter) = (search.cancel, search.width(), search.filter());
+    let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
     let end = Instant::now().checked_add(search.question.patience);
     let is_late = || end.is_some_and(|end| Instant::now() >= end);
     let (first, stopped) = (OnceLock::new(), Cell::new(None));
@@ -178,7 +175,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         loop {
             let (mut read, had) = (0, page.findings.hits.len());
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-                search.view.messages().messages_in_turn(turn, last, &filter, |packed| {
+                search.view.messages().messages_in_turn(turn, last, filter, |packed| {
                     (read, last) = (read + 1, Some(packed.id));
                     let goes_on = goes_on(packed.id) && read < READ_FIRST;
                     Ok((!may_be(packed.id) || take(packed)?) && goes_on)
@@ -212,9 +209,9 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
                     Turn::OldestFirst => Some(*message) <= last,
                 };
                 let from = messages.partition_point(was_read);
-                search.view.messages().messages_among(&messages[from..], &filter, visit)
+                search.view.messages().messages_among(&messages[from..], filter, visit)
             }
-            None => search.view.messages().messages_in_turn(turn, last, &filter, visit),
+            None => search.view.messages().messages_in_turn(turn, last, filter, visit),
         }
     };
     scan::in_order(rest, look, |one| take_in(page, one))?;
@@ -227,42 +224,21 @@ fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) 
     if !search.lets_through(id)? {
         return Ok(true);
     }
-    page.add(search, format!("m{}", id.0), || {
-        Ok(Hit {
-            found: Found::Message(
-                MessageCard::of(&search.view.messages().message(id)?),
-                search.covering(id)?,
-            ),
-            place: search.place(id)?,
-            session: None,
-            snippet,
-            also: Vec::new(),
-            neighbors: search.neighbors(id)?,
-        })
-    })
+    page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
 }
 
 fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page: &mut Page) -> Result<()> {
     search.view.summaries().summaries_in_turn(
         turn(search),
         beyond,
-        &search.filter(),
+        &search.filter,
         |summary: StoredSummary| {
             search.go_on()?;
             let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
             if !search.lets_summary_through(summary.id)? {
                 return Ok(true);
             }
-            page.add(search, format!("s{}", summary.id.0), || {
-                Ok(Hit {
-                    found: Found::Summary(SummaryCard::of(&summary)),
-                    place: search.place_of_summary(summary.id)?,
-                    session: None,
-                    snippet,
-                    also: Vec::new(),
-                    neighbors: Vec::new(),
-                })
-            })
+            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
         },
     )
 }

@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::definitions::variable;
 use super::value;
-use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings};
+use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
 use crate::files;
 use crate::text::one_line;
 
@@ -72,6 +72,8 @@ struct Layer {
 /// The effective values with their origins, and the problems found.
 pub(super) struct Gathered {
     pub settings: Settings,
+    /// By setting, as in JSON.
+    pub values: Map<String, Value>,
     /// By setting; a missing one has its default.
     pub origins: HashMap<&'static str, Origin>,
     pub problems: Vec<String>,
@@ -97,9 +99,9 @@ pub fn load(sources: &Sources) -> Loaded {
 /// The same with the origins of the values.
 pub(super) fn gather(sources: &Sources) -> Gathered {
     let mut origins = HashMap::new();
-    let mut settings = Settings::defaults(&sources.agent_dir);
-    let mut problems = Vec::new();
-    for layer in layers(sources, &mut problems, &mut settings.pi) {
+    let mut held = default_values(&sources.agent_dir);
+    let (mut problems, mut pi) = (Vec::new(), PiCompaction::default());
+    for layer in layers(sources, &mut problems, &mut pi) {
         // If a setting occurs under several spellings, its proper name counts.
         let by_right =
             |name: &str| layer.definition(name).is_none_or(|definition| layer.rightly(definition) == name);
@@ -111,21 +113,23 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
                 problems.push(format!("{name} {} is not a setting{meant}", layer.place));
                 continue;
             };
-            if value::put(definition, value, &layer.base, &mut settings).is_ok() {
+            if let Some(value) = value::accepted(definition, value, &layer.base) {
                 origins.insert(definition.key, layer.origin);
+                held.insert(definition.key.to_owned(), value);
             } else {
                 let shown = one_line(&value.to_string(), 40);
                 problems.push(format!(
                     "{name} {} is {shown}, but must be {}; using {}",
                     layer.place,
                     definition.expected(),
-                    held(definition, &settings)
+                    held[definition.key]
                 ));
             }
         }
     }
+    let mut settings = Settings { pi, ..Settings::of(&held) };
     settings.guidance = Guidance::read(sources, &settings, &mut problems);
-    Gathered { settings, origins, problems }
+    Gathered { settings, values: held, origins, problems }
 }
 
 impl Layer {
@@ -234,11 +238,6 @@ pub(super) fn meant(name: &str, is_environment: bool) -> String {
         Some((likeness, known)) if likeness >= ALIKE => format!(": did you mean {known}?"),
         _ => String::new(),
     }
-}
-
-/// The effective value of a setting, in JSON.
-fn held(definition: &Definition, settings: &Settings) -> String {
-    serde_json::to_value(settings).map(|all| all[definition.key].to_string()).unwrap_or_default()
 }
 
 fn notice(problems: &[String]) -> Option<String> {

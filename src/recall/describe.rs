@@ -211,20 +211,20 @@ pub struct MessagePortrait {
 pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let stored = |at: Option<&Shown>| at.map(|message| view.messages().message(message.seen)).transpose();
-    let handle = |at: Option<&Shown>| -> Result<String> {
-        let Some(message) = at else { return Ok(String::new()) };
-        Ok(view.messages().message(message.original)?.lineage.message_handle())
+    let handle = |at: usize| -> Result<String> {
+        Ok(view.messages().message(branch.visible[at].original)?.lineage.message_handle())
     };
     let mut frontier = Vec::new();
-    for piece in runs(&branch.frontier) {
-        frontier.push(match piece {
-            Run::Summary(id) => item(view, &branch, id)?,
-            Run::Messages(span) => {
-                let messages = &branch.visible[span];
-                let (first, last) = (handle(messages.first())?, handle(messages.last())?);
-                Item::Messages { count: messages.len(), first, last }
+    let are_messages =
+        |one: &Piece, next: &Piece| matches!((one, next), (Piece::Message(_), Piece::Message(_)));
+    for run in branch.frontier.chunk_by(are_messages) {
+        match run[0] {
+            Piece::Summary(id, _) => frontier.push(item(view, &branch, id)?),
+            Piece::Message(first) => {
+                let (count, last) = (run.len(), first + run.len() - 1);
+                frontier.push(Item::Messages { count, first: handle(first)?, last: handle(last)? });
             }
-        });
+        }
     }
     let times = stored(branch.visible.first())?.zip(stored(branch.visible.last())?);
     let depths = view.summaries().depths(scope.conversation)?;
@@ -296,11 +296,20 @@ fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
 /// The newest messages of the branch.
 pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
-    let (visible, leaves) = (branch.visible.len(), branch.leaves());
+    let visible = branch.visible.len();
     let messages = visible.saturating_sub(AT_AN_END)..visible;
-    let mut requests = requests(&branch, 0..messages.start);
-    requests.drain(..requests.len().saturating_sub(REQUESTS_AT_AN_END));
-    end(view, &branch, messages, &requests, &leaves[leaves.len().saturating_sub(LEAVES_AT_AN_END)..])
+    let requests: Vec<usize> = requests(&branch, 0..messages.start).collect();
+    end(
+        view,
+        &branch,
+        messages,
+        newest(&requests, REQUESTS_AT_AN_END),
+        newest(&branch.leaves(), LEAVES_AT_AN_END),
+    )
+}
+
+fn newest<T>(list: &[T], most: usize) -> &[T] {
+    &list[list.len().saturating_sub(most)..]
 }
 
 /// The oldest messages of the branch.
@@ -308,8 +317,7 @@ pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = 0..visible.min(AT_AN_END);
-    let mut requests = requests(&branch, messages.end..visible);
-    requests.truncate(REQUESTS_AT_AN_END);
+    let requests: Vec<usize> = requests(&branch, messages.end..visible).take(REQUESTS_AT_AN_END).collect();
     end(view, &branch, messages, &requests, &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
 }
 
@@ -326,8 +334,8 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
 }
 
 /// The positions of the user's messages in a range of the branch.
-fn requests(branch: &Cover, stretch: Span) -> Vec<usize> {
-    stretch.filter(|at| branch.visible[*at].is_request).collect()
+fn requests(branch: &Cover, stretch: Span) -> impl Iterator<Item = usize> {
+    stretch.filter(|at| branch.visible[*at].is_request)
 }
 
 fn end(
@@ -344,24 +352,6 @@ fn end(
         leaves: SummaryCard::read_all(view, leaves)?,
         visible: branch.visible.len(),
     })
-}
-
-/// Groups the uncovered messages of a frontier into runs.
-enum Run {
-    Summary(SummaryId),
-    Messages(Span),
-}
-
-fn runs(frontier: &[Piece]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for piece in frontier {
-        match (piece, runs.last_mut()) {
-            (Piece::Summary(id, _), _) => runs.push(Run::Summary(*id)),
-            (Piece::Message(at), Some(Run::Messages(span))) => span.end = at + 1,
-            (Piece::Message(at), _) => runs.push(Run::Messages(*at..at + 1)),
-        }
-    }
-    runs
 }
 
 fn item(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<Item> {
@@ -429,15 +419,13 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
 
 /// The summaries over a message, from its leaf summary up.
 fn over(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<Vec<SummaryCard>> {
-    match branch.position(id) {
-        Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
-        None => {
-            let leaves = view.summaries().leaves_over(id)?;
-            let mut cards = SummaryCard::read_all(view, &leaves)?;
-            cards.extend(above(view, branch, leaves, false)?);
-            Ok(cards)
-        }
+    if let Some(position) = branch.position(id) {
+        return SummaryCard::read_all(view, &branch.lineage_over(position));
     }
+    let leaves = view.summaries().leaves_over(id)?;
+    let mut cards = SummaryCard::read_all(view, &leaves)?;
+    cards.extend(above(view, branch, leaves, false)?);
+    Ok(cards)
 }
 
 /// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.

@@ -227,16 +227,15 @@ impl Chain {
         let request = &Request { in_session: None, ..request.clone() };
         let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
         let Some(line) = line else {
-            let asked = self.ask_host(candidate, found, request);
-            return self.counted(request, usage, asked).await;
+            return self.ask_host(candidate, found, request, usage).await;
         };
-        let asked = self.timed(candidate, "direct", request, line.ask(request.clone()));
-        let answer = self.counted(request, usage, asked).await?;
+        let answer =
+            self.counted(candidate, "direct", request, usage, || Box::pin(line.ask(request))).await?;
         let is_unheard = |failure: &Failure| failure.kind == Kind::Unconnected;
         if attempt > 0 || !answer.as_ref().is_err_and(is_unheard) {
             return Ok(answer);
         }
-        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
+        let answer = self.ask_host(candidate, found, request, usage).await?;
         if answer.as_ref().map_or_else(Failure::answered, |_| true) {
             found.only_by_host.store(true, Ordering::Relaxed);
         }
@@ -265,7 +264,7 @@ impl Chain {
         if !self.providers.asks_in_session() {
             return Ok(None);
         }
-        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
+        let answer = self.ask_host(candidate, found, request, usage).await?;
         match answer {
             Ok(reply) if reply.text.contains(&question.mark) => {
                 self.providers.asked_in_session(was_cached(&reply, cached));
@@ -287,44 +286,38 @@ impl Chain {
         }
     }
 
-    async fn counted(
+    async fn ask_host(
         &self,
+        candidate: &Candidate,
+        found: &ResolvedModel,
         request: &Request,
         usage: &mut Option<Value>,
-        asked: impl Future<Output = Answer>,
+    ) -> Result<Answer, Failure> {
+        let asked = || self.host.ask(candidate.name.as_deref(), request.clone());
+        let way = if request.in_session.is_some() { "session" } else { "host" };
+        let answer = self.counted(candidate, way, request, usage, asked).await?;
+        let Some(key) = &found.facts.auth.api_key else { return Ok(answer) };
+        // Providers quote keys in error messages.
+        Ok(answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure }))
+    }
+
+    /// Makes a call, counts it and limits its time; an error if nothing more may be spent.
+    async fn counted<'a>(
+        &'a self,
+        candidate: &Candidate,
+        way: &'static str,
+        request: &Request,
+        usage: &mut Option<Value>,
+        asked: impl FnOnce() -> Pending<'a, Answer>,
     ) -> Result<Answer, Failure> {
         let spend = &self.providers.spend;
         spend.admit().map_err(|setting| {
             Failure::of(Kind::Spent, format!("the limit of the setting `{setting}` is reached"))
         })?;
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = asked.await;
-        // A failed call may have cost as much, and a loop of failures must end too.
-        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
-        spend.note(super::usage(&answer), size(&request.prompt) + written);
-        count_usage(usage, &answer);
-        Ok(answer)
-    }
-
-    async fn ask_host(&self, candidate: &Candidate, found: &ResolvedModel, request: &Request) -> Answer {
-        let asked = self.host.ask(candidate.name.as_deref(), request.clone());
-        let way = if request.in_session.is_some() { "session" } else { "host" };
-        let answer = self.timed(candidate, way, request, asked).await;
-        let Some(key) = &found.facts.auth.api_key else { return answer };
-        // Providers quote keys in error messages.
-        answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
-    }
-
-    async fn timed(
-        &self,
-        candidate: &Candidate,
-        way: &'static str,
-        request: &Request,
-        asked: Pending<'_, Answer>,
-    ) -> Answer {
         let limit = Duration::from_millis(request.timeout_ms);
         let started = Instant::now();
-        let answer = tokio::time::timeout(limit + GRACE, asked).await;
+        let answer = tokio::time::timeout(limit + GRACE, asked()).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(limit)));
         // A call that timed out only says that it was aborted.
         let late = started.elapsed() >= limit;
@@ -341,7 +334,11 @@ impl Chain {
             ("took", Field::Took(started.elapsed())),
         ];
         self.log.event("call", &fields);
-        answer
+        // A failed call may have cost as much, and a loop of failures must end too.
+        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
+        spend.note(super::usage(&answer), size(&request.prompt) + written);
+        count_usage(usage, &answer);
+        Ok(answer)
     }
 }
 

@@ -8,7 +8,6 @@ use super::{
     Budget, DEEPEST, HEADER, Heading, Place, Request, budget_tokens, foreign_cursor, headings, read_message,
 };
 use crate::error::{Error, Result};
-use crate::ids::MessageId;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::resolve::Target;
 use crate::recall::visibility::Visibility;
@@ -155,13 +154,11 @@ fn read(view: &View<'_>, heading: Heading) -> Result<Text> {
             let summary = view.summaries().summary(id)?;
             Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
         }
-        Heading::Message(id) => read_said(view, id),
+        Heading::Message(id) => {
+            let (card, message, text) = read_message(view, id, false)?;
+            Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
+        }
     }
-}
-
-fn read_said(view: &View<'_>, id: MessageId) -> Result<Text> {
-    let (card, message, text) = read_message(view, id, false)?;
-    Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
 }
 
 /// The lines that match well enough, best first. With several texts, output of our own tools is skipped

@@ -123,22 +123,16 @@ fn contradictions(request: &Request) -> Result<()> {
 
 fn only_of_messages(request: &Request) -> Result<()> {
     let id = request.id.trim();
-    if request.lines.is_some() {
-        return Err(Error::invalid(format!(
-            "lines are of a message and {id} is a summary: look inside it with query, or take the id of one of its messages"
-        )));
-    }
-    if request.turn {
-        return Err(Error::invalid(format!(
-            "turn is of a message and {id} is a summary: leave it out to see the messages of {id}"
-        )));
-    }
-    if request.around > 0 {
-        return Err(Error::invalid(format!(
-            "around is of a message and {id} is a summary: leave it out to see the messages of {id}, and take the id of one"
-        )));
-    }
-    Ok(())
+    let without = format!("leave it out to see the messages of {id}");
+    let (what, remedy) = match request {
+        _ if request.lines.is_some() => {
+            ("lines are", "look inside it with query, or take the id of one of its messages".to_owned())
+        }
+        _ if request.turn => ("turn is", without),
+        _ if request.around > 0 => ("around is", format!("{without}, and take the id of one")),
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(format!("{what} of a message and {id} is a summary: {remedy}")))
 }
 
 fn message_page(

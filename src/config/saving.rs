@@ -2,7 +2,7 @@
 //!
 //! A file is replaced completely or not at all, under Pi's own lock; its other contents stay.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::sources::{Gathered, gather, meant};
 use super::value;
 use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Sources};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, temporary::Temporary};
 use crate::text::one_line;
 
 /// How long another program may hold a file, as a number of pauses.
@@ -135,18 +135,18 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if after == before {
         return Ok(());
     }
-    let temporary = real.with_added_extension(format!("lcm-{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(after.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| match fs::metadata(&real) {
-            Ok(old) => fs::set_permissions(&temporary, old.permissions()),
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| fs::rename(&temporary, &real));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        failed(error)
-    })
+    replace(&real, &after).map_err(failed)
+}
+
+/// Replaces a file's text and keeps its permissions.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let (temporary, mut file) = Temporary::beside(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    if let Ok(old) = fs::metadata(path) {
+        file.set_permissions(old.permissions())?;
+    }
+    temporary.become_file(path.file_name().unwrap_or_default(), true)
 }
 
 /// The lock that Pi takes on its settings: a folder next to the file.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
@@ -17,7 +18,7 @@ use crate::recall::describe::{
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, SummaryCard};
-use crate::store::Store;
+use crate::store::View;
 use crate::text::{count, in_line, minute, one_line, time_span};
 
 pub(super) const NAME: &str = "lcm_describe";
@@ -51,33 +52,33 @@ pub(super) fn spec() -> Value {
     })
 }
 
-pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Result<Vec<Block>> {
+pub(super) fn answer(
+    view: &View<'_>,
+    scope: &Scope,
+    arguments: &str,
+    _: &CancellationToken,
+) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
-    let scope = scope.clone();
-    store
-        .read(move |view| {
-            Ok(match (parameters.section, parameters.summary_id) {
-                (Part::ById, None) => {
-                    return Err(Error::invalid(
-                        "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
-                    ));
-                }
-                (Part::ById | Part::Overview, Some(id)) => match by_id(view, &scope, &id)? {
-                    Portrait::Summary(portrait) => of_summary(&portrait),
-                    Portrait::Message(portrait) => of_message(&portrait),
-                },
-                (Part::Recent | Part::Earliest, Some(_)) => {
-                    return Err(Error::invalid(
-                        "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
-                    ));
-                }
-                (Part::Overview, None) => of_all(&overview(view, &scope)?, &others(view, &scope)?),
-                (Part::Recent, _) => of_end("newest", &recent(view, &scope)?),
-                (Part::Earliest, _) => of_end("oldest", &earliest(view, &scope)?),
-            })
-        })
-        .await
-        .map(|text| vec![Block::Text(text)])
+    let text = match (parameters.section, parameters.summary_id) {
+        (Part::ById, None) => {
+            return Err(Error::invalid(
+                "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
+            ));
+        }
+        (Part::ById | Part::Overview, Some(id)) => match by_id(view, scope, &id)? {
+            Portrait::Summary(portrait) => of_summary(&portrait),
+            Portrait::Message(portrait) => of_message(&portrait),
+        },
+        (Part::Recent | Part::Earliest, Some(_)) => {
+            return Err(Error::invalid(
+                "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
+            ));
+        }
+        (Part::Overview, None) => of_all(&overview(view, scope)?, &others(view, scope)?),
+        (Part::Recent, _) => of_end("newest", &recent(view, scope)?),
+        (Part::Earliest, _) => of_end("oldest", &earliest(view, scope)?),
+    };
+    Ok(vec![Block::Text(text)])
 }
 
 fn of_all(overview: &Overview, sessions: &Sessions) -> String {

@@ -16,7 +16,7 @@ use crate::recall::expand::{
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, Slice};
-use crate::store::Store;
+use crate::store::View;
 use crate::text::{self, count};
 
 /// The tool's name.
@@ -42,27 +42,22 @@ pub(super) fn spec() -> Value {
     })
 }
 
-pub(super) async fn answer(
-    store: &Store,
+pub(super) fn answer(
+    view: &View<'_>,
     scope: &Scope,
     arguments: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
     let request: Request = read(NAME, arguments)?;
     let kept = Kept::of(&request);
-    let (scope, cancel) = (scope.clone(), cancel.clone());
-    store
-        .read(move |view| {
-            let expansion = expand(view, &scope, &request, &cancel)?;
-            let fence = Fence::around(CONTENT, DIGITS, &expansion.texts());
-            Ok(match expansion {
-                Expansion::Message(page) => message(page, &request, &kept, &fence),
-                Expansion::Sections(page) => sections(page, &kept, &fence),
-                Expansion::Around(page) => neighborhood(page, &request, &kept, &fence),
-                Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
-            })
-        })
-        .await
+    let expansion = expand(view, scope, &request, cancel)?;
+    let fence = Fence::around(CONTENT, DIGITS, &expansion.texts());
+    Ok(match expansion {
+        Expansion::Message(page) => message(page, &request, &kept, &fence),
+        Expansion::Sections(page) => sections(page, &kept, &fence),
+        Expansion::Around(page) => neighborhood(page, &request, &kept, &fence),
+        Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
+    })
 }
 
 /// The arguments besides the id, which the next call repeats.

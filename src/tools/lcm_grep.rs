@@ -14,7 +14,7 @@ use crate::recall::grep::{
     Branches, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched, Sort,
     fold_equals, grep,
 };
-use crate::store::Store;
+use crate::store::View;
 use crate::text::{self, count};
 
 /// How long a regular expression may search before the answer says how far it got.
@@ -34,8 +34,8 @@ pub(super) fn spec() -> Value {
     })
 }
 
-pub(super) async fn answer(
-    store: &Store,
+pub(super) fn answer(
+    view: &View<'_>,
     scope: &Scope,
     arguments: &str,
     cancel: &CancellationToken,
@@ -43,22 +43,17 @@ pub(super) async fn answer(
     let mut question = Question { patience: PATIENCE, ..read(NAME, arguments)? };
     contradictions(&question)?;
     let now = text::now();
-    let (scope, cancel) = (scope.clone(), cancel.clone());
-    store
-        .read(move |view| {
-            loop {
-                let mut findings = grep(view, &scope, &question, &cancel)?;
-                let found = findings.hits.len();
-                findings.hits = fold_equals(findings.hits, question.sort);
-                let answer = render(&question, &findings, now);
-                if answer.len() <= MOST_BYTES || found <= 1 {
-                    return Ok(vec![Block::Text(answer)]);
-                }
-                // As many as fit; the cursor leads to the rest.
-                question.limit = (found * MOST_BYTES / answer.len()).max(1);
-            }
-        })
-        .await
+    loop {
+        let mut findings = grep(view, scope, &question, cancel)?;
+        let found = findings.hits.len();
+        findings.hits = fold_equals(findings.hits, question.sort);
+        let answer = render(&question, &findings, now);
+        if answer.len() <= MOST_BYTES || found <= 1 {
+            return Ok(vec![Block::Text(answer)]);
+        }
+        // As many as fit; the cursor leads to the rest.
+        question.limit = (found * MOST_BYTES / answer.len()).max(1);
+    }
 }
 
 /// Rejects arguments that exclude each other.

@@ -1,12 +1,10 @@
 //! Shows a message with its neighbors on one page, and divides the page so that long ones leave room for the
 //! others.
 
-use super::{Budget, HEADER, Image, Place, Request, Slice, budget_tokens, images, read_message};
+use super::{Asked, Budget, HEADER, Image, Place, Slice, images, read_message};
 use crate::error::{Error, Result};
 use crate::ids::MessageId;
 use crate::recall::MessageCard;
-use crate::recall::visibility::Visibility;
-use crate::store::View;
 use crate::tokens;
 
 /// Maximum number of messages on each side.
@@ -46,33 +44,31 @@ pub struct Neighbor {
     pub is_asked: bool,
 }
 
-pub(super) fn show(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    id: MessageId,
-    request: &Request,
-) -> Result<Neighborhood> {
-    let room = budget_tokens(request).max(LEAST_ROOM);
-    let each = request.around.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
-    let mut found = sight.around(id, each + 1)?;
-    let (has_earlier, has_later) = (found.before.len() > each, found.after.len() > each);
-    let before = found.before.split_off(usize::from(has_earlier));
-    found.after.truncate(each);
-    let mut read = Vec::new();
-    for message in before.iter().chain([&id]).chain(&found.after) {
-        read.push(read_message(view, *message, request.raw)?);
+impl Asked<'_> {
+    pub(super) fn around(&self, id: MessageId) -> Result<Neighborhood> {
+        let Self { view, sight, request } = self;
+        let room = self.budget_tokens().max(LEAST_ROOM);
+        let each = request.around.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
+        let mut found = sight.around(id, each + 1)?;
+        let (has_earlier, has_later) = (found.before.len() > each, found.after.len() > each);
+        let before = found.before.split_off(usize::from(has_earlier));
+        found.after.truncate(each);
+        let mut read = Vec::new();
+        for message in before.iter().chain([&id]).chain(&found.after) {
+            read.push(read_message(view, *message, request.raw)?);
+        }
+        let asked = before.len();
+        let wants: Vec<usize> = read.iter().map(|(.., text)| want(text, room)).collect();
+        let shares = shares(&wants, asked, room.saturating_sub(read.len() * (HEADER + GOING_ON)));
+        let images = if request.raw { Vec::new() } else { images(read[asked].1.clone()) };
+        let mut messages = Vec::new();
+        for (at, ((card, _, text), share)) in read.into_iter().zip(shares).enumerate() {
+            let slice = Budget::part(share.max(1)).take(&text, 0);
+            let slice = slice.ok_or_else(|| Error::store("a fresh page has no room"))?;
+            messages.push(Neighbor { card, slice, is_asked: at == asked });
+        }
+        Ok(Neighborhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
     }
-    let asked = before.len();
-    let wants: Vec<usize> = read.iter().map(|(.., text)| want(text, room)).collect();
-    let shares = shares(&wants, asked, room.saturating_sub(read.len() * (HEADER + GOING_ON)));
-    let images = if request.raw { Vec::new() } else { images(read[asked].1.clone()) };
-    let mut messages = Vec::new();
-    for (at, ((card, _, text), share)) in read.into_iter().zip(shares).enumerate() {
-        let slice = Budget::part(share.max(1)).take(&text, 0);
-        let slice = slice.ok_or_else(|| Error::store("a fresh page has no room"))?;
-        messages.push(Neighbor { card, slice, is_asked: at == asked });
-    }
-    Ok(Neighborhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
 }
 
 fn want(text: &str, room: usize) -> usize {

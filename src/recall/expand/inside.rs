@@ -4,15 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Budget, DEEPEST, HEADER, Heading, Place, Request, budget_tokens, foreign_cursor, headings, read_message,
-};
+use super::{Asked, DEEPEST, HEADER, Heading, Place, headings, read_message};
 use crate::error::{Error, Result};
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::resolve::Target;
-use crate::recall::visibility::Visibility;
 use crate::recall::{MessageCard, SummaryCard};
-use crate::store::View;
 use crate::tokens;
 
 /// Maximum number of messages searched under a summary.
@@ -94,141 +90,132 @@ struct Text {
     is_echo: bool,
 }
 
-pub(super) fn find(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    target: Target,
-    request: &Request,
-    cancel: &CancellationToken,
-) -> Result<Inside> {
-    let query = request.query.as_deref().unwrap_or_default();
-    let lookup = Lookup::new(query);
-    let (mut headings, place, handle) = texts_of(view, sight, target)?;
-    let messages =
-        |headings: &[Heading]| headings.iter().filter(|h| matches!(h, Heading::Message(_))).count();
-    let all = messages(&headings);
-    headings.truncate(headings.len() - all + all.min(MOST_MESSAGES));
-    let matches = matches(view, &headings, &lookup, cancel)?;
-    let from = match &request.cursor {
-        Some(cursor) => cursor.trim().strip_prefix('q').and_then(|from| from.parse().ok()),
-        None => Some(0),
-    };
-    let from: usize =
-        from.filter(|from| *from == 0 || *from < matches.len()).ok_or_else(|| foreign_cursor(request))?;
-    let (excerpts, taken) =
-        show(view, &headings, &matches[from..], &lookup, Budget::new(budget_tokens(request)))?;
-    let left = matches.len() - from - taken;
-    Ok(Inside {
-        handle,
-        place,
-        excerpts,
-        matching: matches.len(),
-        messages: messages(&headings),
-        passed_over: all - messages(&headings),
-        left: (left > 0).then(|| (left, format!("q{}", from + taken))),
-    })
-}
-
-/// What to search: a message, or a summary with the summaries and then the messages under it.
-fn texts_of(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    target: Target,
-) -> Result<(Vec<Heading>, Place, String)> {
-    Ok(match target {
-        Target::Message(id) => {
-            let handle = view.messages().message(id)?.lineage.message_handle();
-            (vec![Heading::Message(id)], sight.place(id)?, handle)
-        }
-        Target::Summary(id) => {
-            let mut headings = headings(view, id, DEEPEST)?;
-            headings.retain(|heading| !matches!(heading, Heading::Children(_)));
-            (headings, sight.place_of_summary(id)?, view.summaries().summary(id)?.hash.summary_handle())
-        }
-    })
-}
-
-fn read(view: &View<'_>, heading: Heading) -> Result<Text> {
-    match heading {
-        Heading::Summary(id) | Heading::Children(id) => {
-            let summary = view.summaries().summary(id)?;
-            Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
-        }
-        Heading::Message(id) => {
-            let (card, message, text) = read_message(view, id, false)?;
-            Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
-        }
+impl Asked<'_> {
+    pub(super) fn inside(&self, target: Target, cancel: &CancellationToken) -> Result<Inside> {
+        let lookup = Lookup::new(self.request.query.as_deref().unwrap_or_default());
+        let (mut headings, place, handle) = self.texts_of(target)?;
+        let messages =
+            |headings: &[Heading]| headings.iter().filter(|h| matches!(h, Heading::Message(_))).count();
+        let all = messages(&headings);
+        headings.truncate(headings.len() - all + all.min(MOST_MESSAGES));
+        let matches = self.matches(&headings, &lookup, cancel)?;
+        let from = match &self.request.cursor {
+            Some(cursor) => cursor.trim().strip_prefix('q').and_then(|from| from.parse().ok()),
+            None => Some(0),
+        };
+        let from: usize =
+            from.filter(|from| *from == 0 || *from < matches.len()).ok_or_else(|| self.foreign_cursor())?;
+        let (excerpts, taken) = self.show(&headings, &matches[from..], &lookup)?;
+        let left = matches.len() - from - taken;
+        Ok(Inside {
+            handle,
+            place,
+            excerpts,
+            matching: matches.len(),
+            messages: messages(&headings),
+            passed_over: all - messages(&headings),
+            left: (left > 0).then(|| (left, format!("q{}", from + taken))),
+        })
     }
-}
 
-/// The lines that match well enough, best first. With several texts, output of our own tools is skipped
-/// because it repeats the others.
-fn matches(
-    view: &View<'_>,
-    headings: &[Heading],
-    lookup: &Lookup,
-    cancel: &CancellationToken,
-) -> Result<Vec<Match>> {
-    let mut found = Vec::new();
-    for (at, heading) in headings.iter().enumerate() {
-        if cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
-        let text = read(view, *heading)?;
-        if headings.len() > 1 && text.is_echo {
-            continue;
-        }
-        for (line, written) in text.text.lines().enumerate() {
-            let weight = lookup.weigh(written);
-            if weight > 0 {
-                found.push(Match { weight, text: at, line });
+    /// What to search: a message, or a summary with the summaries and then the messages under it.
+    fn texts_of(&self, target: Target) -> Result<(Vec<Heading>, Place, String)> {
+        let Self { view, sight, .. } = self;
+        Ok(match target {
+            Target::Message(id) => {
+                let handle = view.messages().message(id)?.lineage.message_handle();
+                (vec![Heading::Message(id)], sight.place(id)?, handle)
+            }
+            Target::Summary(id) => {
+                let mut headings = headings(view, id, DEEPEST)?;
+                headings.retain(|heading| !matches!(heading, Heading::Children(_)));
+                (headings, sight.place_of_summary(id)?, view.summaries().summary(id)?.hash.summary_handle())
+            }
+        })
+    }
+
+    fn read(&self, heading: Heading) -> Result<Text> {
+        match heading {
+            Heading::Summary(id) | Heading::Children(id) => {
+                let summary = self.view.summaries().summary(id)?;
+                Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
+            }
+            Heading::Message(id) => {
+                let (card, message, text) = read_message(self.view, id, false)?;
+                Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
             }
         }
     }
-    let best = found.iter().map(|found| found.weight).max().unwrap_or_default();
-    found.retain(|found| found.weight * 10 >= best * TENTHS);
-    // A stable sort: lines of equal weight stay in order.
-    found.sort_by_key(|found| std::cmp::Reverse(found.weight));
-    Ok(found)
-}
 
-/// The first of `matches` that fit on a page, in the order of the texts, and their number.
-fn show(
-    view: &View<'_>,
-    headings: &[Heading],
-    matches: &[Match],
-    lookup: &Lookup,
-    mut budget: Budget,
-) -> Result<(Vec<Excerpt>, usize)> {
-    let mut texts: BTreeMap<usize, (Text, BTreeSet<usize>)> = BTreeMap::new();
-    let mut taken = 0;
-    for found in matches.iter().take(MOST_LINES) {
-        let known = texts.remove(&found.text);
-        let header = if known.is_some() { 0 } else { HEADER };
-        let (text, mut lines) = match known {
-            Some(known) => known,
-            None => (read(view, headings[found.text])?, BTreeSet::new()),
-        };
-        let cost = excerpt_lines(&text.text, &BTreeSet::from([found.line]), lookup);
-        let cost: usize = cost.iter().map(|line| tokens::estimate(&line.snippet.text) + 8).sum();
-        let fits = budget.take_whole(cost + header);
-        if fits {
-            lines.insert(found.line);
-            taken += 1;
+    /// The lines that match well enough, best first. With several texts, output of our own tools is skipped
+    /// because it repeats the others.
+    fn matches(
+        &self,
+        headings: &[Heading],
+        lookup: &Lookup,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Match>> {
+        let mut found = Vec::new();
+        for (at, heading) in headings.iter().enumerate() {
+            if cancel.is_cancelled() {
+                return Err(Error::cancelled());
+            }
+            let text = self.read(*heading)?;
+            if headings.len() > 1 && text.is_echo {
+                continue;
+            }
+            for (line, written) in text.text.lines().enumerate() {
+                let weight = lookup.weigh(written);
+                if weight > 0 {
+                    found.push(Match { weight, text: at, line });
+                }
+            }
         }
-        if !lines.is_empty() {
-            texts.insert(found.text, (text, lines));
-        }
-        if !fits {
-            break;
-        }
+        let best = found.iter().map(|found| found.weight).max().unwrap_or_default();
+        found.retain(|found| found.weight * 10 >= best * TENTHS);
+        // A stable sort: lines of equal weight stay in order.
+        found.sort_by_key(|found| std::cmp::Reverse(found.weight));
+        Ok(found)
     }
-    let excerpts = texts.into_values().map(|(text, lines)| Excerpt {
-        total: text.text.lines().count(),
-        lines: excerpt_lines(&text.text, &lines, lookup),
-        of: text.of,
-    });
-    Ok((excerpts.collect(), taken))
+
+    /// The first of `matches` that fit on a page, in the order of the texts, and their number.
+    fn show(
+        &self,
+        headings: &[Heading],
+        matches: &[Match],
+        lookup: &Lookup,
+    ) -> Result<(Vec<Excerpt>, usize)> {
+        let mut budget = self.budget();
+        let mut texts: BTreeMap<usize, (Text, BTreeSet<usize>)> = BTreeMap::new();
+        let mut taken = 0;
+        for found in matches.iter().take(MOST_LINES) {
+            let known = texts.remove(&found.text);
+            let header = if known.is_some() { 0 } else { HEADER };
+            let (text, mut lines) = match known {
+                Some(known) => known,
+                None => (self.read(headings[found.text])?, BTreeSet::new()),
+            };
+            let cost = excerpt_lines(&text.text, &BTreeSet::from([found.line]), lookup);
+            let cost: usize = cost.iter().map(|line| tokens::estimate(&line.snippet.text) + 8).sum();
+            let fits = budget.take_whole(cost + header);
+            if fits {
+                lines.insert(found.line);
+                taken += 1;
+            }
+            if !lines.is_empty() {
+                texts.insert(found.text, (text, lines));
+            }
+            if !fits {
+                break;
+            }
+        }
+        let excerpts = texts.into_values().map(|(text, lines)| Excerpt {
+            total: text.text.lines().count(),
+            lines: excerpt_lines(&text.text, &lines, lookup),
+            of: text.of,
+        });
+        Ok((excerpts.collect(), taken))
+    }
 }
 
 /// The lines `wanted` of a text, and those directly before and after each.

@@ -44,6 +44,13 @@ const LINE: usize = 45;
 /// The most levels that can be opened at once.
 const DEEPEST: u32 = 10;
 
+/// A request with everything needed to answer it.
+struct Asked<'a> {
+    view: &'a View<'a>,
+    sight: Visibility<'a>,
+    request: &'a Request,
+}
+
 /// A section that is not read yet.
 #[derive(Clone, Copy)]
 enum Heading {
@@ -66,19 +73,15 @@ pub fn expand(
 ) -> Result<Expansion> {
     contradictions(request)?;
     let target = resolve(view, scope, &request.id)?;
-    let sight = Visibility::new(view, scope)?;
+    let asked = Asked { view, sight: Visibility::new(view, scope)?, request };
     match target {
-        _ if request.query.is_some() => {
-            inside::find(view, &sight, target, request, cancel).map(Expansion::Inside)
-        }
-        Target::Message(id) if request.around > 0 => {
-            around::show(view, &sight, id, request).map(Expansion::Around)
-        }
-        Target::Message(id) if request.turn => turn_page(view, &sight, id, request).map(Expansion::Sections),
-        Target::Message(id) => message_page(view, &sight, id, request).map(Expansion::Message),
+        _ if request.query.is_some() => asked.inside(target, cancel).map(Expansion::Inside),
+        Target::Message(id) if request.around > 0 => asked.around(id).map(Expansion::Around),
+        Target::Message(id) if request.turn => asked.turn_page(id).map(Expansion::Sections),
+        Target::Message(id) => asked.message_page(id).map(Expansion::Message),
         Target::Summary(id) => {
             only_of_messages(request)?;
-            summary_page(view, &sight, id, request).map(Expansion::Sections)
+            asked.summary_page(id).map(Expansion::Sections)
         }
     }
 }
@@ -135,95 +138,134 @@ fn only_of_messages(request: &Request) -> Result<()> {
     Err(Error::invalid(format!("{what} of a message and {id} is a summary: {remedy}")))
 }
 
-fn message_page(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    id: MessageId,
-    request: &Request,
-) -> Result<MessagePage> {
-    let (card, message, text) = read_message(view, id, request.raw)?;
-    let wanted = match &request.lines {
-        Some(lines) => lines::bytes_of(&text, lines)?,
-        None => 0..text.len(),
-    };
-    let from = match &request.cursor {
-        Some(cursor) => cursor.trim().parse().map_err(|_| foreign_cursor(request))?,
-        None => wanted.start,
-    };
-    if from < wanted.start || from > wanted.end {
-        return Err(foreign_cursor(request));
-    }
-    let slice = slice(&text[..wanted.end], from, &mut budget(request), request)?;
-    let slice = slice.ok_or_else(|| foreign_cursor(request))?;
-    let images = if from == 0 && !request.raw { images(message) } else { Vec::new() };
-    Ok(MessagePage { card, place: sight.place(id)?, bytes: text.len(), slice, images })
-}
-
-fn summary_page(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    id: SummaryId,
-    request: &Request,
-) -> Result<SectionsPage> {
-    let depth = request.depth.clamp(1, DEEPEST);
-    let (sections, left) = sections(view, &headings(view, id, depth)?, request)?;
-    let root = view.summaries().summary(id)?;
-    let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
-    let of = Opened::Summary { depth, deeper: root.depth >= depth };
-    Ok(SectionsPage { handle, of, place, sections, left })
-}
-
-fn turn_page(
-    view: &View<'_>,
-    sight: &Visibility<'_>,
-    id: MessageId,
-    request: &Request,
-) -> Result<SectionsPage> {
-    let branch = sight.branch()?;
-    let (visible, asked) = (&branch.visible, view.messages().original(id)?);
-    let hash = view.messages().message(asked)?.lineage;
-    let at = branch.position(asked).ok_or_else(|| {
-        let id = request.id.trim();
-        Error::invalid(format!(
-            "{id} was not said on this branch: leave turn out, or ask with around instead"
-        ))
-    })?;
-    let is_request = |message: &Shown| message.is_request;
-    let start = visible[..=at].iter().rposition(is_request).unwrap_or_default();
-    let rest = &visible[at + 1..];
-    let end = rest.iter().position(is_request).map_or(visible.len(), |next| at + 1 + next);
-    let turn: Vec<Heading> =
-        visible[start..end].iter().map(|message| Heading::Message(message.seen)).collect();
-    let (sections, left) = sections(view, &turn, request)?;
-    let of = Opened::Turn { messages: turn.len() };
-    Ok(SectionsPage { handle: hash.message_handle(), of, place: Place::Here, sections, left })
-}
-
-/// A page of `headings`, and what is left after it.
-fn sections(
-    view: &View<'_>,
-    headings: &[Heading],
-    request: &Request,
-) -> Result<(Vec<Section>, Option<Left>)> {
-    let (mut at, mut from) = match &request.cursor {
-        Some(cursor) => section_and_byte(cursor).ok_or_else(|| foreign_cursor(request))?,
-        None => (0, 0),
-    };
-    if at >= headings.len() {
-        return Err(foreign_cursor(request));
-    }
-    let mut budget = budget(request);
-    let mut sections = Vec::new();
-    let mut broken_off = 0;
-    while let (Some(heading), 0) = (headings.get(at), broken_off) {
-        let Some(section) = read_section(view, *heading, from, &mut budget, request)? else { break };
-        (at, from, broken_off) = match section.slice() {
-            Some(slice) if slice.left() > 0 => (at, slice.range.end, slice.left()),
-            _ => (at + 1, 0, 0),
+impl Asked<'_> {
+    fn message_page(&self, id: MessageId) -> Result<MessagePage> {
+        let (card, message, text) = read_message(self.view, id, self.request.raw)?;
+        let wanted = match &self.request.lines {
+            Some(lines) => lines::bytes_of(&text, lines)?,
+            None => 0..text.len(),
         };
-        sections.push(section);
+        let from = match &self.request.cursor {
+            Some(cursor) => cursor.trim().parse().map_err(|_| self.foreign_cursor())?,
+            None => wanted.start,
+        };
+        if from < wanted.start || from > wanted.end {
+            return Err(self.foreign_cursor());
+        }
+        let slice = self.slice(&text[..wanted.end], from, &mut self.budget())?;
+        let slice = slice.ok_or_else(|| self.foreign_cursor())?;
+        let images = if from == 0 && !self.request.raw { images(message) } else { Vec::new() };
+        Ok(MessagePage { card, place: self.sight.place(id)?, bytes: text.len(), slice, images })
     }
-    Ok((sections, left(&headings[at..], from, broken_off, at)))
+
+    fn summary_page(&self, id: SummaryId) -> Result<SectionsPage> {
+        let depth = self.request.depth.clamp(1, DEEPEST);
+        let (sections, left) = self.sections(&headings(self.view, id, depth)?)?;
+        let root = self.view.summaries().summary(id)?;
+        let (handle, place) = (root.hash.summary_handle(), self.sight.place_of_summary(id)?);
+        let of = Opened::Summary { depth, deeper: root.depth >= depth };
+        Ok(SectionsPage { handle, of, place, sections, left })
+    }
+
+    fn turn_page(&self, id: MessageId) -> Result<SectionsPage> {
+        let branch = self.sight.branch()?;
+        let (visible, asked) = (&branch.visible, self.view.messages().original(id)?);
+        let hash = self.view.messages().message(asked)?.lineage;
+        let at = branch.position(asked).ok_or_else(|| {
+            let id = self.request.id.trim();
+            Error::invalid(format!(
+                "{id} was not said on this branch: leave turn out, or ask with around instead"
+            ))
+        })?;
+        let is_request = |message: &Shown| message.is_request;
+        let start = visible[..=at].iter().rposition(is_request).unwrap_or_default();
+        let rest = &visible[at + 1..];
+        let end = rest.iter().position(is_request).map_or(visible.len(), |next| at + 1 + next);
+        let turn: Vec<Heading> =
+            visible[start..end].iter().map(|message| Heading::Message(message.seen)).collect();
+        let (sections, left) = self.sections(&turn)?;
+        let of = Opened::Turn { messages: turn.len() };
+        Ok(SectionsPage { handle: hash.message_handle(), of, place: Place::Here, sections, left })
+    }
+
+    /// A page of `headings`, and what is left after it.
+    fn sections(&self, headings: &[Heading]) -> Result<(Vec<Section>, Option<Left>)> {
+        let (mut at, mut from) = match &self.request.cursor {
+            Some(cursor) => section_and_byte(cursor).ok_or_else(|| self.foreign_cursor())?,
+            None => (0, 0),
+        };
+        if at >= headings.len() {
+            return Err(self.foreign_cursor());
+        }
+        let mut budget = self.budget();
+        let mut sections = Vec::new();
+        let mut broken_off = 0;
+        while let (Some(heading), 0) = (headings.get(at), broken_off) {
+            let Some(section) = self.read_section(*heading, from, &mut budget)? else { break };
+            (at, from, broken_off) = match section.slice() {
+                Some(slice) if slice.left() > 0 => (at, slice.range.end, slice.left()),
+                _ => (at + 1, 0, 0),
+            };
+            sections.push(section);
+        }
+        Ok((sections, left(&headings[at..], from, broken_off, at)))
+    }
+
+    /// Reads a section from byte `from` as far as the budget allows; `None` if too little room is left to
+    /// begin it.
+    fn read_section(&self, heading: Heading, from: usize, budget: &mut Budget) -> Result<Option<Section>> {
+        let (view, raw) = (self.view, self.request.raw);
+        match heading {
+            Heading::Summary(id) => {
+                let summary = view.summaries().summary(id)?;
+                let slice = self.slice(&summary.text, from, budget)?;
+                Ok(slice.map(|slice| Section::Summary(SummaryCard::of(&summary), slice)))
+            }
+            Heading::Children(id) => {
+                let Sources::Summaries(children) = view.summaries().edges(id)?.sources else {
+                    return Ok(None);
+                };
+                if !budget.take_whole(children.len() * LINE) {
+                    return Ok(None);
+                }
+                let handle = view.summaries().summary(id)?.hash.summary_handle();
+                Ok(Some(Section::Children(handle, SummaryCard::read_all(view, &children)?)))
+            }
+            Heading::Message(id) => {
+                let (card, message, text) = read_message(view, id, raw)?;
+                let Some(slice) = self.slice(&text, from, budget)? else { return Ok(None) };
+                let mut shown = if from == 0 && !raw { images(message) } else { Vec::new() };
+                let all = shown.len();
+                shown.truncate(shown.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count());
+                let left = all - shown.len();
+                Ok(Some(Section::Message(card, slice, Pictures { shown, left })))
+            }
+        }
+    }
+
+    fn slice(&self, text: &str, from: usize, budget: &mut Budget) -> Result<Option<Slice>> {
+        let begins = from == 0 || (from < text.len() && text.is_char_boundary(from));
+        if begins { Ok(budget.take(text, from)) } else { Err(self.foreign_cursor()) }
+    }
+
+    fn budget(&self) -> Budget {
+        Budget::new(self.budget_tokens())
+    }
+
+    /// Tokens of a page without its frame.
+    fn budget_tokens(&self) -> usize {
+        let wanted = self.request.max_tokens;
+        let wanted = if wanted == 0 { DEFAULT_TOKENS } else { wanted };
+        wanted.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME
+    }
+
+    fn foreign_cursor(&self) -> Error {
+        Error::invalid(format!(
+            "the cursor `{}` belongs to no page of {}: leave it out to start at the beginning",
+            text::one_line(self.request.cursor.as_deref().unwrap_or_default(), 40),
+            self.request.id.trim()
+        ))
+    }
 }
 
 /// The contents of `rest`, with `bytes` left of its first section.
@@ -267,41 +309,6 @@ fn headings(view: &View<'_>, root: SummaryId, depth: u32) -> Result<Vec<Heading>
     Ok(headings)
 }
 
-/// Reads a section from byte `from` as far as the budget allows; `None` if too little room is left to begin
-/// it.
-fn read_section(
-    view: &View<'_>,
-    heading: Heading,
-    from: usize,
-    budget: &mut Budget,
-    request: &Request,
-) -> Result<Option<Section>> {
-    match heading {
-        Heading::Summary(id) => {
-            let summary = view.summaries().summary(id)?;
-            let slice = slice(&summary.text, from, budget, request)?;
-            Ok(slice.map(|slice| Section::Summary(SummaryCard::of(&summary), slice)))
-        }
-        Heading::Children(id) => {
-            let Sources::Summaries(children) = view.summaries().edges(id)?.sources else { return Ok(None) };
-            if !budget.take_whole(children.len() * LINE) {
-                return Ok(None);
-            }
-            let handle = view.summaries().summary(id)?.hash.summary_handle();
-            Ok(Some(Section::Children(handle, SummaryCard::read_all(view, &children)?)))
-        }
-        Heading::Message(id) => {
-            let (card, message, text) = read_message(view, id, request.raw)?;
-            let Some(slice) = slice(&text, from, budget, request)? else { return Ok(None) };
-            let mut shown = if from == 0 && !request.raw { images(message) } else { Vec::new() };
-            let all = shown.len();
-            shown.truncate(shown.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count());
-            let left = all - shown.len();
-            Ok(Some(Section::Message(card, slice, Pictures { shown, left })))
-        }
-    }
-}
-
 /// The original of a message, with the text to be divided into pages.
 fn read_message(view: &View<'_>, id: MessageId, raw: bool) -> Result<(MessageCard, Message, String)> {
     let stored = view.messages().message(view.messages().original(id)?)?;
@@ -314,11 +321,6 @@ fn read_message(view: &View<'_>, id: MessageId, raw: bool) -> Result<(MessageCar
     Ok((card, message, text))
 }
 
-fn slice(text: &str, from: usize, budget: &mut Budget, request: &Request) -> Result<Option<Slice>> {
-    let begins = from == 0 || (from < text.len() && text.is_char_boundary(from));
-    if begins { Ok(budget.take(text, from)) } else { Err(foreign_cursor(request)) }
-}
-
 fn images(message: Message) -> Vec<Image> {
     let image = |part| match part {
         Part::Image { mime_type, data } => Some(Image { mime_type, data }),
@@ -327,27 +329,9 @@ fn images(message: Message) -> Vec<Image> {
     message.parts.into_iter().filter_map(image).collect()
 }
 
-fn budget(request: &Request) -> Budget {
-    Budget::new(budget_tokens(request))
-}
-
-/// Tokens of a page without its frame.
-fn budget_tokens(request: &Request) -> usize {
-    let wanted = if request.max_tokens == 0 { DEFAULT_TOKENS } else { request.max_tokens };
-    wanted.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME
-}
-
 fn section_and_byte(cursor: &str) -> Option<(usize, usize)> {
     let (section, byte) = cursor.trim().split_once(':')?;
     Some((section.parse().ok()?, byte.parse().ok()?))
-}
-
-fn foreign_cursor(request: &Request) -> Error {
-    Error::invalid(format!(
-        "the cursor `{}` belongs to no page of {}: leave it out to start at the beginning",
-        text::one_line(request.cursor.as_deref().unwrap_or_default(), 40),
-        request.id.trim()
-    ))
 }
 
 impl Expansion {

@@ -9,10 +9,10 @@ use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, ROLES, Sort,
-    WRITERS, grep,
+    Branches, DEFAULT_LIMIT, Findings, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, ROLES, Sort, WRITERS,
+    grep,
 };
-use crate::recall::{MessageCard, Scope, SummaryCard, point_in_time};
+use crate::recall::{Card, MessageCard, Scope, SummaryCard, point_in_time};
 use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
 use crate::tools::{in_marks, marked};
@@ -202,18 +202,18 @@ fn shown(hit: Hit, now: i64, manner: Style) -> (String, Value) {
         true => manner.paint(Ink::Match, found),
         false => in_marks(found),
     });
-    let (head, mut json) = match hit.found {
-        Found::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }, summary) => {
+    let (head, mut json) = match hit.card {
+        Card::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }) => {
             let who = tool.as_ref().map_or_else(|| role.clone(), |tool| format!("{tool} output"));
             let who = agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
             let head = format!("{} {} {}", manner.paint(Ink::Id, &handle), in_line(&who), age(time, now));
             let json = json!({
                 "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "depth": null,
-                "time": timestamp(time), "place": place, "summary": summary,
+                "time": timestamp(time), "place": place, "summary": hit.covering,
             });
             (head, json)
         }
-        Found::Summary(SummaryCard { handle, depth, title, from_time, .. }) => {
+        Card::Summary(SummaryCard { handle, depth, title, from_time, .. }) => {
             let head = format!("{} D{depth} {title}", manner.paint(Ink::Id, &handle));
             let json = json!({
                 "kind": "summary", "id": handle, "role": null, "tool": null, "agent": null, "depth": depth,

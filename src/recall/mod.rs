@@ -14,7 +14,7 @@ mod resolve;
 mod times;
 mod visibility;
 
-pub use cards::{MessageCard, SummaryCard};
+pub use cards::{Card, MessageCard, SummaryCard};
 pub use page::Slice;
 pub use times::point_in_time;
 

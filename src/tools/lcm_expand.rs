@@ -11,11 +11,11 @@ use super::{Block, lines};
 use crate::error::Result;
 use crate::frames::{Fence, Tags};
 use crate::recall::expand::{
-    Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighborhood, Opened, Pictures, Request,
-    Section, SectionsPage, expand,
+    Excerpt, Expansion, Image, Inside, Left, MessagePage, Neighborhood, Opened, Request, Section,
+    SectionsPage, expand,
 };
 use crate::recall::grep::Place;
-use crate::recall::{Scope, Slice};
+use crate::recall::{Card, Scope, Slice};
 use crate::store::View;
 use crate::text::{self, count};
 
@@ -131,10 +131,14 @@ fn sections(page: SectionsPage, kept: &Kept, fence: &Fence) -> Vec<Block> {
                 out += &lines::list(&heading, children.iter().map(lines::titled));
                 out.push('\n');
             }
-            Section::Message(card, slice, pictures) => {
+            Section::Message { card, slice, images: shown, images_left } => {
                 push_section(&mut out, &(lines::message(&card) + place), &slice, fence);
-                push_pictures(&mut out, &card.handle, &pictures);
-                images.extend(pictures.shown);
+                if images_left > 0 {
+                    let (left, next) =
+                        (count(images_left, "picture"), call(&json!({"summary_id": card.handle})));
+                    let _ = writeln!(out, "{left} of it had no room here: {next}");
+                }
+                images.extend(shown);
             }
         }
         out.push('\n');
@@ -153,14 +157,6 @@ fn push_section(out: &mut String, heading: &str, slice: &Slice, fence: &Fence) {
         let _ = write!(out, " · bytes {}–{}", range.start, range.end);
     }
     push_content(out, &slice.text, fence);
-}
-
-/// Says how to get the images that did not fit.
-fn push_pictures(out: &mut String, handle: &str, pictures: &Pictures) {
-    if pictures.left > 0 {
-        let next = call(&json!({"summary_id": handle}));
-        let _ = writeln!(out, "{} of it had no room here: {next}", count(pictures.left, "picture"));
-    }
 }
 
 /// The text byte for byte, alone on its lines. If it contains a lookalike of the fence, the heading says
@@ -264,8 +260,8 @@ fn inside(page: &Inside, request: &Request, kept: &Kept) -> String {
 
 fn push_excerpt(out: &mut String, excerpt: &Excerpt, place: Place) {
     let name = match &excerpt.of {
-        Named::Message(card) => lines::message(card),
-        Named::Summary(card) => lines::summary(card),
+        Card::Message(card) => lines::message(card),
+        Card::Summary(card) => lines::summary(card),
     };
     let _ = writeln!(out, "{name}{} · {}:", lines::place(place), count(excerpt.total, "line"));
     for line in &excerpt.lines {
@@ -276,9 +272,8 @@ fn push_excerpt(out: &mut String, excerpt: &Excerpt, place: Place) {
 
 /// The call for the lines around the first match.
 fn further(excerpts: &[Excerpt]) -> Option<String> {
-    let message = excerpts.iter().find_map(|excerpt| match &excerpt.of {
-        Named::Message(card) => Some((card, excerpt.lines.iter().find(|line| line.matches)?.number)),
-        Named::Summary(_) => None,
+    let message = excerpts.iter().find_map(|excerpt| {
+        Some((excerpt.of.message()?, excerpt.lines.iter().find(|line| line.matches)?.number))
     });
     let (card, line) = message?;
     let lines = format!("{}-{}", line.saturating_sub(AROUND_A_LINE).max(1), line + AROUND_A_LINE);

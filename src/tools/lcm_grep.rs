@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use super::parameters::{read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
-use crate::recall::Scope;
 use crate::recall::grep::{
-    Branches, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched, Sort,
-    fold_equals, grep,
+    Branches, Findings, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched, Sort, fold_equals,
+    grep,
 };
+use crate::recall::{Card, Scope};
 use crate::store::View;
 use crate::text::{self, count};
 
@@ -90,19 +90,19 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
     let mut covering: Option<&String> = None;
     let mut session: Option<&String> = None;
     for hit in &findings.hits {
-        if let (Some(id), Found::Message(card, _)) = (&hit.session, &hit.found) {
-            if session.replace(id) != Some(id) {
-                let _ = writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp));
+        let _ = match (&hit.card, &hit.session) {
+            (Card::Message(card), Some(id)) if session.replace(id) != Some(id) => {
+                writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp))
             }
-        } else if let Found::Message(_, summary) = &hit.found
-            && summary.as_ref() != covering
-        {
-            covering = summary.as_ref();
-            let _ = match covering {
-                Some(summary) => writeln!(out, "In {summary}:"),
-                None => writeln!(out, "Not summarized:"),
-            };
-        }
+            (Card::Message(_), None) if hit.covering.as_ref() != covering => {
+                covering = hit.covering.as_ref();
+                match covering {
+                    Some(summary) => writeln!(out, "In {summary}:"),
+                    None => writeln!(out, "Not summarized:"),
+                }
+            }
+            _ => Ok(()),
+        };
         push_hit(&mut out, hit, now);
     }
     if let Some(stopped) = findings.stopped_at {
@@ -125,13 +125,13 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
 }
 
 fn push_hit(out: &mut String, hit: &Hit, now: i64) {
-    let (name, sequence) = match &hit.found {
-        Found::Message(card, _) if hit.session.is_some() => (lines::undated(card), card.sequence),
-        Found::Message(card, _) => (lines::hit(card, now), card.sequence),
-        Found::Summary(card) => (lines::summary(card), 0),
+    let (name, sequence) = match &hit.card {
+        Card::Message(card) if hit.session.is_some() => (lines::undated(card), card.sequence),
+        Card::Message(card) => (lines::hit(card, now), card.sequence),
+        Card::Summary(card) => (lines::summary(card), 0),
     };
-    let place = match (hit.place, &hit.found) {
-        (Place::OtherBranch, Found::Summary(_)) => " · of another branch, or superseded",
+    let place = match (hit.place, &hit.card) {
+        (Place::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
         (Place::OtherSession, _) if hit.session.is_some() => "",
         (place, _) => lines::place(place),
     };
@@ -152,11 +152,8 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
 }
 
 fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
-    let id = match &first.found {
-        Found::Message(card, _) => &card.handle,
-        Found::Summary(card) => &card.handle,
-    };
-    let mut closing = format!("To read one in full: lcm_expand {}.", json!({"summary_id": id}));
+    let id = json!({"summary_id": first.card.handle()});
+    let mut closing = format!("To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));

@@ -109,16 +109,13 @@ pub enum Section {
     /// The sources of a condensed summary, in order.
     Children(String, Vec<SummaryCard>),
     /// A message; if it begins here, with the images that fit.
-    Message(MessageCard, Slice, Pictures),
-}
-
-/// The images of a message that begins on a page.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pictures {
-    /// Those that fit.
-    pub shown: Vec<Image>,
-    /// The number of those that don't fit; only the message's own page shows them.
-    pub left: usize,
+    Message {
+        card: MessageCard,
+        slice: Slice,
+        images: Vec<Image>,
+        /// The number of those that don't fit; only the message's own page shows them.
+        images_left: usize,
+    },
 }
 
 /// The contents of later pages.

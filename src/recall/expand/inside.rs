@@ -8,7 +8,7 @@ use super::{Asked, DEEPEST, HEADER, Heading, Place, headings, read_message};
 use crate::error::{Error, Result};
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::resolve::Target;
-use crate::recall::{MessageCard, SummaryCard};
+use crate::recall::{Card, SummaryCard};
 use crate::tokens;
 
 /// Maximum number of messages searched under a summary.
@@ -45,20 +45,11 @@ pub struct Inside {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// The text's owner.
-    pub of: Named,
+    pub of: Card,
     /// The number of its lines.
     pub total: usize,
     /// Some of them, in order.
     pub lines: Vec<MatchedLine>,
-}
-
-/// The owner of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// A message.
-    Message(MessageCard),
-    /// A summary.
-    Summary(SummaryCard),
 }
 
 /// A line.
@@ -84,7 +75,7 @@ struct Match {
 
 /// A text to search.
 struct Text {
-    of: Named,
+    of: Card,
     text: String,
     /// Whether it is output of our own tools.
     is_echo: bool,
@@ -138,11 +129,11 @@ impl Asked<'_> {
         match heading {
             Heading::Summary(id) | Heading::Children(id) => {
                 let summary = self.view.summaries().summary(id)?;
-                Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
+                Ok(Text { of: Card::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
             }
             Heading::Message(id) => {
                 let (card, message, text) = read_message(self.view, id, false)?;
-                Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
+                Ok(Text { of: Card::Message(card), text, is_echo: message.is_recall_echo() })
             }
         }
     }

@@ -27,9 +27,9 @@ use crate::model::{Message, Part, original_of};
 use crate::store::{Shown, View};
 use crate::{text, tokens};
 
-pub use answer::{Expansion, Image, Left, MessagePage, Opened, Pictures, Request, Section, SectionsPage};
+pub use answer::{Expansion, Image, Left, MessagePage, Opened, Request, Section, SectionsPage};
 pub use around::Neighborhood;
-pub use inside::{Excerpt, Inside, Named};
+pub use inside::{Excerpt, Inside};
 
 /// Tokens per page by default.
 const DEFAULT_TOKENS: usize = 4_000;
@@ -234,11 +234,11 @@ impl Asked<'_> {
             Heading::Message(id) => {
                 let (card, message, text) = read_message(view, id, raw)?;
                 let Some(slice) = self.slice(&text, from, budget)? else { return Ok(None) };
-                let mut shown = if from == 0 && !raw { images(message) } else { Vec::new() };
-                let all = shown.len();
-                shown.truncate(shown.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count());
-                let left = all - shown.len();
-                Ok(Some(Section::Message(card, slice, Pictures { shown, left })))
+                let mut images = if from == 0 && !raw { images(message) } else { Vec::new() };
+                let all = images.len();
+                images.truncate(images.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count());
+                let images_left = all - images.len();
+                Ok(Some(Section::Message { card, slice, images, images_left }))
             }
         }
     }
@@ -353,7 +353,7 @@ impl Section {
     #[must_use]
     pub fn slice(&self) -> Option<&Slice> {
         match self {
-            Self::Summary(_, slice) | Self::Message(_, slice, _) => Some(slice),
+            Self::Summary(_, slice) | Self::Message { slice, .. } => Some(slice),
             Self::Children(..) => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Hit, MessageCard, Sort};
+use super::{Hit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -20,12 +20,11 @@ struct SnippetWords<'a> {
 pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
+    let speaker = |at: usize| hits[at].card.message().map(|card| (&card.role, &card.tool));
     for at in 0..hits.len() {
         let is_like = |group: &&mut Vec<usize>| {
             let one = group[0];
-            hits[at]
-                .card()
-                .is_some_and(|card| hits[one].card().is_some_and(|other| speaker(card) == speaker(other)))
+            speaker(one).is_some_and(|who| Some(who) == speaker(at))
                 && hits[one].place == hits[at].place
                 && hits[one].session == hits[at].session
                 && said[one].is_like(&said[at])
@@ -39,31 +38,18 @@ pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
     let folded = groups.into_iter().filter_map(|mut group| {
         // When a tool's output was stored.
         let age = |at: &usize| {
-            let card = hits[*at].as_ref().and_then(Hit::card).filter(|card| card.tool.is_some());
+            let card =
+                hits[*at].as_ref().and_then(|hit| hit.card.message()).filter(|card| card.tool.is_some());
             card.map(|card| (card.timestamp, card.sequence))
         };
         let newest = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some());
         let shown = newest.filter(|_| sort != Sort::Oldest).unwrap_or(group[0]);
         group.retain(|at| *at != shown);
-        let also = group.into_iter().filter_map(|at| hits[at].take()?.card().map(|card| card.handle.clone()));
-        let also = also.collect();
+        let handle = |at: usize| Some(hits[at].take()?.card.handle().to_owned());
+        let also = group.into_iter().filter_map(handle).collect();
         Some(Hit { also, ..hits[shown].take()? })
     });
     folded.collect()
-}
-
-impl Hit {
-    /// The message, if it is one.
-    fn card(&self) -> Option<&MessageCard> {
-        match &self.found {
-            Found::Message(card, _) => Some(card),
-            Found::Summary(_) => None,
-        }
-    }
-}
-
-fn speaker(card: &MessageCard) -> (&str, Option<&str>) {
-    (&card.role, card.tool.as_deref())
 }
 
 impl<'a> SnippetWords<'a> {

@@ -28,7 +28,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::cards::{MessageCard, SummaryCard};
+use super::cards::{Card, MessageCard, SummaryCard};
 use super::times::point_in_time;
 pub use super::visibility::Place;
 use super::visibility::Visibility;
@@ -196,7 +196,9 @@ pub struct Findings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// The message or summary.
-    pub found: Found,
+    pub card: Card,
+    /// The leaf summary over a message on this branch.
+    pub covering: Option<String>,
     /// Where it is, seen from the current branch.
     pub place: Place,
     /// Pi's id of its session, if results are grouped by session.
@@ -207,15 +209,6 @@ pub struct Hit {
     pub also: Vec<String>,
     /// The messages before and after it, in order, one line each.
     pub neighbors: Vec<(MessageCard, String)>,
-}
-
-/// What a result is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    /// A message, and its leaf summary on this branch.
-    Message(MessageCard, Option<String>),
-    /// A summary.
-    Summary(SummaryCard),
 }
 
 /// Where further results are.
@@ -438,9 +431,9 @@ impl Search<'_> {
 
     fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<Hit> {
         let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
-        let covering = leaf.map(|leaf| leaf.hash.summary_handle());
         Ok(Hit {
-            found: Found::Message(MessageCard::of(stored), covering),
+            card: Card::Message(MessageCard::of(stored)),
+            covering: leaf.map(|leaf| leaf.hash.summary_handle()),
             place: self.sight.place(id)?,
             session: self.heading(id)?,
             snippet,
@@ -458,8 +451,9 @@ impl Search<'_> {
                 place => place,
             },
         };
-        let found = Found::Summary(SummaryCard::of(summary));
-        Ok(Hit { found, place, session: None, snippet, also: Vec::new(), neighbors: Vec::new() })
+        let card = Card::Summary(SummaryCard::of(summary));
+        let (also, neighbors) = (Vec::new(), Vec::new());
+        Ok(Hit { card, covering: None, place, session: None, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {

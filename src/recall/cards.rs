@@ -84,7 +84,7 @@ pub struct SummaryCard {
 }
 
 impl SummaryCard {
-    pub(super) fn of(summary: &StoredSummary) -> Self {
+    pub fn of(summary: &StoredSummary) -> Self {
         Self {
             handle: summary.hash.summary_handle(),
             depth: summary.depth,
@@ -102,7 +102,7 @@ impl SummaryCard {
         Ok(Self::of(&view.summaries().summary(id)?))
     }
 
-    pub(super) fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
+    pub fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
         ids.iter().map(|id| Self::read(view, *id)).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
-use crate::model::{Files, Message, Quote, agent_of_session};
+use crate::model::{Files, Message, Quote};
 use crate::store::{DepthCount, Shown, Totals, View};
 
 /// Messages shown at an end of the history.
@@ -24,11 +24,7 @@ const REQUESTS_AT_AN_END: usize = 10;
 /// Leaf summaries shown at an end.
 const LEAVES_AT_AN_END: usize = 3;
 /// Characters of a message's headline.
-const HEADLINE: usize = 120;
-/// Maximum number of other sessions listed.
-const MOST_SESSIONS: usize = 10;
-/// Maximum number of other agents' sessions listed.
-const MOST_OF_AGENTS: usize = 3;
+pub const HEADLINE: usize = 120;
 /// Lengths of a session id's prefix to try, from the one that is unique in most projects.
 const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 /// Maximum number of summaries listed above one.
@@ -91,32 +87,6 @@ pub enum Item {
         /// Short id of the last.
         last: String,
     },
-}
-
-/// The other sessions of the project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sessions {
-    /// The last opened ones, newest first.
-    pub newest: Vec<SessionCard>,
-    /// Whether there are more.
-    pub has_more: bool,
-    /// Those of other agents, the last started first.
-    pub of_agents: Vec<SessionCard>,
-}
-
-/// The header of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionCard {
-    /// The shortest prefix of Pi's id that is unique in this project.
-    pub name: String,
-    /// The number of its messages.
-    pub messages: usize,
-    /// Time of the first of them, in ms.
-    pub from_time: i64,
-    /// Time of the last of them, in ms.
-    pub to_time: i64,
-    /// The user's first request.
-    pub headline: String,
 }
 
 /// One end of the branch.
@@ -255,35 +225,8 @@ pub fn branch_tokens(view: &View<'_>, scope: &Scope) -> Result<BranchTokens> {
     Ok(BranchTokens { visible: tokens.iter().sum(), frontier })
 }
 
-/// The other sessions of the project, one line each; costs the length of those listed.
-pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
-    let mut ids = view.messages().other_sessions(scope.conversation, MOST_SESSIONS + 1)?;
-    // Pi's come first.
-    let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
-    ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
-    let has_more = ids.len() > MOST_SESSIONS;
-    ids.truncate(MOST_SESSIONS);
-    let card = |id| {
-        let facts = view.messages().session_facts(id)?;
-        let headline = match facts.first_request {
-            Some(request) => Message::parse(&view.messages().message(request)?.json).headline(HEADLINE),
-            None => String::new(),
-        };
-        Ok(SessionCard {
-            name: name_of(view, &facts.session_id)?,
-            messages: facts.messages,
-            from_time: facts.from_time,
-            to_time: facts.to_time,
-            headline,
-        })
-    };
-    let of_agents = view.messages().sessions_of_agents(MOST_OF_AGENTS)?;
-    let [newest, of_agents] = [ids, of_agents].map(|ids| ids.into_iter().map(card).collect::<Result<_>>());
-    Ok(Sessions { newest: newest?, has_more, of_agents: of_agents? })
-}
-
 /// A prefix of a session's id that no other session has.
-fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
+pub fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     let agent = session_id.find(':').map_or(0, |colon| colon + 1);
     for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
         if view.index().conversations_like(prefix)?.len() == 1 {

@@ -9,7 +9,7 @@ const MAX_BYTES: usize = 48_000;
 /// Bytes per token when an answer is divided in advance. Whitespace has more.
 const BYTES_PER_TOKEN: usize = 6;
 /// Approximate tokens of a section's header.
-pub(super) const HEADER: usize = 45;
+pub const HEADER: usize = 45;
 /// The fewest tokens or bytes for which a section is begun.
 const WORTH_BEGINNING: usize = 80;
 
@@ -33,13 +33,14 @@ impl Slice {
 }
 
 /// The room left in one answer.
-pub(super) struct Budget {
+pub struct Budget {
     tokens: usize,
     bytes: usize,
     fresh: bool,
 }
 
 impl Budget {
+    /// The budget for one page.
     pub fn new(tokens: usize) -> Self {
         Self { tokens, bytes: MAX_BYTES, fresh: true }
     }

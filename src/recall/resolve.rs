@@ -8,14 +8,14 @@ use crate::store::View;
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub enum Target {
     Message(MessageId),
     Summary(SummaryId),
 }
 
 /// What `id` names, seen from `scope`. If it is ambiguous in the session, the one on the current branch is
 /// meant.
-pub(super) fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
+pub fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
     let handle = Handle::parse(id)?;
     let noun = if handle.kind == HandleKind::Message { "message" } else { "summary" };
     for conversation in [Some(scope.conversation), None] {

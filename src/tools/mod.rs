@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
+use crate::recall::Image;
 use crate::recall::Scope;
-use crate::recall::expand::Image;
 use crate::store::{Store, View};
 pub use lcm_expand::NAME as EXPAND;
 pub use lcm_note::{Notepad, stored as stored_notes};

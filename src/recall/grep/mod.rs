@@ -39,7 +39,7 @@ use crate::store::{Filter, StoredMessage, StoredSummary, View};
 use crate::text::{self, one_line};
 
 pub use fold::fold_equals;
-pub(super) use inside::Lookup;
+pub use inside::Lookup;
 pub use snippet::Snippet;
 
 /// Results per answer by default.

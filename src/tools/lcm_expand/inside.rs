@@ -1,14 +1,16 @@
 //! Finds the best matching lines, with their numbers, in a message, or in a summary and everything under it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, DEEPEST, HEADER, Heading, Place, headings, read_message};
+use super::{Asked, Block, DEEPEST, HEADER, Heading, Original, Place, call, headings, lines};
 use crate::error::{Error, Result};
 use crate::recall::grep::{Lookup, Snippet};
-use crate::recall::resolve::Target;
-use crate::recall::{Card, SummaryCard};
+use crate::recall::{Card, SummaryCard, Target};
+use crate::text::{count, one_line};
 use crate::tokens;
 
 /// Maximum number of messages searched under a summary.
@@ -21,47 +23,8 @@ const TENTHS: usize = 3;
 const WIDTH: usize = 240;
 /// Characters of a neighboring line.
 const BESIDE: usize = 120;
-
-/// The matches in a message or summary.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inside {
-    /// The id of the searched message or summary.
-    pub handle: String,
-    /// Where it is, seen from the current branch.
-    pub place: Place,
-    /// The texts with the best lines, in order.
-    pub excerpts: Vec<Excerpt>,
-    /// The number of matching lines on all pages.
-    pub matching: usize,
-    /// The number of searched messages.
-    pub messages: usize,
-    /// The number of messages that were too many to search.
-    pub passed_over: usize,
-    /// How many matching lines are left, and the cursor for them.
-    pub left: Option<(usize, String)>,
-}
-
-/// The matching lines of one text with their neighbors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excerpt {
-    /// The text's owner.
-    pub of: Card,
-    /// The number of its lines.
-    pub total: usize,
-    /// Some of them, in order.
-    pub lines: Vec<MatchedLine>,
-}
-
-/// A line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatchedLine {
-    /// Its number, from 1.
-    pub number: usize,
-    /// Whether it matches.
-    pub matches: bool,
-    /// The part that matches best, or the beginning.
-    pub snippet: Snippet,
-}
+/// Lines before and after a match in the suggested call.
+const AROUND_A_LINE: usize = 20;
 
 /// A matching line.
 #[derive(Clone, Copy)]
@@ -73,6 +36,9 @@ struct Match {
     line: usize,
 }
 
+/// A text with its matching lines.
+type Found = (Text, BTreeSet<usize>);
+
 /// A text to search.
 struct Text {
     of: Card,
@@ -82,8 +48,9 @@ struct Text {
 }
 
 impl Asked<'_> {
-    pub(super) fn inside(&self, target: Target, cancel: &CancellationToken) -> Result<Inside> {
-        let lookup = Lookup::new(self.request.query.as_deref().unwrap_or_default());
+    pub(super) fn inside(&self, target: Target, cancel: &CancellationToken) -> Result<Vec<Block>> {
+        let query = self.request.query.as_deref().unwrap_or_default();
+        let lookup = Lookup::new(query);
         let (mut headings, place, handle) = self.texts_of(target)?;
         let messages =
             |headings: &[Heading]| headings.iter().filter(|h| matches!(h, Heading::Message(_))).count();
@@ -96,17 +63,45 @@ impl Asked<'_> {
         };
         let from: usize =
             from.filter(|from| *from == 0 || *from < matches.len()).ok_or_else(|| self.foreign_cursor())?;
-        let (excerpts, taken) = self.show(&headings, &matches[from..], &lookup)?;
-        let left = matches.len() - from - taken;
-        Ok(Inside {
-            handle,
-            place,
-            excerpts,
-            matching: matches.len(),
-            messages: messages(&headings),
-            passed_over: all - messages(&headings),
-            left: (left > 0).then(|| (left, format!("q{}", from + taken))),
-        })
+        let (texts, taken) = self.fitting(&headings, &matches[from..], &lookup)?;
+        let query = one_line(query, 80);
+        let looked = match messages(&headings) {
+            1 => String::new(),
+            n => format!(" and {} under it", count(n, "message")),
+        };
+        let beyond = match all - messages(&headings) {
+            0 => String::new(),
+            n => {
+                let last = count(n, "message");
+                format!(" The last {last} were not looked through: look inside a summary under it.")
+            }
+        };
+        let mut out = String::new();
+        let mut place = place;
+        for (text, found) in &texts {
+            // Stated once: everything under a summary has the same place.
+            text.push(&mut out, found, std::mem::replace(&mut place, Place::Here), &lookup);
+        }
+        if texts.is_empty() {
+            out = format!(
+                "No line of {handle}{looked} has `{query}`.{beyond} lcm_grep searches the whole history."
+            );
+            return Ok(vec![Block::Text(out)]);
+        }
+        let (matching, left) = (count(matches.len(), "line"), matches.len() - from - taken);
+        let _ = write!(out, "{taken} of {matching} of {handle}{looked} that have `{query}`.{beyond}");
+        if left > 0 {
+            let next = self.next(&handle, &format!("q{}", from + taken));
+            let _ = write!(out, " {left} left: {next}");
+        }
+        // The lines around the first match.
+        let first = texts.iter().find_map(|(text, found)| Some((text.of.message()?, found.first()? + 1)));
+        if let Some((card, line)) = first {
+            let lines = format!("{}-{}", line.saturating_sub(AROUND_A_LINE).max(1), line + AROUND_A_LINE);
+            let further = call(&json!({"summary_id": card.handle, "lines": lines}));
+            let _ = write!(out, "\nMore of one: {further}");
+        }
+        Ok(vec![Block::Text(out)])
     }
 
     /// What to search: a message, or a summary with the summaries and then the messages under it.
@@ -132,8 +127,8 @@ impl Asked<'_> {
                 Ok(Text { of: Card::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
             }
             Heading::Message(id) => {
-                let (card, message, text) = read_message(self.view, id, false)?;
-                Ok(Text { of: Card::Message(card), text, is_echo: message.is_recall_echo() })
+                let Original { card, text, is_echo, .. } = Original::read(self.view, id, false)?;
+                Ok(Text { of: Card::Message(card), text, is_echo })
             }
         }
     }
@@ -169,15 +164,16 @@ impl Asked<'_> {
         Ok(found)
     }
 
-    /// The first of `matches` that fit on a page, in the order of the texts, and their number.
-    fn show(
+    /// The texts of the first of `matches` that fit on a page, in order, each with these lines; and their
+    /// number.
+    fn fitting(
         &self,
         headings: &[Heading],
         matches: &[Match],
         lookup: &Lookup,
-    ) -> Result<(Vec<Excerpt>, usize)> {
+    ) -> Result<(Vec<Found>, usize)> {
         let mut budget = self.budget();
-        let mut texts: BTreeMap<usize, (Text, BTreeSet<usize>)> = BTreeMap::new();
+        let mut texts: BTreeMap<usize, Found> = BTreeMap::new();
         let mut taken = 0;
         for found in matches.iter().take(MOST_LINES) {
             let known = texts.remove(&found.text);
@@ -186,8 +182,8 @@ impl Asked<'_> {
                 Some(known) => known,
                 None => (self.read(headings[found.text])?, BTreeSet::new()),
             };
-            let cost = excerpt_lines(&text.text, &BTreeSet::from([found.line]), lookup);
-            let cost: usize = cost.iter().map(|line| tokens::estimate(&line.snippet.text) + 8).sum();
+            let cost = text.excerpt(&BTreeSet::from([found.line]), lookup);
+            let cost: usize = cost.iter().map(|(_, snippet)| tokens::estimate(&snippet.text) + 8).sum();
             let fits = budget.take_whole(cost + header);
             if fits {
                 lines.insert(found.line);
@@ -200,26 +196,33 @@ impl Asked<'_> {
                 break;
             }
         }
-        let excerpts = texts.into_values().map(|(text, lines)| Excerpt {
-            total: text.text.lines().count(),
-            lines: excerpt_lines(&text.text, &lines, lookup),
-            of: text.of,
-        });
-        Ok((excerpts.collect(), taken))
+        Ok((texts.into_values().collect(), taken))
     }
 }
 
-/// The lines `wanted` of a text, and those directly before and after each.
-fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<MatchedLine> {
-    let last = wanted.last().copied().unwrap_or_default() + 1;
-    let is_near = |at: usize| (at.saturating_sub(1)..=at + 1).any(|near| wanted.contains(&near));
-    let shown = text.lines().enumerate().take(last + 1).filter(|(at, _)| is_near(*at));
-    shown
-        .map(|(at, line)| {
-            let matches = wanted.contains(&at);
-            let snippet = if matches { lookup.show(line, WIDTH) } else { Snippet::plain(line, BESIDE) };
-            MatchedLine { number: at + 1, matches, snippet }
-        })
-        .filter(|line| !line.snippet.text.is_empty())
-        .collect()
+impl Text {
+    /// The lines `wanted`, and those directly before and after each, with their numbers from 0.
+    fn excerpt(&self, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<(usize, Snippet)> {
+        let last = wanted.last().copied().unwrap_or_default() + 1;
+        let is_near = |at: usize| (at.saturating_sub(1)..=at + 1).any(|near| wanted.contains(&near));
+        let shown = self.text.lines().enumerate().take(last + 1).filter(|(at, _)| is_near(*at));
+        let snippet = |(at, line)| match wanted.contains(&at) {
+            true => (at, lookup.show(line, WIDTH)),
+            false => (at, Snippet::plain(line, BESIDE)),
+        };
+        shown.map(snippet).filter(|(_, snippet)| !snippet.text.is_empty()).collect()
+    }
+
+    fn push(&self, out: &mut String, found: &BTreeSet<usize>, place: Place, lookup: &Lookup) {
+        let name = match &self.of {
+            Card::Message(card) => lines::message(card),
+            Card::Summary(card) => lines::summary(card),
+        };
+        let total = count(self.text.lines().count(), "line");
+        let _ = writeln!(out, "{name}{} · {total}:", lines::place(place));
+        for (at, snippet) in self.excerpt(found, lookup) {
+            let sign = if found.contains(&at) { ':' } else { '-' };
+            let _ = writeln!(out, "{}{sign} {}", at + 1, lines::marked(&snippet, lines::in_marks));
+        }
+    }
 }

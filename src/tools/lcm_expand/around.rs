@@ -1,10 +1,12 @@
 //! Shows a message with its neighbors on one page, and divides the page so that long ones leave room for the
 //! others.
 
-use super::{Asked, Budget, HEADER, Image, Place, Slice, images, read_message};
+use serde_json::json;
+
+use super::{Asked, Block, Budget, HEADER, Original, Page, call, lines};
 use crate::error::{Error, Result};
 use crate::ids::MessageId;
-use crate::recall::MessageCard;
+use crate::text::count;
 use crate::tokens;
 
 /// Maximum number of messages on each side.
@@ -18,56 +20,52 @@ const LEAST_ROOM: usize = 400;
 /// A text longer than this many bytes gets all available room, without counting its tokens.
 const LONG: usize = 48_000;
 
-/// A message among its neighbors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighborhood {
-    /// Where it is, seen from the current branch.
-    pub place: Place,
-    /// The messages, oldest first.
-    pub messages: Vec<Neighbor>,
-    /// Whether there are more before the first.
-    pub has_earlier: bool,
-    /// Whether there are more after the last.
-    pub has_later: bool,
-    /// The images of the requested message.
-    pub images: Vec<Image>,
-}
-
-/// One of the messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbor {
-    /// Its header.
-    pub card: MessageCard,
-    /// Its text or the beginning of it.
-    pub slice: Slice,
-    /// Whether it is the requested one.
-    pub is_asked: bool,
-}
-
 impl Asked<'_> {
-    pub(super) fn around(&self, id: MessageId) -> Result<Neighborhood> {
-        let Self { view, sight, request } = self;
+    pub(super) fn around(&self, id: MessageId) -> Result<Vec<Block>> {
         let room = self.budget_tokens().max(LEAST_ROOM);
-        let each = request.around.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
-        let mut found = sight.around(id, each + 1)?;
+        let asked_for = self.request.around;
+        let each = asked_for.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
+        let mut found = self.sight.around(id, each + 1)?;
         let (has_earlier, has_later) = (found.before.len() > each, found.after.len() > each);
         let before = found.before.split_off(usize::from(has_earlier));
         found.after.truncate(each);
         let mut read = Vec::new();
         for message in before.iter().chain([&id]).chain(&found.after) {
-            read.push(read_message(view, *message, request.raw)?);
+            read.push(Original::read(self.view, *message, self.request.raw)?);
         }
         let asked = before.len();
-        let wants: Vec<usize> = read.iter().map(|(.., text)| want(text, room)).collect();
+        let wants: Vec<usize> = read.iter().map(|message| want(&message.text, room)).collect();
         let shares = shares(&wants, asked, room.saturating_sub(read.len() * (HEADER + GOING_ON)));
-        let images = if request.raw { Vec::new() } else { images(read[asked].1.clone()) };
-        let mut messages = Vec::new();
-        for (at, ((card, _, text), share)) in read.into_iter().zip(shares).enumerate() {
-            let slice = Budget::part(share.max(1)).take(&text, 0);
+        let ends = [("before", 0, has_earlier), ("after", read.len() - 1, has_later)].map(
+            |(side, end, has_more)| {
+                let handle = &read[end].card.handle;
+                match has_more {
+                    true => {
+                        format!("More {side}: {}", call(&json!({"summary_id": handle, "around": asked_for})))
+                    }
+                    false => format!("Nothing was said {side} {handle}."),
+                }
+            },
+        );
+        let (mut page, mut rests) = (Page::default(), Vec::new());
+        for (at, (message, share)) in read.into_iter().zip(shares).enumerate() {
+            let slice = Budget::part(share.max(1)).take(&message.text, 0);
             let slice = slice.ok_or_else(|| Error::store("a fresh page has no room"))?;
-            messages.push(Neighbor { card, slice, is_asked: at == asked });
+            if slice.left() > 0 {
+                let (left, handle) = (count(slice.left(), "byte"), &message.card.handle);
+                let next = self.next(handle, &slice.range.end.to_string());
+                rests.push(format!("{left} left of {handle}: {next}\n"));
+            }
+            let mut heading = lines::message(&message.card);
+            if at == asked {
+                heading = heading + " · asked for" + lines::place(self.sight.place(id)?);
+                page.images = message.images;
+            }
+            page.quote_part(&heading, slice);
+            page.say("\n");
         }
-        Ok(Neighborhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
+        page.say(rests.concat() + &ends.join("\n"));
+        Ok(page.finish())
     }
 }
 

@@ -77,7 +77,7 @@ pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
 fn named(name: &str) -> Result<&'static Definition> {
     let found = DEFINITIONS.iter().find(|definition| definition.names().any(|known| known == name));
     found.ok_or_else(|| {
-        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, false)))
+        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, Origin::Default)))
     })
 }
 

@@ -9,14 +9,12 @@ pub mod grep;
 
 mod cards;
 mod original;
-mod page;
 mod resolve;
 mod times;
 mod visibility;
 
 pub use cards::{Card, MessageCard, SummaryCard};
 pub use original::{Image, Original, whole};
-pub use page::{Budget, HEADER, Slice};
 pub use resolve::{Target, resolve};
 pub use times::point_in_time;
 pub use visibility::Visibility;

@@ -10,6 +10,7 @@
 
 mod around;
 mod inside;
+mod page;
 mod ranges;
 
 use schemars::JsonSchema;
@@ -24,12 +25,11 @@ use crate::error::{Error, Result};
 use crate::frames::{Fence, Tags};
 use crate::ids::{MessageId, SummaryId};
 use crate::recall::grep::Place;
-use crate::recall::{
-    Budget, HEADER, Image, Original, Scope, Slice, SummaryCard, Target, Visibility, resolve,
-};
+use crate::recall::{Image, Original, Scope, SummaryCard, Target, Visibility, resolve};
 use crate::store::{Shown, View};
 use crate::text::{count, one_line};
 use crate::tokens;
+use page::{Budget, HEADER, Slice};
 
 /// The tool's name.
 pub const NAME: &str = "lcm_expand";

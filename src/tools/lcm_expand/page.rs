@@ -9,13 +9,13 @@ const MAX_BYTES: usize = 48_000;
 /// Bytes per token when an answer is divided in advance. Whitespace has more.
 const BYTES_PER_TOKEN: usize = 6;
 /// Approximate tokens of a section's header.
-pub const HEADER: usize = 45;
+pub(super) const HEADER: usize = 45;
 /// The fewest tokens or bytes for which a section is begun.
 const WORTH_BEGINNING: usize = 80;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub(super) struct Slice {
     /// The part.
     pub text: String,
     /// Its range in the whole text, in bytes.
@@ -26,14 +26,13 @@ pub struct Slice {
 
 impl Slice {
     /// The number of bytes after this part.
-    #[must_use]
     pub fn left(&self) -> usize {
         self.total - self.range.end
     }
 }
 
 /// The room left in one answer.
-pub struct Budget {
+pub(super) struct Budget {
     tokens: usize,
     bytes: usize,
     fresh: bool,

@@ -10,7 +10,7 @@ use super::resolve::{Target, resolve};
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::branch::Cover;
-use crate::dag::{Piece, Sources, Span};
+use crate::dag::{Piece, Sources};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
@@ -236,32 +236,29 @@ pub fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     Ok(session_id.to_owned())
 }
 
-/// The newest messages of the branch.
-pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
+/// The newest or the oldest messages of the branch.
+pub fn end(view: &View<'_>, scope: &Scope, is_newest: bool) -> Result<End> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let visible = branch.visible.len();
-    let messages = visible.saturating_sub(AT_AN_END)..visible;
-    let requests: Vec<usize> = requests(&branch, 0..messages.start).collect();
-    end(
-        view,
-        &branch,
-        messages,
-        newest(&requests, REQUESTS_AT_AN_END),
-        newest(&branch.leaves(), LEAVES_AT_AN_END),
-    )
+    let start = if is_newest { visible.saturating_sub(AT_AN_END) } else { 0 };
+    let messages = start..visible.min(start + AT_AN_END);
+    let beyond = if is_newest { 0..start } else { messages.end..visible };
+    let requests: Vec<usize> = beyond.filter(|at| branch.visible[*at].is_request).collect();
+    let line = |at: usize| line(view, &branch, branch.visible[at].seen);
+    let leaves = branch.leaves();
+    let (requests, leaves) =
+        (nearest(&requests, REQUESTS_AT_AN_END, is_newest), nearest(&leaves, LEAVES_AT_AN_END, is_newest));
+    Ok(End {
+        messages: messages.map(line).collect::<Result<_>>()?,
+        requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
+        leaves: SummaryCard::read_all(view, leaves)?,
+        visible,
+    })
 }
 
-fn newest<T>(list: &[T], most: usize) -> &[T] {
-    &list[list.len().saturating_sub(most)..]
-}
-
-/// The oldest messages of the branch.
-pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
-    let (visible, leaves) = (branch.visible.len(), branch.leaves());
-    let messages = 0..visible.min(AT_AN_END);
-    let requests: Vec<usize> = requests(&branch, messages.end..visible).take(REQUESTS_AT_AN_END).collect();
-    end(view, &branch, messages, &requests, &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
+/// The last of `list`, or the first.
+fn nearest<T>(list: &[T], most: usize, is_newest: bool) -> &[T] {
+    if is_newest { &list[list.len().saturating_sub(most)..] } else { &list[..list.len().min(most)] }
 }
 
 /// What the short id `id` names.
@@ -274,27 +271,6 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
         Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
         Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }
-}
-
-/// The positions of the user's messages in a range of the branch.
-fn requests(branch: &Cover, stretch: Span) -> impl Iterator<Item = usize> {
-    stretch.filter(|at| branch.visible[*at].is_request)
-}
-
-fn end(
-    view: &View<'_>,
-    branch: &Cover,
-    messages: Span,
-    requests: &[usize],
-    leaves: &[SummaryId],
-) -> Result<End> {
-    let line = |at: usize| line(view, branch, branch.visible[at].seen);
-    Ok(End {
-        messages: messages.map(line).collect::<Result<_>>()?,
-        requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
-        leaves: SummaryCard::read_all(view, leaves)?,
-        visible: branch.visible.len(),
-    })
 }
 
 fn item(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<Item> {

@@ -15,7 +15,7 @@ use crate::ids::ConversationId;
 use crate::model::{Files, Message, agent_of_session};
 use crate::recall::describe::{
     Below, End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SummaryPortrait,
-    by_id, earliest, name_of, overview, recent,
+    by_id, end, name_of, overview,
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, SummaryCard};
@@ -80,8 +80,8 @@ pub(super) fn answer(
             ));
         }
         (Part::Overview, None) => of_all(&overview(view, scope)?) + &others(view, scope)?,
-        (Part::Recent, _) => of_end("newest", &recent(view, scope)?),
-        (Part::Earliest, _) => of_end("oldest", &earliest(view, scope)?),
+        (Part::Recent, _) => of_end("newest", &end(view, scope, true)?),
+        (Part::Earliest, _) => of_end("oldest", &end(view, scope, false)?),
     };
     Ok(vec![Block::Text(text)])
 }

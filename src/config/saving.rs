@@ -146,6 +146,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     if let Ok(old) = fs::metadata(path) {
         file.set_permissions(old.permissions())?;
     }
+    drop(file);
     temporary.become_file(path.file_name().unwrap_or_default(), true)
 }
 

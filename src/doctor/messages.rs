@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tokio_util::sync::CancellationToken;
+
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
@@ -64,10 +66,10 @@ impl Walk {
         Self { check, index, tombstones, messages, ..Self::default() }
     }
 
-    /// Checks them until `is_over`.
-    pub fn all(&mut self, view: &View<'_>, is_over: &dyn Fn() -> bool) {
-        let walked = view.upkeep().audit_messages(|message| match is_over() {
-            true => Err(Error::closed()),
+    /// Checks them until `cancel` is raised.
+    pub fn all(&mut self, view: &View<'_>, cancel: &CancellationToken) {
+        let walked = view.upkeep().audit_messages(|message| match cancel.is_cancelled() {
+            true => Err(Error::cancelled()),
             false => self.message(view, &message),
         });
         if self.purged > 0 && walked.is_ok() {

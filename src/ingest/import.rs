@@ -353,7 +353,7 @@ fn add(
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
-        Some(known) => known.id,
+        Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
             let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);

@@ -357,8 +357,7 @@ impl Store {
         error
     }
 
-    /// Whether [`Store::close`] was called.
-    pub fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 

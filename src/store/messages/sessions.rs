@@ -124,8 +124,8 @@ impl Messages<'_> {
     }
 
     /// The session with Pi's id `session_id`, if the store knows it.
-    pub fn conversation(&self, session_id: &str) -> Result<Option<StoredSession>> {
-        self.connection.first("SELECT * FROM conversations WHERE session_id = ?1", [session_id])
+    pub fn conversation(&self, session_id: &str) -> Result<Option<ConversationId>> {
+        self.connection.first("SELECT id FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions.

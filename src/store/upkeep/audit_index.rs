@@ -64,12 +64,15 @@ impl Upkeep<'_> {
             Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
         };
-        let mut rows: Vec<(i64, Option<Vec<u8>>)> = self.connection.all(sql, [])?;
-        rows.retain(|(_, lengths)| {
-            let lengths = varints(lengths.as_deref().unwrap_or_default());
-            lengths.is_none_or(|lengths| lengths.len() != INDEXED)
-        });
-        Ok(rows.into_iter().map(|(id, _)| id).collect())
+        let mut without = Vec::new();
+        self.connection.each(sql, [], |row| {
+            let lengths: Option<Vec<u8>> = row.get(1)?;
+            if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
+                without.push(row.get(0)?);
+            }
+            Ok(())
+        })?;
+        Ok(without)
     }
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.

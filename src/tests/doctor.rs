@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::asking::ask;
 use super::extent::everything;
 use super::support::{Compact, ScriptedModel, Session, compacted};
+use crate::error::Code;
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::Handover;
 use crate::model::parse_batch;
@@ -589,6 +590,9 @@ async fn a_session_with_an_unreadable_time_goes_on_and_can_be_imported() {
     assert_eq!(known, Some(ConversationId(1)));
     let mut old = OldStore::open(&patient.database(), &CancellationToken::new()).unwrap();
     assert_eq!(old.sessions().unwrap().len(), 1);
+    let patient = patient.without_first_pages(&["conversations"]).await;
+    let error = patient.store.read(|view| view.messages().conversation("one")).await.unwrap_err();
+    assert_eq!(error.code(), Code::Damaged);
 }
 
 #[tokio::test]

@@ -123,9 +123,10 @@ impl Messages<'_> {
         self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
     }
 
-    /// The session with Pi's id `session_id`, if the store knows it.
+    /// The session with Pi's id `session_id`, if the store knows it. Its row is read beside the index, so that
+    /// opening a session detects a damaged table.
     pub fn conversation(&self, session_id: &str) -> Result<Option<ConversationId>> {
-        self.connection.first("SELECT id FROM conversations WHERE session_id = ?1", [session_id])
+        self.connection.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions.

@@ -66,20 +66,6 @@ pub struct Report {
     pub stopped: Option<usize>,
 }
 
-impl Report {
-    /// Adds what came of a session.
-    fn add(&mut self, session: &Self) {
-        self.new += session.new;
-        self.known += session.known;
-        self.broken += session.broken;
-        self.lost += session.lost;
-        self.unknown += session.unknown;
-        self.differing += session.differing;
-        self.sessions += session.sessions;
-        self.silent += session.silent;
-    }
-}
-
 /// Imports sessions.
 ///
 /// # Errors
@@ -267,7 +253,7 @@ impl Run<'_> {
             let (outcome, following) = tokio::join!(writing, queue.begin(same));
             next = following?;
             match outcome {
-                Ok(session) => self.report.add(&session),
+                Ok(()) => {}
                 Err(error) if error.code() == Code::Invalid => {
                     self.failed(&files[number].path, &error);
                     // The rest of the file is left out.
@@ -284,7 +270,7 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
+    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
         let Reading { session, mut conversation, mut slices, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
@@ -302,9 +288,13 @@ impl Run<'_> {
         let rest =
             rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
+        let report = &mut self.report;
+        report.broken += broken;
+        report.lost += lost;
+        report.unknown += unknown;
         let Some(conversation) = conversation else {
-            let silent = usize::from(!is_side_chain);
-            return Ok(Report { new, broken, lost, unknown, silent, ..Report::default() });
+            report.silent += usize::from(!is_side_chain);
+            return Ok(());
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -313,9 +303,11 @@ impl Run<'_> {
             Some(known) => known,
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        let differing = store.read(move |view| differing(view, conversation, &said)).await?;
-        let sessions = usize::from(!is_side_chain);
-        Ok(Report { new, known, broken, lost, unknown, differing, sessions, ..Report::default() })
+        report.differing += store.read(move |view| differing(view, conversation, &said)).await?;
+        report.new += new;
+        report.known += known;
+        report.sessions += usize::from(!is_side_chain);
+        Ok(())
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {

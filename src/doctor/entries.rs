@@ -11,14 +11,7 @@ use crate::ids::{EntryId, MessageId};
 use crate::store::{AuditedEntry, StoredSession, View};
 
 /// The finding for an entry whose parent is missing.
-const TORN: &str = "the parent entry is missing";
-
-/// A session file has what the store lacks, so entries can be reattached.
-pub(super) fn can_be_hung(check: &mut Check) {
-    for finding in check.findings.iter_mut().filter(|finding| finding.what == TORN) {
-        finding.remedy = Remedy::Fix;
-    }
-}
+pub(super) const TORN: &str = "the parent entry is missing";
 
 /// The last message at or above an entry: the inner `None` means there is none, the outer that it can't be
 /// known.

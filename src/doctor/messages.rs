@@ -24,7 +24,7 @@ const ASKED_WITH: usize = 60;
 const OTHER_ESTIMATES: i64 = 4;
 
 /// The findings for a message whose text is wrong.
-const NOT_ITS_TEXT: [&str; 3] = [
+pub(super) const NOT_ITS_TEXT: [&str; 3] = [
     "the text can't be unpacked",
     "the text's length does not match the recorded one",
     "the lineage does not match text and position",
@@ -217,13 +217,6 @@ impl Walk {
             }
         }
         Ok(())
-    }
-}
-
-/// Session files have the texts of damaged messages, so these can be restored.
-pub(super) fn can_be_put_back(check: &mut Check) {
-    for finding in check.findings.iter_mut().filter(|finding| NOT_ITS_TEXT.contains(&finding.what)) {
-        finding.remedy = Remedy::Fix;
     }
 }
 

@@ -113,10 +113,10 @@ impl Doctor {
         if let [_, messages, entries, ..] = report.checks.as_mut_slice() {
             let (files, compared) = self.sessions(&conversations, &found).await?;
             if compared.iter().any(|file| file.is_whole) {
-                messages::can_be_put_back(messages);
+                messages.can_be_fixed(&messages::NOT_ITS_TEXT);
             }
             if compared.iter().any(|file| file.lacks) {
-                entries::can_be_hung(entries);
+                entries.can_be_fixed(&[entries::TORN]);
             }
             found.files = compared;
             report.checks.push(files);

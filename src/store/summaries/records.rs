@@ -59,7 +59,7 @@ pub struct Edges {
 
 /// The text in a summary's row.
 pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
-    match row.get("packed")? {
+    match row.get::<_, Option<Vec<u8>>>("packed")? {
         Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
         None => row.get("text").map(Ok),
     }

@@ -304,8 +304,4 @@ impl Upkeep<'_> {
     pub fn audit_edges(&self) -> Result<Vec<AuditedEdge>> {
         self.connection.all("SELECT * FROM summary_sources ORDER BY summary_id, ordinal", [])
     }
-
-    pub(in crate::store) fn rows(&self, sql: &str) -> Result<Vec<i64>> {
-        self.connection.all(sql, [])
-    }
 }

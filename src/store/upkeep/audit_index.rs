@@ -47,15 +47,16 @@ impl Upkeep<'_> {
 
     /// The row ids of the summaries.
     pub fn summary_rows(&self) -> Result<Vec<i64>> {
-        self.rows("SELECT id FROM summaries ORDER BY id")
+        self.connection.all("SELECT id FROM summaries ORDER BY id", [])
     }
 
     /// An index's row ids, in order. It stores no text, but the length of each row.
     pub fn indexed_rows(&self, index: Index) -> Result<Vec<i64>> {
-        self.rows(match index {
+        let sql = match index {
             Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id FROM summaries_fts_docsize ORDER BY id",
-        })
+        };
+        self.connection.all(sql, [])
     }
 
     /// The rows whose length, which ranking needs, an index can't read.

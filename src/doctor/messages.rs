@@ -109,17 +109,15 @@ impl Walk {
                 return Ok(());
             }
             (MessageKind::Edited, Some(original), Some((above, height))) => {
-                let original = view.messages().message(original).ok();
-                if original.as_ref().is_some_and(|original| original.json == *json) {
-                    self.unchanged.insert(message.id);
-                    (message.lineage, height)
-                } else {
-                    (
-                        original
-                            .and_then(|original| rendition_of(&original.json, above, json, message.lineage)),
-                        height,
-                    )
-                }
+                let lineage = match view.messages().message(original) {
+                    Ok(original) if original.json == *json => {
+                        self.unchanged.insert(message.id);
+                        message.lineage
+                    }
+                    Ok(original) => rendition_of(&original.json, above, json, message.lineage),
+                    Err(_) => None,
+                };
+                (lineage, height)
             }
             (MessageKind::Edited, ..) => (None, 0),
             (_, _, Some((above, height))) => (Some(above.child(json)), height.saturating_add(1)),

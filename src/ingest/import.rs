@@ -220,7 +220,7 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
-        store.expect_much()?;
+        store.expect_much().await?;
         let written = CancellationToken::new();
         let writing = async {
             let outcome = self.files(files, store).await;

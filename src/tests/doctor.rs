@@ -582,7 +582,8 @@ async fn a_session_with_an_unreadable_time_goes_on_and_can_be_imported() {
          UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') WHERE name = 'conversations'",
     );
     patient.damage(
-        "UPDATE conversations SET started_at = 'x', file = NULL; PRAGMA writable_schema = ON;
+        "UPDATE conversations SET started_at = 'x', parent_session = CAST(x'ff' AS TEXT);
+         PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = 'conversations'",
     );
     let patient = patient.reopened().await;
@@ -590,6 +591,8 @@ async fn a_session_with_an_unreadable_time_goes_on_and_can_be_imported() {
     assert_eq!(known, Some(ConversationId(1)));
     let mut old = OldStore::open(&patient.database(), &CancellationToken::new()).unwrap();
     assert_eq!(old.sessions().unwrap().len(), 1);
+    let report = patient.doctor().await;
+    assert!(report.contains("Branches       ok     2 branches,"), "{report}");
     let patient = patient.without_first_pages(&["conversations"]).await;
     let error = patient.store.read(|view| view.messages().conversation("one")).await.unwrap_err();
     assert_eq!(error.code(), Code::Damaged);

@@ -111,10 +111,7 @@ impl OldStore {
     /// When none can be read.
     pub fn sessions(&mut self) -> Result<Vec<StoredSession>> {
         let mut sessions = Vec::new();
-        // Whatever else can't be read of a session, its entries can.
-        let sql =
-            "SELECT id, session_id, file, parent_session, 0 AS started_at FROM conversations WHERE id = ?1";
-        self.lost += self.each("conversations", sql, |row| {
+        self.lost += self.each("conversations", "SELECT * FROM conversations WHERE id = ?1", |row| {
             sessions.push(StoredSession::from_row(row)?);
             Ok(())
         })?;

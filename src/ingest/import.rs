@@ -68,20 +68,6 @@ pub struct Report {
     pub stopped: Option<usize>,
 }
 
-impl Report {
-    /// Adds what came of a session.
-    fn add(&mut self, session: &Self) {
-        self.new += session.new;
-        self.known += session.known;
-        self.broken += session.broken;
-        self.lost += session.lost;
-        self.unknown += session.unknown;
-        self.differing += session.differing;
-        self.sessions += session.sessions;
-        self.silent += session.silent;
-    }
-}
-
 /// Imports sessions.
 ///
 /// # Errors
@@ -236,7 +222,7 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
-        store.expect_much()?;
+        store.expect_much().await?;
         let written = CancellationToken::new();
         let writing = async {
             let outcome = self.files(files, store).await;
@@ -269,7 +255,7 @@ impl Run<'_> {
             let (outcome, following) = tokio::join!(writing, queue.begin(same));
             next = following?;
             match outcome {
-                Ok(session) => self.report.add(&session),
+                Ok(()) => {}
                 Err(error) if error.code() == Code::Invalid => {
                     self.failed(&files[number].path, &error);
                     // The rest of the file is left out.
@@ -286,7 +272,7 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
+    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
         let Reading { session, mut conversation, mut slices, used, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
@@ -305,9 +291,13 @@ impl Run<'_> {
         let rest =
             rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
+        let report = &mut self.report;
+        report.broken += broken;
+        report.lost += lost;
+        report.unknown += unknown;
         let Some(conversation) = conversation else {
-            let silent = usize::from(!is_side_chain);
-            return Ok(Report { new, broken, lost, unknown, silent, ..Report::default() });
+            report.silent += usize::from(!is_side_chain);
+            return Ok(());
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -316,9 +306,11 @@ impl Run<'_> {
             Some(known) => known,
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        let differing = store.read(move |view| differing(view, conversation, &said)).await?;
-        let sessions = usize::from(!is_side_chain);
-        Ok(Report { new, known, broken, lost, unknown, differing, sessions, ..Report::default() })
+        report.differing += store.read(move |view| differing(view, conversation, &said)).await?;
+        report.new += new;
+        report.known += known;
+        report.sessions += usize::from(!is_side_chain);
+        Ok(())
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
@@ -357,7 +349,7 @@ fn add(
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
-        Some(known) => known.id,
+        Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
             let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);

@@ -180,7 +180,7 @@ impl Unread {
         let id = header.id.clone();
         let (conversation, known) = store
             .read(move |view| match view.messages().conversation(&id)? {
-                Some(known) => Ok((Some(known.id), view.messages().entry_ids(known.id)?)),
+                Some(known) => Ok((Some(known), view.messages().entry_ids(known)?)),
                 None => Ok((None, Vec::new())),
             })
             .await?;

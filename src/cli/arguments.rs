@@ -14,8 +14,8 @@ use crate::commands::{
 };
 use crate::error::{Error, Result};
 use crate::ids::AGENTS;
+use crate::recall::grep::{ROLES, WRITERS};
 use crate::text::one_line;
-use crate::tools::{ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;

@@ -66,7 +66,7 @@ pub struct Cli {
 }
 
 /// A scope without a session: none has this row.
-const NO_SESSION: Scope = Scope::at(ConversationId(0), None);
+const NO_SESSION: Scope = Scope::at(ConversationId::NONE, None);
 
 /// What was opened for a command.
 struct Opened {
@@ -115,30 +115,26 @@ impl Cli {
 
     async fn answer(&self, line: &CliRequest, invocation: &Invocation) -> Result<Reply> {
         let history = &invocation.history;
-        let opened =
-            open(line, history, invocation.access(), history.folder(&line.cwd), &self.cancel).await?;
+        let folder = history.folder(&line.cwd);
+        let opened = line.open(history, invocation.access(), folder, &self.cancel).await?;
         let manner = manner(line, invocation);
         let answered = self.answer_in(line, invocation, &opened, manner).await;
         opened.home.store.close().await;
         let answer = answered?;
-        let code = invocation.code(&answer.answer);
+        let (code, is_grep) = (invocation.code(&answer.answer), invocation.name == "grep");
         let words = if invocation.quotes() { answer.text } else { in_a_shell(&answer.text) };
-        let mut reply = Reply { complaint: opened.notice.unwrap_or_default(), code, ..Reply::default() };
-        if invocation.as_json {
-            reply.output = json_text(&answer.answer);
-        } else if invocation.name == "grep" && code != FOUND {
+        let (output, more) = match () {
+            () if invocation.as_json => (json_text(&answer.answer), String::new()),
             // Scripts get only hits.
-            reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
-        } else {
+            () if is_grep && code != FOUND => (String::new(), in_a_shell(&words)),
             // A pipe gets only hits, so stderr says if these are not all.
-            if invocation.name == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
-                let more = "pi-lcm: there are more: raise --limit, or add words";
-                reply.complaint = [reply.complaint.as_str(), more].join("\n").trim_start().to_owned();
+            () if is_grep && !manner.is_terminal && answer.answer["isCut"] == true => {
+                (manner.shown(words), "pi-lcm: there are more: raise --limit, or add words".into())
             }
-            reply.output = manner.shown(words);
-        }
-        reply.complaint = legible(&reply.complaint).into_owned();
-        Ok(reply)
+            () => (manner.shown(words), String::new()),
+        };
+        let complaint = [opened.notice.unwrap_or_default(), more].join("\n").trim().to_owned();
+        Ok(Reply { output, complaint: legible(&complaint).into_owned(), code })
     }
 
     async fn answer_in(
@@ -190,11 +186,11 @@ impl Histories for Served {
         let (first, others) = roots
             .split_first()
             .map_or((history.folder(&line.cwd), [].as_slice()), |(first, others)| (first.as_path(), others));
-        let mut opened = open(line, history, Access::Reads, first, cancel).await;
+        let mut opened = line.open(history, Access::Reads, first, cancel).await;
         for folder in others {
             if opened.is_err() {
                 // If none has a history, the error is about the first.
-                opened = open(line, history, Access::Reads, folder, cancel).await.or(opened);
+                opened = line.open(history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
         let store = opened?.home.store;
@@ -222,93 +218,85 @@ fn manner(line: &CliRequest, invocation: &Invocation) -> Style {
     Style { is_shell: true, is_terminal, has_colors }
 }
 
-/// Opens the given database, or the history of `folder`.
-async fn open(
-    line: &CliRequest,
-    history: &History,
-    access: Access,
-    folder: &Path,
-    cancel: &CancellationToken,
-) -> Result<Opened> {
-    if let Some(database) = history.database.clone() {
-        return open_database(line, database, access, cancel).await;
-    }
-    let (sources, settings) = settings(line, folder);
-    let project = project_of(folder, settings.project_identity);
-    let (dir, wanted) = (settings.db_dir.clone(), project.clone());
-    let found = aside(move || Store::read_only(&dir, &wanted)).await;
-    let (store, notice) = match (access, found) {
-        (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
-        (Access::Reads | Access::Changes, Err(error)) => return Err(error),
-        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
-        (Access::Changes | Access::Adds, found) => {
-            if let Ok(Some(opened)) = found {
-                opened.store.close().await;
+impl CliRequest {
+    /// Opens the given database, or the history of `folder`.
+    async fn open(
+        &self,
+        history: &History,
+        access: Access,
+        folder: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Opened> {
+        if let Some(database) = history.database.clone() {
+            if access != Access::Reads {
+                let remedy = "use --project with the project's folder instead";
+                return Err(Error::invalid(format!("--db is read-only: {remedy}")));
             }
-            if !folder.is_dir() {
-                return Err(Error::invalid(format!(
-                    "there is no folder {}: choose another with --project",
-                    folder.display()
-                )));
-            }
-            let dir = settings.db_dir.clone();
-            let store = aside(move || Store::of_project(Some(&dir), &project)).await?;
-            let notice = store.notice().map(ToOwned::to_owned);
-            (store, notice)
+            let cancel = cancel.clone();
+            let named = move || Store::read_only_at(Path::new(&real_path(&database)), &cancel);
+            let ReadOnly { store, project, .. } = aside(named).await?;
+            let folder = PathBuf::from(project);
+            return Ok(self.opened(store, None, self.settings(&folder), &folder));
         }
-    };
-    Ok(opened(line, store, notice, sources, settings, folder))
-}
-
-async fn open_database(
-    line: &CliRequest,
-    path: PathBuf,
-    access: Access,
-    cancel: &CancellationToken,
-) -> Result<Opened> {
-    if access != Access::Reads {
-        return Err(Error::invalid("--db is read-only: use --project with the project's folder instead"));
+        let (sources, settings) = self.settings(folder);
+        let project = project_of(folder, settings.project_identity);
+        let (dir, wanted) = (settings.db_dir.clone(), project.clone());
+        let found = aside(move || Store::read_only(&dir, &wanted)).await;
+        let (store, notice) = match (access, found) {
+            (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
+            (Access::Reads | Access::Changes, Err(error)) => return Err(error),
+            (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
+            (Access::Changes | Access::Adds, found) => {
+                if let Ok(Some(opened)) = found {
+                    opened.store.close().await;
+                }
+                if !folder.is_dir() {
+                    return Err(Error::invalid(format!(
+                        "there is no folder {}: choose another with --project",
+                        folder.display()
+                    )));
+                }
+                let dir = settings.db_dir.clone();
+                let store = aside(move || Store::of_project(Some(&dir), &project)).await?;
+                let notice = store.notice().map(ToOwned::to_owned);
+                (store, notice)
+            }
+        };
+        Ok(self.opened(store, notice, (sources, settings), folder))
     }
-    let cancel = cancel.clone();
-    let named = move || Store::read_only_at(Path::new(&real_path(&path)), &cancel);
-    let ReadOnly { store, project, .. } = aside(named).await?;
-    let folder = PathBuf::from(project);
-    let (sources, settings) = settings(line, &folder);
-    Ok(opened(line, store, None, sources, settings, &folder))
-}
 
-fn opened(
-    line: &CliRequest,
-    store: Store,
-    notice: Option<String>,
-    sources: Sources,
-    settings: Settings,
-    folder: &Path,
-) -> Opened {
-    let home = Home {
-        store,
-        cwd: real_path(folder),
-        identity: settings.project_identity,
-        db_dir: settings.db_dir.clone(),
-        session_id: String::new(),
-    };
-    let (session_dir, all_sessions) = config::session_folders(&sources, &line.environment);
-    Opened { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None }, notice }
-}
+    fn opened(
+        &self,
+        store: Store,
+        notice: Option<String>,
+        (sources, settings): (Sources, Settings),
+        folder: &Path,
+    ) -> Opened {
+        let home = Home {
+            store,
+            cwd: real_path(folder),
+            identity: settings.project_identity,
+            db_dir: settings.db_dir.clone(),
+            session_id: String::new(),
+        };
+        let (session_dir, all_sessions) = config::session_folders(&sources, &self.environment);
+        Opened { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None }, notice }
+    }
 
-/// Pi's settings for a folder.
-fn settings(line: &CliRequest, folder: &Path) -> (Sources, Settings) {
-    let own = line.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
-    let sources = Sources {
-        agent_dir: line.agent_dir.clone(),
-        cwd: folder.to_owned(),
-        project_trusted: config::is_trusted(&line.agent_dir, folder),
-        // No Pi is running, so nothing is forecast.
-        model_overrides: false,
-        environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
-    };
-    let settings = config::load(&sources).settings;
-    (sources, settings)
+    /// Pi's settings for a folder.
+    fn settings(&self, folder: &Path) -> (Sources, Settings) {
+        let own = self.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
+        let sources = Sources {
+            agent_dir: self.agent_dir.clone(),
+            cwd: folder.to_owned(),
+            project_trusted: config::is_trusted(&self.agent_dir, folder),
+            // No Pi is running, so nothing is forecast.
+            model_overrides: false,
+            environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        };
+        let settings = config::load(&sources).settings;
+        (sources, settings)
+    }
 }
 
 /// The error for a project without a history, with a suggestion.
@@ -335,13 +323,10 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
         .read(move |view| {
             let conversation = match &wanted {
                 Some(id) => session(view, id, ": pi-lcm sessions lists them")?,
-                // No session has the row 0, and there may be no session yet.
-                None => view
-                    .messages()
-                    .other_sessions(ConversationId(0), 1)?
-                    .first()
-                    .copied()
-                    .unwrap_or(ConversationId(0)),
+                None => {
+                    let last = view.messages().other_sessions(ConversationId::NONE, 1)?;
+                    last.first().copied().unwrap_or(ConversationId::NONE)
+                }
             };
             Ok(Scope::at(conversation, view.messages().last_entry(conversation)?))
         })

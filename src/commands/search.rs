@@ -9,13 +9,13 @@ use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
-    Sort, grep,
+    Branches, DEFAULT_LIMIT, Findings, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, ROLES, Sort, WRITERS,
+    grep,
 };
-use crate::recall::{MessageCard, Scope, SummaryCard, point_in_time};
+use crate::recall::{Card, MessageCard, Scope, SummaryCard, point_in_time};
 use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
-use crate::tools::{ROLES, WRITERS, in_marks, marked};
+use crate::tools::{in_marks, marked};
 
 const NAME: &str = "search";
 pub(crate) const PROJECT: &str = "--project";
@@ -96,37 +96,38 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     };
     let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
     let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
-    let (tool, path) = (value(TOOL), value(FILE));
-    let is_of_messages = agent.as_deref().is_some_and(|agent| agent != PI)
-        || role.is_some()
-        || tool.is_some()
-        || path.is_some();
-    if is_of_messages && has(SUMMARIES) {
-        return Err(Error::invalid(format!(
-            "{ROLE}, {TOOL}, {FILE} and {AGENT} apply to messages, which {SUMMARIES} excludes: remove one of them"
-        )));
+    for option in [AFTER, BEFORE] {
+        point_in_time(option, value(option), now())?;
     }
-    let now = now();
+    let written = |option| value(option).map(ToOwned::to_owned);
     let limit = value(LIMIT).map(limit).transpose()?;
-    let question = Question {
+    let mut question = Question {
         query: if has(REGEX) && has(IGNORE_CASE) { format!("(?i){query}") } else { query },
         mode: if has(REGEX) { Mode::Regex } else { Mode::Text },
-        kinds: if is_of_messages { Kinds::Messages } else { kinds },
-        sessions: if has(PROJECT) { Sessions::Project } else { Sessions::This },
+        kinds,
+        session: has(PROJECT).then(|| "project".to_owned()),
         branches: if has(BRANCH) { Branches::Current } else { Branches::All },
         sort: value(SORT).map(sort).transpose()?.unwrap_or_default(),
-        after: point_in_time(AFTER, value(AFTER), now)?,
-        before: point_in_time(BEFORE, value(BEFORE), now)?,
+        after: written(AFTER),
+        before: written(BEFORE),
         full: has(FULL),
         role,
-        tool: tool.map(ToOwned::to_owned),
+        tool: written(TOOL),
         agent,
-        path: path.map(ToOwned::to_owned),
+        path: written(FILE),
         also_current: true,
         // The user can stop it.
         patience: Duration::MAX,
         ..Question::default()
     };
+    if question.is_of_messages() {
+        if has(SUMMARIES) {
+            return Err(Error::invalid(format!(
+                "{ROLE}, {TOOL}, {FILE} and {AGENT} apply to messages, which {SUMMARIES} excludes: remove one of them"
+            )));
+        }
+        question.kinds = Kinds::Messages;
+    }
     Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))
 }
 
@@ -201,18 +202,18 @@ fn shown(hit: Hit, now: i64, manner: Style) -> (String, Value) {
         true => manner.paint(Ink::Match, found),
         false => in_marks(found),
     });
-    let (head, mut json) = match hit.found {
-        Found::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }, summary) => {
+    let (head, mut json) = match hit.card {
+        Card::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }) => {
             let who = tool.as_ref().map_or_else(|| role.clone(), |tool| format!("{tool} output"));
             let who = agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
             let head = format!("{} {} {}", manner.paint(Ink::Id, &handle), in_line(&who), age(time, now));
             let json = json!({
                 "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "depth": null,
-                "time": timestamp(time), "place": place, "summary": summary,
+                "time": timestamp(time), "place": place, "summary": hit.covering,
             });
             (head, json)
         }
-        Found::Summary(SummaryCard { handle, depth, title, from_time, .. }) => {
+        Card::Summary(SummaryCard { handle, depth, title, from_time, .. }) => {
             let head = format!("{} D{depth} {title}", manner.paint(Ink::Id, &handle));
             let json = json!({
                 "kind": "summary", "id": handle, "role": null, "tool": null, "agent": null, "depth": depth,

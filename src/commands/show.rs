@@ -6,8 +6,7 @@ use serde_json::json;
 use super::{Answer, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, by_id};
-use crate::recall::expand::{Image, whole};
-use crate::recall::{MessageCard, Scope, SummaryCard};
+use crate::recall::{Image, MessageCard, Scope, SummaryCard, whole};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 

@@ -1,13 +1,11 @@
 //! The only definition of every setting: name, type, default and description.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::Path;
 
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::value::{agent, model};
-use super::{Context, ProjectIdentity, Settings};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -24,23 +22,21 @@ pub struct Definition {
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// `true` or `false`.
-    Switch { default: bool, field: fn(&mut Settings) -> &mut bool },
+    Switch { default: bool },
     /// A whole number.
     Number {
         default: usize,
         /// The accepted range.
         range: RangeInclusive<usize>,
-        field: fn(&mut Settings) -> &mut usize,
     },
     /// One of these words; the default is the first.
-    Word { words: [&'static str; 2], put: fn(&mut Settings, &Value) -> serde_json::Result<()> },
+    Word { words: [&'static str; 2] },
     /// A text, or the path of a file; empty by default.
-    Text { field: fn(&mut Settings) -> &mut String },
+    Text,
     /// A folder.
     Folder {
         /// The default, below Pi's agent folder.
         default: &'static str,
-        field: fn(&mut Settings) -> &mut PathBuf,
     },
     /// Names in order.
     Names {
@@ -49,7 +45,6 @@ pub enum Kind {
         /// Converts a name to the form that is kept; `None` if it is invalid.
         read: fn(&Value) -> Option<String>,
         default: &'static [&'static str],
-        field: fn(&mut Settings) -> &mut Vec<String>,
     },
 }
 
@@ -65,14 +60,26 @@ impl Definition {
         std::iter::once(self.key).chain(also)
     }
 
+    /// The default, for a Pi whose agent folder is `agent_dir`.
+    pub(super) fn default(&self, agent_dir: &Path) -> Value {
+        match &self.kind {
+            Kind::Switch { default } => (*default).into(),
+            Kind::Number { default, .. } => (*default).into(),
+            Kind::Word { words } => words[0].into(),
+            Kind::Text => "".into(),
+            Kind::Folder { default } => agent_dir.join(default).to_string_lossy().into(),
+            Kind::Names { default, .. } => default.iter().copied().collect(),
+        }
+    }
+
     /// The accepted values, in words that follow "takes".
     pub fn expected(&self) -> String {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
-            Kind::Text { .. } => "a text, or the path of a file".into(),
+            Kind::Text => "a text, or the path of a file".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
-            Kind::Word { words: [one, other], .. } => format!("\"{one}\" or \"{other}\""),
+            Kind::Word { words: [one, other] } => format!("\"{one}\" or \"{other}\""),
             Kind::Names { expected, .. } => (*expected).into(),
         }
     }
@@ -99,33 +106,27 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "enabled",
         help: "Turns the extension on or off. When off, nothing is stored, no tools are added, and Pi compacts by \
                itself. When you turn it on again, it stores the messages written in the meantime.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.enabled },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "dbDir",
         help: "The folder for the databases, one per project. `~` is your home folder. A relative path starts at \
                Pi's agent folder in the global settings, and at the project's folder everywhere else.",
-        kind: Kind::Folder { default: "lcm", field: |s| &mut s.db_dir },
+        kind: Kind::Folder { default: "lcm" },
     },
     Definition {
         key: "projectIdentity",
         help: "What shares one history: the folder that Pi works in (`cwd`), or the whole git repository with all \
                its folders and worktrees (`git`). Submodules, and folders outside a repository, always have their \
                own. After a change, a notification names the previous database; `/lcm import --history-of` adds its history.",
-        kind: Kind::Word {
-            words: ["cwd", "git"],
-            put: |s, word| ProjectIdentity::deserialize(word).map(|found| s.project_identity = found),
-        },
+        kind: Kind::Word { words: ["cwd", "git"] },
     },
     Definition {
         key: "context",
         help: "How much old content the model sees. `lean` replaces old tool results with stubs and old messages \
                with the block whenever that lowers the cost. Nothing is lost: each stub names the call that returns \
                the original. `full` changes nothing until Pi compacts. See context.md.",
-        kind: Kind::Word {
-            words: ["lean", "full"],
-            put: |s, word| Context::deserialize(word).map(|found| s.context = found),
-        },
+        kind: Kind::Word { words: ["lean", "full"] },
     },
     Definition {
         key: "compactionModels",
@@ -137,34 +138,33 @@ pub const DEFINITIONS: &[Definition] = &[
             expected: "models as \"provider/id\"",
             read: model,
             default: &["anthropic/claude-haiku-4-5"],
-            field: |s| &mut s.compaction_models,
         },
     },
     Definition {
         key: "leafChunkTokens",
         help: "The amount of conversation per leaf summary, in tokens (approximate). Smaller values give more \
                detailed summaries and more model calls.",
-        kind: Kind::Number { default: 16_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
+        kind: Kind::Number { default: 16_000, range: 500..=100_000 },
     },
     Definition {
         key: "redact",
         help: "Masks keys, tokens and passwords, recognized by their shape or name, in the text sent to the \
                summarizing model. The stored messages keep them.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.redact },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "notes",
         help: "Adds the tool `lcm_note`, with which the model keeps notes. Each block contains all notes, word for \
                word, until they are removed; `/lcm notes` shows and edits them. `false` saves about 120 tokens per \
                request.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.notes },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "recallOnNew",
         help: "Tells the model of a new session, in the system prompt, how many earlier sessions the project has, \
                when the newest began, and how to search them. Their content is not included. The text does not \
                change while the session is open.",
-        kind: Kind::Switch { default: false, field: |s| &mut s.recall_on_new },
+        kind: Kind::Switch { default: false },
     },
     Definition {
         key: "alsoRead",
@@ -175,119 +175,106 @@ pub const DEFINITIONS: &[Definition] = &[
             expected: "a list of agents: \"claude-code\", \"codex\", \"gemini\", \"opencode\"",
             read: agent,
             default: &[],
-            field: |s| &mut s.also_read,
         },
     },
     Definition {
         key: "condensationThreshold",
         help: "The number of consecutive summaries of one depth that may stay. If there are more, the oldest are \
                condensed into one summary of the next depth. Also the size of such a group.",
-        kind: Kind::Number { default: 6, range: 2..=50, field: |s| &mut s.condensation_threshold },
+        kind: Kind::Number { default: 6, range: 2..=50 },
     },
     Definition {
         key: "maxDepth",
         help: "The maximum depth of condensed summaries. It is exceeded only if the block would not fit otherwise.",
-        kind: Kind::Number { default: 5, range: 1..=20, field: |s| &mut s.max_depth },
+        kind: Kind::Number { default: 5, range: 1..=20 },
     },
     Definition {
         key: "maxSummaryTokens",
         help: "The maximum size of the block that replaces compacted messages, in tokens, and never more than one \
                eighth of the model's window. Notes are not counted.",
-        kind: Kind::Number { default: 4_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
+        kind: Kind::Number { default: 4_000, range: 1_000..=100_000 },
     },
     Definition {
         key: "minMessagesForCompaction",
         help: "The minimum number of messages for a session's first compaction. With fewer, Pi compacts by itself.",
-        kind: Kind::Number { default: 10, range: 1..=1_000, field: |s| &mut s.min_messages_for_compaction },
+        kind: Kind::Number { default: 10, range: 1..=1_000 },
     },
     Definition {
         key: "leafPassConcurrency",
         help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests.",
-        kind: Kind::Number { default: 4, range: 1..=32, field: |s| &mut s.leaf_pass_concurrency },
+        kind: Kind::Number { default: 4, range: 1..=32 },
     },
     Definition {
         key: "background",
         help: "Writes summaries while the agent works, so that a compaction does not have to wait for them. When \
                off, they are written during the compaction, and `lean` uses stubs only.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.background },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "compactInstructions",
         help: "Instructions for every summary, as text or as the path of a text file. A section `## Compact \
                Instructions` in the `AGENTS.md` or `CLAUDE.md` of a trusted project is added.",
-        kind: Kind::Text { field: |s| &mut s.compact_instructions },
+        kind: Kind::Text,
     },
     Definition {
         key: "promptsDir",
         help: "The folder for your own prompts. A file in it replaces the built-in prompt of the same name. See \
                prompts.md.",
-        kind: Kind::Folder { default: "lcm-prompts", field: |s| &mut s.prompts_dir },
+        kind: Kind::Folder { default: "lcm-prompts" },
     },
     Definition {
         key: "directModelCalls",
         help: "Lets the engine call providers with a plain API key (OpenAI chat completions, Anthropic messages) \
                directly. Other providers are called through Pi. When off, all calls go through Pi.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.direct_model_calls },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "modelTimeoutSeconds",
         help: "The timeout of a model call for a summary, in seconds; then the next model is asked. Raise it for a \
                slow local model. Without a useful answer, a compaction ends after at most twice this time plus ten \
                seconds.",
-        kind: Kind::Number { default: 120, range: 1..=3_600, field: |s| &mut s.model_timeout_seconds },
+        kind: Kind::Number { default: 120, range: 1..=3_600 },
     },
     Definition {
         key: "modelRetries",
         help: "The maximum number of retries after a temporary error, such as a busy provider or a broken \
                connection.",
-        kind: Kind::Number { default: 3, range: 0..=10, field: |s| &mut s.model_retries },
+        kind: Kind::Number { default: 3, range: 0..=10 },
     },
     Definition {
         key: "modelTokensPerHour",
         help: "The maximum number of tokens in model calls for summaries per hour, input and output together, \
                including failed calls. At the limit, summaries are made without a model and replaced later. 0 means \
                no limit. See models.md for typical numbers.",
-        kind: Kind::Number {
-            default: 10_000_000,
-            range: 0..=2_000_000_000,
-            field: |s| &mut s.model_tokens_per_hour,
-        },
+        kind: Kind::Number { default: 10_000_000, range: 0..=2_000_000_000 },
     },
     Definition {
         key: "modelTokensPerSession",
         help: "The maximum number of tokens in model calls for summaries while a session is open, input and output \
                together. 0 means no limit.",
-        kind: Kind::Number {
-            default: 40_000_000,
-            range: 0..=2_000_000_000,
-            field: |s| &mut s.model_tokens_per_session,
-        },
+        kind: Kind::Number { default: 40_000_000, range: 0..=2_000_000_000 },
     },
     Definition {
         key: "largeFileThresholdTokens",
         help: "The size, in tokens, above which the summarizing model sees only the start and end of an output or \
                pasted text. The complete text is stored.",
-        kind: Kind::Number {
-            default: 25_000,
-            range: 1_000..=10_000_000,
-            field: |s| &mut s.large_file_threshold_tokens,
-        },
+        kind: Kind::Number { default: 25_000, range: 1_000..=10_000_000 },
     },
     Definition {
         key: "sizeBudgetMegabytes",
         help: "The size of a project's database, in megabytes, above which a notification suggests what to do. It \
                appears again after each 10% of growth. Nothing is deleted automatically.",
-        kind: Kind::Number { default: 2_000, range: 1..=1_000_000, field: |s| &mut s.size_budget_megabytes },
+        kind: Kind::Number { default: 2_000, range: 1..=1_000_000 },
     },
     Definition {
         key: "status",
         help: "Shows the footer line: messages, summaries, database size.",
-        kind: Kind::Switch { default: true, field: |s| &mut s.status },
+        kind: Kind::Switch { default: true },
     },
     Definition {
         key: "debugMode",
         help: "Writes a log next to the database, at most 2 MB. It contains counts, times and names, but no keys or \
                message texts.",
-        kind: Kind::Switch { default: false, field: |s| &mut s.debug_mode },
+        kind: Kind::Switch { default: false },
     },
 ];

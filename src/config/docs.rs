@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{DEFINITIONS, Kind, Settings};
+use super::{DEFINITIONS, Kind};
 
 /// The text around the settings.
 const FRAME: &str = include_str!("configuration.md");
@@ -12,15 +12,14 @@ const FRAME: &str = include_str!("configuration.md");
 /// `docs/configuration.md`.
 fn reference() -> String {
     let mut settings = String::new();
-    let defaults = serde_json::json!(Settings::defaults(Path::new("")));
     for definition in DEFINITIONS {
         let default = match &definition.kind {
-            Kind::Text { .. } => "none".to_owned(),
-            Kind::Folder { default, .. } => {
+            Kind::Text => "none".to_owned(),
+            Kind::Folder { default } => {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }
-            Kind::Word { words, .. } => format!("`{}`", words[0]),
-            _ => format!("`{}`", defaults[definition.key]),
+            Kind::Word { words } => format!("`{}`", words[0]),
+            _ => format!("`{}`", definition.default(Path::new(""))),
         };
         let also: String =
             definition.names().skip(1).map(|name| format!(" Also read as `{name}`.")).collect();

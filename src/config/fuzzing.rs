@@ -38,11 +38,11 @@ fn loaded(file: &str, environment: HashMap<String, String>) -> Settings {
 }
 
 fn is_within_bounds(settings: &Settings) {
-    let mut settings = settings.clone();
+    let settings = json!(settings);
     for definition in DEFINITIONS {
-        if let Kind::Number { range, field, .. } = &definition.kind {
-            let value = *field(&mut settings);
-            assert!(range.contains(&value), "{} is {value}", definition.key);
+        if let Kind::Number { range, .. } = &definition.kind {
+            let value = settings[definition.key].as_u64().and_then(|value| usize::try_from(value).ok());
+            assert!(value.is_some_and(|value| range.contains(&value)), "{} is {value:?}", definition.key);
         }
     }
 }

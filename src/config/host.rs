@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Origin, SETTINGS_FILE, Sources};
+use super::{Origin, SETTINGS_FILE, Sources, at_home};
 use crate::files;
 
 /// The variable for the folder of sessions.
@@ -23,10 +23,11 @@ pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
 /// The folder of a project's sessions, and the folder that contains those of all projects.
 pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>) -> (PathBuf, PathBuf) {
     let all = sources.agent_dir.join("sessions");
+    let at_home = |path: &str| at_home(path, &sources.cwd).unwrap_or_else(|| sources.cwd.join(path));
     let set = environment.get(SESSIONS).filter(|set| !set.is_empty()).map(|set| at_home(set));
     let in_file = |origin, is_read: bool| {
         let file = sources.file(origin).filter(|_| is_read)?;
-        json(&file)["sessionDir"].as_str().map(|dir| sources.cwd.join(at_home(dir)))
+        json(&file)["sessionDir"].as_str().map(at_home)
     };
     let own = set
         .or_else(|| in_file(Origin::Project, sources.project_trusted))
@@ -40,13 +41,6 @@ fn called(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let cwd = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
     format!("--{}--", cwd.replace(['/', '\\', ':'], "-"))
-}
-
-fn at_home(dir: &str) -> PathBuf {
-    match (dir.strip_prefix('~'), std::env::home_dir()) {
-        (Some(rest), Some(home)) => home.join(rest.trim_start_matches(['/', '\\'])),
-        _ => PathBuf::from(dir),
-    }
 }
 
 fn json(path: &Path) -> Value {

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The engine's settings. Token counts are estimates of [`crate::tokens::estimate`]; [`DEFINITIONS`] describe
 /// each one.
@@ -73,6 +74,7 @@ pub struct Settings {
     #[serde(default)]
     pub guidance: Guidance,
     /// Pi's own settings, next to `lcm`.
+    #[serde(default)]
     pub pi: PiCompaction,
 }
 
@@ -177,21 +179,19 @@ impl Default for PiCompaction {
 
 impl Settings {
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
+    #[cfg(test)]
     pub fn defaults(agent_dir: &Path) -> Self {
-        let mut settings = Self::default();
-        for definition in DEFINITIONS {
-            match definition.kind {
-                Kind::Switch { default, field } => *field(&mut settings) = default,
-                Kind::Number { default, field, .. } => *field(&mut settings) = default,
-                Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
-                Kind::Text { field } => field(&mut settings).clear(),
-                // As in `Settings::default`.
-                Kind::Word { .. } => {}
-                Kind::Names { default, field, .. } => {
-                    *field(&mut settings) = default.iter().map(ToString::to_string).collect();
-                }
-            }
-        }
-        settings
+        Self::of(&default_values(agent_dir))
     }
+
+    /// The settings with these values, one for each definition.
+    fn of(values: &Map<String, Value>) -> Self {
+        Self::deserialize(values).unwrap_or_default()
+    }
+}
+
+/// The default of each setting, by its key.
+fn default_values(agent_dir: &Path) -> Map<String, Value> {
+    let value = |definition: &Definition| (definition.key.to_owned(), definition.default(agent_dir));
+    DEFINITIONS.iter().map(value).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! A file is replaced completely or not at all, under Pi's own lock; its other contents stay.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::edit::{Refusal, edited};
 use super::sources::{Gathered, gather, meant};
 use super::value;
-use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Settings, Sources};
+use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Sources};
 use crate::error::{Error, Result};
-use crate::files;
+use crate::files::{self, temporary::Temporary};
 use crate::text::one_line;
 
 /// How long another program may hold a file, as a number of pauses.
@@ -43,9 +43,7 @@ pub struct Setting {
 
 /// Every setting with its effective value, in the order of the documentation.
 pub fn settings(sources: &Sources) -> Vec<Setting> {
-    let Gathered { settings, origins, .. } = gather(sources);
-    let held = serde_json::to_value(settings).unwrap_or_default();
-    let defaults = serde_json::to_value(Settings::defaults(&sources.agent_dir)).unwrap_or_default();
+    let Gathered { values, origins, .. } = gather(sources);
     let setting = |definition: &Definition| Setting {
         name: definition.key,
         help: definition.help,
@@ -53,13 +51,13 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
         kind: match definition.kind {
             Kind::Switch { .. } => "switch",
             Kind::Number { .. } => "number",
-            Kind::Text { .. } => "text",
+            Kind::Text => "text",
             Kind::Folder { .. } => "folder",
             Kind::Names { .. } => "names",
             Kind::Word { .. } => "word",
         },
-        default: defaults[definition.key].clone(),
-        value: held[definition.key].clone(),
+        default: definition.default(&sources.agent_dir),
+        value: values[definition.key].clone(),
         source: origins.get(definition.key).copied().unwrap_or_default(),
         variable: definition.variable(),
     };
@@ -79,7 +77,7 @@ pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
 fn named(name: &str) -> Result<&'static Definition> {
     let found = DEFINITIONS.iter().find(|definition| definition.names().any(|known| known == name));
     found.ok_or_else(|| {
-        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, false)))
+        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, Origin::Default)))
     })
 }
 
@@ -105,19 +103,12 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
 /// A text's value, as written to a file.
 fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value> {
     let value = value::from_text(definition, text);
-    let mut settings = Settings::default();
-    if value::put(definition, &value, &sources.cwd, &mut settings).is_err() {
-        return Err(Error::invalid(format!(
-            "{} takes {}, not {}; nothing was changed",
-            definition.key,
-            definition.expected(),
-            one_line(text, 40)
-        )));
-    }
-    Ok(match definition.kind {
-        Kind::Names { field, .. } => serde_json::to_value(field(&mut settings)).unwrap_or_default(),
-        _ => value,
-    })
+    let accepted = value::accepted(definition, &value, &sources.cwd).ok_or_else(|| {
+        let (takes, given) = (definition.expected(), one_line(text, 40));
+        Error::invalid(format!("{} takes {takes}, not {given}; nothing was changed", definition.key))
+    })?;
+    // A path is kept as it was given.
+    Ok(if matches!(definition.kind, Kind::Names { .. }) { accepted } else { value })
 }
 
 fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
@@ -144,18 +135,19 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if after == before {
         return Ok(());
     }
-    let temporary = real.with_added_extension(format!("lcm-{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(after.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| match fs::metadata(&real) {
-            Ok(old) => fs::set_permissions(&temporary, old.permissions()),
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| fs::rename(&temporary, &real));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        failed(error)
-    })
+    replace(&real, &after).map_err(failed)
+}
+
+/// Replaces a file's text and keeps its permissions.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let (temporary, mut file) = Temporary::beside(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    if let Ok(old) = fs::metadata(path) {
+        file.set_permissions(old.permissions())?;
+    }
+    drop(file);
+    temporary.become_file(path.file_name().unwrap_or_default(), true)
 }
 
 /// The lock that Pi takes on its settings: a folder next to the file.

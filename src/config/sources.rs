@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::definitions::variable;
 use super::value;
-use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings};
+use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
 use crate::files;
 use crate::text::one_line;
 
@@ -58,20 +58,12 @@ pub struct Loaded {
     pub notice: Option<String>,
 }
 
-/// A source and its values.
-struct Layer {
-    /// In words: `in <file>`, `in the environment`.
-    place: String,
-    /// By the name the user wrote.
-    values: Vec<(String, Value)>,
-    /// Where relative paths start.
-    base: PathBuf,
-    origin: Origin,
-}
-
 /// The effective values with their origins, and the problems found.
+#[derive(Default)]
 pub(super) struct Gathered {
     pub settings: Settings,
+    /// By setting, as in JSON.
+    pub values: Map<String, Value>,
     /// By setting; a missing one has its default.
     pub origins: HashMap<&'static str, Origin>,
     pub problems: Vec<String>,
@@ -94,105 +86,102 @@ pub fn load(sources: &Sources) -> Loaded {
     Loaded { settings, notice: notice(&problems) }
 }
 
-/// The same with the origins of the values.
+/// The same with the origins of the values. The strongest source comes last.
 pub(super) fn gather(sources: &Sources) -> Gathered {
-    let mut origins = HashMap::new();
-    let mut settings = Settings::defaults(&sources.agent_dir);
-    let mut problems = Vec::new();
-    for layer in layers(sources, &mut problems, &mut settings.pi) {
-        // If a setting occurs under several spellings, its proper name counts.
-        let by_right =
-            |name: &str| layer.definition(name).is_none_or(|definition| layer.rightly(definition) == name);
-        let mut values: Vec<_> = layer.values.iter().collect();
-        values.sort_by_key(|(name, _)| by_right(name));
-        for (name, value) in values {
-            let Some(definition) = layer.definition(name) else {
-                let meant = meant(name, layer.is_environment());
-                problems.push(format!("{name} {} is not a setting{meant}", layer.place));
-                continue;
-            };
-            if value::put(definition, value, &layer.base, &mut settings).is_ok() {
-                origins.insert(definition.key, layer.origin);
-            } else {
-                let shown = one_line(&value.to_string(), 40);
-                problems.push(format!(
-                    "{name} {} is {shown}, but must be {}; using {}",
-                    layer.place,
-                    definition.expected(),
-                    held(definition, &settings)
-                ));
+    let mut found = Gathered { values: default_values(&sources.agent_dir), ..Gathered::default() };
+    let mut pi = PiCompaction::default();
+    for (origin, base) in [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)] {
+        let path = sources.file(origin).filter(|_| origin != Origin::Project || sources.project_trusted);
+        let Some((path, all)) = path.and_then(|path| found.read(&path).map(|all| (path, all))) else {
+            continue;
+        };
+        add_compaction(&mut pi, &all["compaction"], sources.model_overrides);
+        let place = format!("in {}", path.display());
+        match &all["lcm"] {
+            Value::Null => {}
+            Value::Object(values) => found.add(values.iter(), &place, base, origin),
+            other => {
+                let shown = one_line(&other.to_string(), 40);
+                found.problems.push(format!("lcm {place} is {shown}, but must be an object of settings"));
             }
         }
     }
-    settings.guidance = Guidance::read(sources, &settings, &mut problems);
-    Gathered { settings, origins, problems }
-}
-
-impl Layer {
-    fn is_environment(&self) -> bool {
-        self.origin == Origin::Environment
-    }
-
-    /// A setting's proper name in this source.
-    fn rightly(&self, definition: &Definition) -> String {
-        if self.is_environment() { definition.variable() } else { definition.key.to_owned() }
-    }
-
-    fn definition(&self, name: &str) -> Option<&'static Definition> {
-        let is_it = |known: &str| if self.is_environment() { variable(known) == name } else { known == name };
-        DEFINITIONS.iter().find(|definition| definition.names().any(is_it))
-    }
-}
-
-/// The sources in order of precedence, the strongest last.
-fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Vec<Layer> {
-    let mut layers = Vec::new();
-    let places = [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)];
-    for (origin, base) in places {
-        let path = sources.file(origin).filter(|_| origin != Origin::Project || sources.project_trusted);
-        layers
-            .extend(path.and_then(|path| file(&path, (origin, base), sources.model_overrides, problems, pi)));
-    }
     // Sorted by name, so that messages are always the same.
-    let set: BTreeMap<_, _> =
-        sources.environment.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
-    let mut environment = Layer {
-        place: "in the environment".into(),
-        values: Vec::new(),
-        base: sources.cwd.clone(),
-        origin: Origin::Environment,
-    };
-    for (name, text) in set {
-        let value = match environment.definition(name) {
-            Some(definition) => value::from_text(definition, text),
-            None => Value::Null,
-        };
-        environment.values.push((name.clone(), value));
-    }
-    layers.push(environment);
-    layers
+    let set = sources.environment.iter().filter(|(_, text)| !text.trim().is_empty());
+    let set: BTreeMap<&String, Value> = set
+        .map(|(name, text)| {
+            let definition = definition(name, Origin::Environment);
+            (name, definition.map_or(Value::Null, |definition| value::from_text(definition, text)))
+        })
+        .collect();
+    let set = set.iter().map(|(name, value)| (*name, value));
+    found.add(set, "in the environment", &sources.cwd, Origin::Environment);
+    found.settings = Settings { pi, ..Settings::of(&found.values) };
+    found.settings.guidance = Guidance::read(sources, &found.settings, &mut found.problems);
+    found
 }
 
-/// The `lcm` key of one of Pi's settings files; Pi's own compaction settings go into `pi`.
-fn file(
-    path: &Path,
-    (origin, base): (Origin, &Path),
-    reads_overrides: bool,
-    problems: &mut Vec<String>,
-    pi: &mut PiCompaction,
-) -> Option<Layer> {
-    let place = format!("in {}", path.display());
-    let json = match files::read_text(path, SETTINGS_FILE) {
-        Ok(json) => json,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
-        Err(error) => {
-            problems.push(format!("{} can't be read: {error}", path.display()));
-            return None;
+impl Gathered {
+    /// The JSON of one of Pi's settings files.
+    fn read(&mut self, path: &Path) -> Option<Value> {
+        let json = match files::read_text(path, SETTINGS_FILE) {
+            Ok(json) => json,
+            Err(error) => {
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
+                    self.problems.push(format!("{} can't be read: {error}", path.display()));
+                }
+                return None;
+            }
+        };
+        // Ignored, since Pi itself reports a file that is not JSON.
+        serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()
+    }
+
+    /// Adds the values of a source, by the names the user wrote; relative paths start at `base`.
+    fn add<'v>(
+        &mut self,
+        values: impl Iterator<Item = (&'v String, &'v Value)>,
+        place: &str,
+        base: &Path,
+        origin: Origin,
+    ) {
+        let mut values: Vec<_> =
+            values.map(|(name, value)| (name, definition(name, origin), value)).collect();
+        // If a setting occurs under several spellings, its proper name counts.
+        values.sort_by_key(|(name, definition, _)| {
+            definition.is_none_or(|definition| spelled(definition.key, origin) == **name)
+        });
+        for (name, definition, value) in values {
+            let Some(definition) = definition else {
+                let meant = meant(name, origin);
+                self.problems.push(format!("{name} {place} is not a setting{meant}"));
+                continue;
+            };
+            if let Some(value) = value::accepted(definition, value, base) {
+                self.origins.insert(definition.key, origin);
+                self.values.insert(definition.key.to_owned(), value);
+            } else {
+                let (shown, held) = (one_line(&value.to_string(), 40), &self.values[definition.key]);
+                let expected = definition.expected();
+                self.problems
+                    .push(format!("{name} {place} is {shown}, but must be {expected}; using {held}"));
+            }
         }
-    };
-    // Ignored, since Pi itself reports a file that is not JSON.
-    let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
-    let compaction = &all["compaction"];
+    }
+}
+
+/// The setting of this name in such a source.
+fn definition(name: &str, origin: Origin) -> Option<&'static Definition> {
+    DEFINITIONS.iter().find(|definition| definition.names().any(|known| spelled(known, origin) == name))
+}
+
+/// A setting's name in such a source.
+fn spelled(key: &str, origin: Origin) -> String {
+    if origin == Origin::Environment { variable(key) } else { key.to_owned() }
+}
+
+/// Adds Pi's own settings.
+fn add_compaction(pi: &mut PiCompaction, compaction: &Value, reads_overrides: bool) {
     let number =
         |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
     let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
@@ -206,39 +195,17 @@ fn file(
         found.reserve_tokens = number(values, reserve).or(found.reserve_tokens);
         found.keep_recent_tokens = number(values, keep).or(found.keep_recent_tokens);
     }
-    match all.get("lcm")? {
-        Value::Object(values) => Some(Layer {
-            place,
-            values: values.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-            base: base.to_owned(),
-            origin,
-        }),
-        Value::Null => None,
-        other => {
-            let shown = one_line(&other.to_string(), 40);
-            problems.push(format!("lcm {place} is {shown}, but must be an object of settings"));
-            None
-        }
-    }
 }
 
 /// `: did you mean …?`, if a setting has a similar name.
-pub(super) fn meant(name: &str, is_environment: bool) -> String {
-    let names = DEFINITIONS.iter().map(|definition| match is_environment {
-        true => definition.variable(),
-        false => definition.key.to_owned(),
-    });
+pub(super) fn meant(name: &str, origin: Origin) -> String {
+    let names = DEFINITIONS.iter().map(|definition| spelled(definition.key, origin));
     let alike = |known: &String| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
     let best = names.map(|known| (alike(&known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
     match best {
         Some((likeness, known)) if likeness >= ALIKE => format!(": did you mean {known}?"),
         _ => String::new(),
     }
-}
-
-/// The effective value of a setting, in JSON.
-fn held(definition: &Definition, settings: &Settings) -> String {
-    serde_json::to_value(settings).map(|all| all[definition.key].to_string()).unwrap_or_default()
 }
 
 fn notice(problems: &[String]) -> Option<String> {

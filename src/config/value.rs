@@ -4,45 +4,34 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Definition, Kind, Settings};
+use super::{Definition, Kind};
 use crate::ids::AGENTS;
 
-/// Stores `value` in `settings`; relative paths start at `base`.
-///
-/// # Errors
-/// When the setting does not accept it; then nothing is changed.
-pub(super) fn put(
-    definition: &Definition,
-    value: &Value,
-    base: &Path,
-    settings: &mut Settings,
-) -> Result<(), ()> {
-    match &definition.kind {
-        Kind::Switch { field, .. } => *field(settings) = value.as_bool().ok_or(())?,
-        Kind::Number { range, field, .. } => {
-            *field(settings) = number(value).filter(|n| range.contains(n)).ok_or(())?;
-        }
-        Kind::Text { field } => {
-            let text = value.as_str().map(str::trim).ok_or(())?;
+/// The form of `value` that is kept; relative paths start at `base`. `None` if the setting does not accept it.
+pub(super) fn accepted(definition: &Definition, value: &Value, base: &Path) -> Option<Value> {
+    Some(match &definition.kind {
+        Kind::Switch { .. } => value.as_bool()?.into(),
+        Kind::Number { range, .. } => number(value).filter(|n| range.contains(n))?.into(),
+        Kind::Text => {
+            let text = value.as_str()?.trim();
             let looks_like_path = text.starts_with(['~', '/', '.', '\\']) || text.ends_with(".md");
             let file = (looks_like_path && !text.contains('\n')).then(|| at_home(text, base)).flatten();
-            *field(settings) = file.map_or_else(|| text.to_owned(), |file| file.display().to_string());
+            file.map_or_else(|| text.into(), |file| file.to_string_lossy().into())
         }
-        Kind::Folder { field, .. } => {
-            let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
-            *field(settings) = at_home(path, base).ok_or(())?;
+        Kind::Folder { .. } => {
+            let path = value.as_str().map(str::trim).filter(|path| !path.is_empty())?;
+            at_home(path, base)?.to_string_lossy().into()
         }
-        Kind::Word { put, .. } => put(settings, value).map_err(drop)?,
-        Kind::Names { field, read, .. } => {
+        Kind::Word { words } => words.iter().find(|word| value == **word).copied()?.into(),
+        Kind::Names { read, .. } => {
             let names = match value {
                 // A single name needs no list.
                 Value::String(names) => listed(names),
-                other => other.as_array().ok_or(())?.clone(),
+                other => other.as_array()?.clone(),
             };
-            *field(settings) = names.iter().map(read).collect::<Option<_>>().ok_or(())?;
+            names.iter().map(read).collect::<Option<Vec<_>>>()?.into()
         }
-    }
-    Ok(())
+    })
 }
 
 /// Converts the text of an environment variable to JSON. Invalid text is kept, to be reported.
@@ -56,7 +45,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
         Kind::Word { .. } => text.to_ascii_lowercase().into(),
-        Kind::Text { .. } | Kind::Folder { .. } | Kind::Names { .. } => text.into(),
+        Kind::Text | Kind::Folder { .. } | Kind::Names { .. } => text.into(),
     }
 }
 

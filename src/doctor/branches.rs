@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use tokio_util::sync::CancellationToken;
+
 use super::report::{Check, Remedy};
 use crate::branch::Cover;
 use crate::dag::{Piece, Sources};
@@ -18,6 +20,7 @@ type Below = HashMap<SummaryId, Vec<MessageId>>;
 pub(super) fn check<'c>(
     view: &View<'_>,
     conversations: impl Iterator<Item = &'c StoredSession>,
+    cancel: &CancellationToken,
     check: &mut Check,
 ) -> Result<()> {
     let lasts = view.summaries().last_messages()?;
@@ -25,27 +28,30 @@ pub(super) fn check<'c>(
     // By the entry that decides about a branch's summaries: how many are in place, and whether the branch has each
     // visible message exactly once.
     let mut known: HashMap<EntryId, (usize, bool)> = HashMap::new();
-    for conversation in conversations {
+    for conversation in conversations.take_while(|_| !cancel.is_cancelled()) {
         check.run(|check| {
             let tree = view.messages().tree(conversation.id)?;
             let deciding = tree.deciding(&lasts);
-            for end in tree.ends() {
-                // Without such an entry it has no summaries.
-                let (summaries, is_exact) = match deciding.get(end) {
-                    None => (0, true),
-                    Some(at) => match known.get(at) {
-                        Some(found) => *found,
-                        None => *known.entry(*at).or_insert(cover(view, &tree, *at, &mut below)?),
-                    },
-                };
-                check.saw(1, "branch");
-                check.saw(summaries, "summary in place");
-                if !is_exact {
-                    let what = "its frontier does not cover each visible message exactly once";
-                    let leaf = tree.entry(*end).map_or("nothing", |entry| entry.entry_id.as_str());
-                    let session = &conversation.session_id;
-                    check.find(Remedy::None, what, || format!("{leaf} of session {session}"));
-                }
+            for end in tree.ends().iter().take_while(|_| !cancel.is_cancelled()) {
+                check.run(|check| {
+                    // Without such an entry it has no summaries.
+                    let (summaries, is_exact) = match deciding.get(end) {
+                        None => (0, true),
+                        Some(at) => match known.get(at) {
+                            Some(found) => *found,
+                            None => *known.entry(*at).or_insert(cover(view, &tree, *at, &mut below)?),
+                        },
+                    };
+                    check.saw(1, "branch");
+                    check.saw(summaries, "summary in place");
+                    if !is_exact {
+                        let what = "its frontier does not cover each visible message exactly once";
+                        let leaf = tree.entry(*end).map_or("nothing", |entry| entry.entry_id.as_str());
+                        let session = &conversation.session_id;
+                        check.find(Remedy::None, what, || format!("{leaf} of session {session}"));
+                    }
+                    Ok(())
+                });
             }
             Ok(())
         });

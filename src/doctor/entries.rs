@@ -11,14 +11,7 @@ use crate::ids::{EntryId, MessageId};
 use crate::store::{AuditedEntry, StoredSession, View};
 
 /// The finding for an entry whose parent is missing.
-const TORN: &str = "the parent entry is missing";
-
-/// A session file has what the store lacks, so entries can be reattached.
-pub(super) fn can_be_hung(check: &mut Check) {
-    for finding in check.findings.iter_mut().filter(|finding| finding.what == TORN) {
-        finding.remedy = Remedy::Fix;
-    }
-}
+pub(super) const TORN: &str = "the parent entry is missing";
 
 /// The last message at or above an entry: the inner `None` means there is none, the outer that it can't be
 /// known.
@@ -118,39 +111,31 @@ impl Tree<'_> {
         shown: &HashMap<&str, Option<MessageId>>,
         check: &mut Check,
     ) {
-        let name = || self.name(entry);
-        match (entry.kind, entry.message, entry.shown) {
-            (1, None, _) | (1 | 2, Some(_), None) => {
-                check.find(Remedy::Rebuild, "its message is missing", name);
-            }
-            (1, Some(_), Some((MessageKind::Edited, _))) => {
-                check.find(Remedy::Rebuild, "it shows an edited version as the original", name);
-            }
+        let what = match (entry.kind, entry.message, entry.shown) {
+            (1, None, _) | (1 | 2, Some(_), None) => "its message is missing",
+            (1, Some(_), Some((MessageKind::Edited, _))) => "it shows an edited version as the original",
             (1, Some(_), Some((_, before))) if above.is_some_and(|above| above != before) => {
-                check.find(Remedy::Rebuild, "its message's parent differs from the message above it", name);
+                "its message's parent differs from the message above it"
             }
-            (1, ..) => {}
+            (1, ..) => return,
             (2, message, rendition) => {
                 let of = entry.target.as_deref().and_then(|target| *shown.get(target)?);
-                let right = match (message, rendition) {
+                let is_right = match (message, rendition) {
                     (Some(_), Some((kind, original))) => {
                         kind == MessageKind::Edited && original.is_some() && original == of
                     }
                     _ => entry.target.is_some(),
                 };
-                if !right {
-                    let what = "it edits an entry that does not show the replaced message";
-                    check.find(Remedy::Rebuild, what, name);
+                if is_right {
+                    return;
                 }
+                "it edits an entry that does not show the replaced message"
             }
-            (4, None, _) if entry.target.is_none() => {
-                check.find(Remedy::Rebuild, "it is a stub without an original", name);
-            }
-            (_, Some(_), _) => {
-                check.find(Remedy::Rebuild, "it shows a message, but entries of its type never do", name);
-            }
-            _ => {}
-        }
+            (4, None, _) if entry.target.is_none() => "it is a stub without an original",
+            (_, Some(_), _) => "it shows a message, but entries of its type never do",
+            _ => return,
+        };
+        check.find(Remedy::Rebuild, what, || self.name(entry));
     }
 
     fn name(&self, entry: &AuditedEntry) -> String {

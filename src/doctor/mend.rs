@@ -10,7 +10,7 @@ use super::{Compared, Doctor, Findings};
 use crate::error::{Error, Result};
 use crate::ids::MessageId;
 use crate::ingest::file::SessionFile;
-use crate::ingest::{restore_carried, restore_lost};
+use crate::ingest::restore_lost;
 use crate::store::{Batch, Place, Text, View, backup_name};
 
 /// The outcome of a repair.
@@ -199,8 +199,9 @@ impl Doctor {
                 let Some(handover) = file.slice()? else { return Ok(None) };
                 // Before the fold, which relies on the lost messages.
                 restore_lost(batch, conversation, &handover)?;
-                let handover = handover.prepare().fold(batch, conversation)?;
-                restore_carried(batch, conversation, &handover).map(|()| Some(file))
+                let handover = handover.prepare();
+                handover.fold(batch, conversation)?;
+                handover.restore_carried(batch, conversation).map(|()| Some(file))
             };
             reading = self.store.write(fold).await?;
         }

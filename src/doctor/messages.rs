@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tokio_util::sync::CancellationToken;
+
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
@@ -22,7 +24,7 @@ const ASKED_WITH: usize = 60;
 const OTHER_ESTIMATES: i64 = 4;
 
 /// The findings for a message whose text is wrong.
-const NOT_ITS_TEXT: [&str; 3] = [
+pub(super) const NOT_ITS_TEXT: [&str; 3] = [
     "the text can't be unpacked",
     "the text's length does not match the recorded one",
     "the lineage does not match text and position",
@@ -64,10 +66,10 @@ impl Walk {
         Self { check, index, tombstones, messages, ..Self::default() }
     }
 
-    /// Checks them until `is_over`.
-    pub fn all(&mut self, view: &View<'_>, is_over: &dyn Fn() -> bool) {
-        let walked = view.upkeep().audit_messages(|message| match is_over() {
-            true => Err(Error::closed()),
+    /// Checks them until `cancel` is raised.
+    pub fn all(&mut self, view: &View<'_>, cancel: &CancellationToken) {
+        let walked = view.upkeep().audit_messages(|message| match cancel.is_cancelled() {
+            true => Err(Error::cancelled()),
             false => self.message(view, &message),
         });
         if self.purged > 0 && walked.is_ok() {
@@ -107,17 +109,15 @@ impl Walk {
                 return Ok(());
             }
             (MessageKind::Edited, Some(original), Some((above, height))) => {
-                let original = view.messages().message(original).ok();
-                if original.as_ref().is_some_and(|original| original.json == *json) {
-                    self.unchanged.insert(message.id);
-                    (message.lineage, height)
-                } else {
-                    (
-                        original
-                            .and_then(|original| rendition_of(&original.json, above, json, message.lineage)),
-                        height,
-                    )
-                }
+                let lineage = match view.messages().message(original) {
+                    Ok(original) if original.json == *json => {
+                        self.unchanged.insert(message.id);
+                        message.lineage
+                    }
+                    Ok(original) => rendition_of(&original.json, above, json, message.lineage),
+                    Err(_) => None,
+                };
+                (lineage, height)
             }
             (MessageKind::Edited, ..) => (None, 0),
             (_, _, Some((above, height))) => (Some(above.child(json)), height.saturating_add(1)),
@@ -215,13 +215,6 @@ impl Walk {
             }
         }
         Ok(())
-    }
-}
-
-/// Session files have the texts of damaged messages, so these can be restored.
-pub(super) fn can_be_put_back(check: &mut Check) {
-    for finding in check.findings.iter_mut().filter(|finding| NOT_ITS_TEXT.contains(&finding.what)) {
-        finding.remedy = Remedy::Fix;
     }
 }
 

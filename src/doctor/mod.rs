@@ -37,7 +37,7 @@ pub struct Doctor {
     pub store: Store,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
-    /// Stops the backup before a repair.
+    /// Stops a check, and the backup before a repair.
     pub cancel: CancellationToken,
 }
 
@@ -89,7 +89,7 @@ impl Doctor {
     /// Checks everything.
     ///
     /// # Errors
-    /// When the store is closed, which ends a running check. What can't be read is in the report.
+    /// When the check is cancelled, or the store is closed. What can't be read is in the report.
     pub async fn check(&self) -> Result<Report> {
         Ok(self.examine().await?.0)
     }
@@ -104,23 +104,19 @@ impl Doctor {
     }
 
     async fn examine(&self) -> Result<(Report, Findings)> {
-        let (store, cancel) = (self.store.clone(), self.cancel.clone());
+        let cancel = self.cancel.clone();
         let look = move |view: &View<'_>| {
-            let seen = examine(view, &|| store.is_closed() || cancel.is_cancelled());
-            match (store.is_closed(), cancel.is_cancelled()) {
-                (true, _) => Err(Error::closed()),
-                (_, true) => Err(Error::cancelled()),
-                _ => Ok(seen),
-            }
+            let seen = examine(view, &cancel);
+            if cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(seen) }
         };
         let (mut report, mut found, conversations) = self.store.read(look).await?;
         if let [_, messages, entries, ..] = report.checks.as_mut_slice() {
             let (files, compared) = self.sessions(&conversations, &found).await?;
             if compared.iter().any(|file| file.is_whole) {
-                messages::can_be_put_back(messages);
+                messages.can_be_fixed(&messages::NOT_ITS_TEXT);
             }
             if compared.iter().any(|file| file.lacks) {
-                entries::can_be_hung(entries);
+                entries.can_be_fixed(&[entries::TORN]);
             }
             found.files = compared;
             report.checks.push(files);
@@ -167,8 +163,8 @@ impl Doctor {
 }
 
 /// All checks but that of the session files; what can't be read ends only the check that needs it. Stops, with
-/// any result, once `is_over`.
-fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Vec<StoredSession>) {
+/// any result, once `cancel` is raised.
+fn examine(view: &View<'_>, cancel: &CancellationToken) -> (Report, Findings, Vec<StoredSession>) {
     let [mut file, mut index] = ["Database", "Index"].map(Check::new);
     let mut found = Findings::default();
     file.run(|check| file::check(view, check, &mut index, &mut found));
@@ -183,7 +179,7 @@ fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Ve
         return (Report { checks: vec![file] }, found, Vec::new());
     };
     let mut walk = messages::Walk::new(number, index);
-    walk.all(view, is_over);
+    walk.all(view, cancel);
     let messages::Walk { check: messages, mut index, tombstones, damaged, unchanged, purged, facts, .. } =
         walk;
     found.damaged = Arc::new(damaged);
@@ -192,13 +188,13 @@ fn examine(view: &View<'_>, is_over: &dyn Fn() -> bool) -> (Report, Findings, Ve
     let [mut entries, mut summaries, mut branches] = ["Entries", "Summaries", "Branches"].map(Check::new);
     entries.saw(conversations.len(), "session");
     entries.run(|check| entries::counts(view, None, check, &mut found));
-    for conversation in conversations.iter().take_while(|_| !is_over()) {
+    for conversation in conversations.iter().take_while(|_| !cancel.is_cancelled()) {
         entries.run(|check| entries::check(view, conversation, check, &mut found));
     }
     summaries.run(|check| summaries::check(view, &tombstones, check, &mut found));
     // A tree with a cycle has no branches to walk.
     let walkable = conversations.iter().filter(|one| !found.circles.contains(&one.id));
-    branches.run(|check| branches::check(view, walkable.take_while(|_| !is_over()), check));
+    branches.run(|check| branches::check(view, walkable, cancel, check));
     index.run(|check| index::check(view, check));
     found.index_is_broken |= index.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
     (Report { checks: vec![file, messages, entries, summaries, branches, index] }, found, conversations)

@@ -65,6 +65,13 @@ impl Check {
         }
     }
 
+    /// Session files have what these findings lack.
+    pub(super) fn can_be_fixed(&mut self, findings: &[&str]) {
+        for finding in self.findings.iter_mut().filter(|finding| findings.contains(&finding.what)) {
+            finding.remedy = Remedy::Fix;
+        }
+    }
+
     pub(super) fn find(&mut self, remedy: Remedy, what: &'static str, which: impl FnOnce() -> String) {
         let at = self.findings.iter().position(|finding| finding.what == what).unwrap_or(self.findings.len());
         if at == self.findings.len() {

@@ -67,17 +67,18 @@ impl Dag<'_> {
         self.sources.get(&id).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether it is condensed from one of these.
+    fn rests_on(&self, these: &HashSet<SummaryId>, id: SummaryId) -> bool {
+        self.sources(id).iter().any(|(_, source)| matches!(source, Source::Summary(id) if these.contains(id)))
+    }
+
     /// Summaries in a cycle, and those that depend on one.
     fn circling(&self, order: &[SummaryId]) -> HashSet<SummaryId> {
         let mut waiting: HashSet<SummaryId> = order.iter().copied().collect();
         loop {
             let before = waiting.len();
             for id in order {
-                let waits = |(_, source): &(i64, Source)| match source {
-                    Source::Summary(source) => waiting.contains(source),
-                    Source::Message(_) => false,
-                };
-                if !self.sources(*id).iter().any(waits) {
+                if !self.rests_on(&waiting, *id) {
                     waiting.remove(id);
                 }
             }
@@ -145,29 +146,21 @@ impl Dag<'_> {
 
     /// The combined span of the sources as recorded; `None` if one is missing.
     fn span(&self, sources: &[(i64, Source)]) -> Option<Span> {
-        let mut whole: Option<Span> = None;
-        for (_, source) in sources {
-            let next = match source {
-                Source::Message(message) => {
-                    self.tombstones.get(message)?;
-                    Span { depth: 0, first: *message, last: *message, messages: 1 }
-                }
-                Source::Summary(source) => {
-                    let AuditedSummary { depth, first, last, messages, .. } = *self.summaries.get(source)?;
-                    Span { depth: depth.saturating_add(1), first, last, messages }
-                }
-            };
-            whole = Some(match whole {
-                None => next,
-                Some(whole) => Span {
-                    depth: whole.depth.max(next.depth),
-                    last: next.last,
-                    messages: whole.messages.saturating_add(next.messages),
-                    ..whole
-                },
-            });
-        }
-        whole
+        let spans = sources.iter().map(|(_, source)| match source {
+            Source::Message(message) => {
+                self.tombstones.get(message)?;
+                Some(Span { depth: 0, first: *message, last: *message, messages: 1 })
+            }
+            Source::Summary(source) => {
+                let AuditedSummary { depth, first, last, messages, .. } = *self.summaries.get(source)?;
+                Some(Span { depth: depth.saturating_add(1), first, last, messages })
+            }
+        });
+        spans.reduce(|whole, next| {
+            let (whole, next) = (whole?, next?);
+            let messages = whole.messages.saturating_add(next.messages);
+            Some(Span { depth: whole.depth.max(next.depth), last: next.last, messages, ..whole })
+        })?
     }
 
     /// Whether the sources are consecutive, with nothing between them except messages that a model may not
@@ -215,11 +208,7 @@ impl Dag<'_> {
         loop {
             let before = broken.len();
             for id in order {
-                let hit = self.sources(*id).iter().any(|(_, source)| match source {
-                    Source::Summary(source) => broken.contains(source),
-                    Source::Message(_) => false,
-                });
-                if hit {
+                if self.rests_on(&broken, *id) {
                     broken.insert(*id);
                 }
             }

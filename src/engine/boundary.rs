@@ -139,7 +139,7 @@ impl Engine {
         let places = policy::stub_places(&shown.items, from);
         let wanted: Vec<String> = places.iter().map(|at| shown.visible[*at].entry_id.clone()).collect();
         let context = shown.visible.clone();
-        let (drafts, _) = self.store.read(move |view| pruning::stubs(view, &context, &places)).await?;
+        let drafts = self.store.read(move |view| pruning::stubs(view, &context, &places)).await?;
         let made: HashSet<&str> = drafts.iter().map(|draft| draft.target.as_str()).collect();
         lock(&self.lean).refuse(wanted.into_iter().filter(|entry| !made.contains(entry.as_str())));
         Ok(drafts.iter().map(pruning::Draft::to_json).collect())

@@ -90,7 +90,7 @@ impl Engine {
             viewer_template: viewer_template.as_deref(),
             live: &live,
             manner: Style::default(),
-            cancel: CancellationToken::new(),
+            cancel: self.closing.child_token(),
             rest: Rest::default(),
         };
         let answer = commands::run(asked, &line).await;

@@ -94,6 +94,8 @@ pub struct Engine {
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number.
     operations: Mutex<HashMap<u32, CancellationToken>>,
+    /// Cancelled when the session is closed; operations and commands have children of it.
+    closing: CancellationToken,
 }
 
 impl Engine {
@@ -140,6 +142,7 @@ impl Engine {
             notepad: Notepad::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -248,9 +251,7 @@ impl Engine {
 
     /// Stores everything handed over and closes the database. It may be called twice.
     pub async fn close(&self) {
-        for cancel in lock(&self.operations).values() {
-            cancel.cancel();
-        }
+        self.closing.cancel();
         self.background.close().await;
         self.importer.close().await;
         self.store.close().await;
@@ -267,7 +268,7 @@ impl Engine {
     }
 
     fn operation(&self, number: u32) -> CancellationToken {
-        lock(&self.operations).entry(number).or_default().clone()
+        lock(&self.operations).entry(number).or_insert_with(|| self.closing.child_token()).clone()
     }
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::import::{Folders, Home, Progress, Source, import};
 use crate::error::{Error, Result};
-use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_path};
+use crate::store::{Batch, History, OldStore, Place, histories, is_open_elsewhere, real_path};
 use crate::sync::aside;
 use crate::text;
 use serde::Serialize;
@@ -158,14 +158,13 @@ async fn take_over(
     };
     let (summaries, notes, times, lineages) = aside(read).await?;
     for slice in summaries.chunks(SLICE).map(<[_]>::to_vec) {
-        done.summaries += home
-            .store
-            .write(move |batch| {
-                slice
-                    .iter()
-                    .try_fold(0, |n, summary| Ok(n + usize::from(batch.upkeep().adopt_summary(summary)?)))
-            })
-            .await?;
+        let write = move |batch: &Batch<'_>| {
+            slice
+                .iter()
+                .map(|summary| batch.upkeep().adopt_summary(summary).map(usize::from))
+                .sum::<Result<usize>>()
+        };
+        done.summaries += home.store.write(write).await?;
     }
     let seen = seen.clone();
     done.lacking += home

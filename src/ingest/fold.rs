@@ -61,28 +61,26 @@ impl PreparedHandover {
         self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
     }
 
-    /// Stores the entries that are not stored yet, and returns the hand-over.
+    /// Stores the entries that are not stored yet.
     ///
     /// # Errors
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
-    pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<Handover> {
-        let Self { handover, ready } = self;
-        Fold { batch, conversation }.all(&handover, ready.into_iter())?;
-        Ok(handover)
+    pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<()> {
+        Fold { batch, conversation }.all(&self.handover, self.ready.iter())
     }
-}
 
-/// Stores the summaries that stored entries carry and the store has lost.
-pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
-    for entry in &handover.entries {
-        if let Some(details) = carried(&entry.content)
-            && let Some(row) = batch.messages().entry_row(conversation, &entry.id)?
-        {
-            restore(batch, conversation, &entry.id, row, &details)?;
+    /// Stores the summaries that stored entries carry and the store has lost.
+    pub fn restore_carried(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<()> {
+        for entry in &self.handover.entries {
+            if let Some(details) = carried(&entry.content)
+                && let Some(row) = batch.messages().entry_row(conversation, &entry.id)?
+            {
+                restore(batch, conversation, &entry.id, row, &details)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The summaries that an entry carries.
@@ -146,7 +144,7 @@ struct Fold<'f> {
 
 impl Fold<'_> {
     /// Folds all entries, or none, with their prepared messages.
-    fn all(&self, handover: &Handover, mut ready: impl Iterator<Item = Ready>) -> Result<()> {
+    fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<()> {
         // The parent is mostly the entry before, so that one needs no lookup.
         let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
         for entry in &handover.entries {
@@ -202,7 +200,7 @@ impl Fold<'_> {
         &self,
         id: &str,
         entry: &Entry,
-        ready: Option<Ready>,
+        ready: Option<&Ready>,
         parent: Option<EntryId>,
         above: Head,
     ) -> Result<(EntryId, Head)> {
@@ -218,8 +216,8 @@ impl Fold<'_> {
         };
         let role = match &entry.content {
             Content::Message(json) => {
-                let ready = ready.unwrap_or_else(|| Ready::of(json));
-                let new = new_message(json, &ready, entry.timestamp, above);
+                let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
+                let new = new_message(json, ready, entry.timestamp, above);
                 let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
                     Some(purged) => {
                         if *id != *entry.id {

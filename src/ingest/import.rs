@@ -4,9 +4,11 @@
 //! continues when it is started again. A file that can't be read does not stop the others.
 
 use std::collections::HashSet;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
@@ -64,20 +66,6 @@ pub struct Report {
     pub failed: Vec<Unreadable>,
     /// If it was stopped: after how many files.
     pub stopped: Option<usize>,
-}
-
-impl Report {
-    /// Adds what came of a session.
-    fn add(&mut self, session: &Self) {
-        self.new += session.new;
-        self.known += session.known;
-        self.broken += session.broken;
-        self.lost += session.lost;
-        self.unknown += session.unknown;
-        self.differing += session.differing;
-        self.sessions += session.sessions;
-        self.silent += session.silent;
-    }
 }
 
 /// Imports sessions.
@@ -234,7 +222,7 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
-        store.expect_much()?;
+        store.expect_much().await?;
         let written = CancellationToken::new();
         let writing = async {
             let outcome = self.files(files, store).await;
@@ -267,7 +255,7 @@ impl Run<'_> {
             let (outcome, following) = tokio::join!(writing, queue.begin(same));
             next = following?;
             match outcome {
-                Ok(session) => self.report.add(&session),
+                Ok(()) => {}
                 Err(error) if error.code() == Code::Invalid => {
                     self.failed(&files[number].path, &error);
                     // The rest of the file is left out.
@@ -284,15 +272,16 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read.
-    async fn session(&self, reading: Reading, store: &Store) -> Result<Report> {
-        let Reading { session, mut conversation, mut slices, rest } = reading;
+    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
+        let Reading { session, mut conversation, mut slices, used, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            let session = Arc::clone(&session);
-            let write = move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices)?, slices));
+            let (session, used) = (Arc::clone(&session), used.clone());
+            let write =
+                move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
             let ((row, added), unwritten) = store.write(write).await?;
             slices = unwritten;
             conversation = Some(row);
@@ -302,9 +291,13 @@ impl Run<'_> {
         let rest =
             rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
         let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
+        let report = &mut self.report;
+        report.broken += broken;
+        report.lost += lost;
+        report.unknown += unknown;
         let Some(conversation) = conversation else {
-            let silent = usize::from(!is_side_chain);
-            return Ok(Report { new, broken, lost, unknown, silent, ..Report::default() });
+            report.silent += usize::from(!is_side_chain);
+            return Ok(());
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
@@ -313,9 +306,11 @@ impl Run<'_> {
             Some(known) => known,
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        let differing = store.read(move |view| differing(view, conversation, &said)).await?;
-        let sessions = usize::from(!is_side_chain);
-        Ok(Report { new, known, broken, lost, unknown, differing, sessions, ..Report::default() })
+        report.differing += store.read(move |view| differing(view, conversation, &said)).await?;
+        report.new += new;
+        report.known += known;
+        report.sessions += usize::from(!is_side_chain);
+        Ok(())
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
@@ -349,11 +344,12 @@ fn add(
     session: &(Header, Option<String>),
     slice: PreparedHandover,
     others: &mut mpsc::Receiver<PreparedHandover>,
+    used: &Sender<PreparedHandover>,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
-        Some(known) => known.id,
+        Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
             let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
@@ -361,10 +357,11 @@ fn add(
         }
     };
     let last = batch.messages().last_message()?;
-    slice.fold(batch, conversation)?;
-    for _ in 1..TOGETHER {
-        let Ok(slice) = others.try_recv() else { break };
+    let read = iter::from_fn(|| others.try_recv().ok());
+    for slice in iter::once(slice).chain(read).take(TOGETHER) {
         slice.fold(batch, conversation)?;
+        // Its reader frees it, unless that has ended.
+        let _ = used.send(slice);
     }
     Ok((conversation, batch.messages().messages_after(last)?))
 }

@@ -21,5 +21,5 @@ mod salvage;
 mod stringify;
 pub mod viewer;
 
-pub use fold::{Handover, restore_carried, restore_lost};
+pub use fold::{Handover, restore_lost};
 pub use persistor::{Persistor, PiSession};

@@ -4,7 +4,7 @@
 //! entry that comes before its parent waits here for it. If the parent never comes, Pi shows the entry as a
 //! root.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::fold::Handover;
 use crate::model::{Content, Entry};
@@ -16,8 +16,10 @@ pub(super) struct Order {
     came: HashSet<String>,
     /// Ids of the waiting entries.
     held: HashSet<String>,
-    /// The waiting entries by the id of their parent, each with its position in the file.
-    waiting: HashMap<String, VecDeque<(usize, Entry)>>,
+    /// The waiting entries by the id of their parent and their position in the file.
+    waiting: HashMap<String, BTreeMap<usize, Entry>>,
+    /// The number of entries so far; an id may be repeated.
+    entries: usize,
     ready: VecDeque<Entry>,
     orphans: HashSet<String>,
 }
@@ -25,13 +27,13 @@ pub(super) struct Order {
 impl Order {
     /// Adds the next entry of the file.
     pub fn push(&mut self, entry: Entry) {
-        let place = self.came.len();
+        self.entries += 1;
         self.came.insert(entry.id.clone());
         match entry.parent.as_ref().filter(|parent| !self.came_before(parent, &entry.id)) {
             None => self.release(entry),
             Some(parent) => {
                 self.held.insert(entry.id.clone());
-                self.waiting.entry(parent.clone()).or_default().push_back((place, entry));
+                self.waiting.entry(parent.clone()).or_default().insert(self.entries, entry);
             }
         }
     }
@@ -42,20 +44,19 @@ impl Order {
 
     /// Ends the file: the entries that still wait become roots.
     pub fn end(&mut self) {
-        let mut left: Vec<(usize, String, String)> = (self.waiting.iter())
+        // First the entries whose parent does not exist, then the first entry of each cycle.
+        let mut left: Vec<(bool, usize, String)> = (self.waiting.iter())
             .flat_map(|(parent, children)| {
-                children.iter().map(|(place, child)| (*place, parent.clone(), child.id.clone()))
+                children.keys().map(|place| (self.came.contains(parent), *place, parent.clone()))
             })
             .collect();
-        // First the entries whose parent does not exist, then the first entry of each cycle.
-        left.sort_by_key(|(place, parent, _)| (self.came.contains(parent), *place));
-        for (_, parent, id) in left {
-            let Some(children) = self.waiting.get_mut(&parent) else { continue };
-            // Mostly the first, as they are sorted: thousands may wait for one parent.
-            let Some(at) = children.iter().position(|(_, child)| child.id == id) else { continue };
-            let Some((_, child)) = children.remove(at) else { continue };
-            self.orphans.insert(id);
-            self.release(child);
+        left.sort();
+        for (_, place, parent) in left {
+            let children = self.waiting.get_mut(&parent);
+            if let Some(child) = children.and_then(|children| children.remove(&place)) {
+                self.orphans.insert(child.id.clone());
+                self.release(child);
+            }
         }
     }
 
@@ -81,10 +82,8 @@ impl Order {
         let mut next = vec![entry];
         while let Some(entry) = next.pop() {
             self.held.remove(&entry.id);
-            let mut children = self.waiting.remove(&entry.id).unwrap_or_default();
             // The stack takes the last child first.
-            children.make_contiguous().sort_by_key(|(place, _)| std::cmp::Reverse(*place));
-            next.extend(children.into_iter().map(|(_, child)| child));
+            next.extend(self.waiting.remove(&entry.id).into_iter().flat_map(BTreeMap::into_values).rev());
             self.ready.push_back(entry);
         }
     }

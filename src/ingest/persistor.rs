@@ -99,11 +99,10 @@ impl Persistor {
         let look = move |view: &View<'_>| {
             let found = view.messages().conversation(&asked.id)?;
             // Detects a damaged table before anything is written.
-            found.as_ref().map_or(Ok(()), |found| view.messages().touch_entries(found.id))?;
-            Ok(found)
+            found.map_or(Ok(()), |found| view.messages().touch_entries(found))?;
+            Ok(found.unwrap_or(ConversationId::NONE))
         };
-        let found = store.read(look).await?;
-        let conversation = found.map_or(ConversationId::NONE, |found| found.id);
+        let conversation = store.read(look).await?;
         let begun = conversation != ConversationId::NONE;
         if begun {
             // Updates the time of last use; nothing waits for this, and a failure is ignored.

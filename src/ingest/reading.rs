@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -154,6 +155,8 @@ pub(super) struct Reading {
     pub conversation: Option<ConversationId>,
     /// What is read. Reading ends when this is gone.
     pub slices: mpsc::Receiver<PreparedHandover>,
+    /// Takes them back once they are written: it took the writer a twentieth of its time to free them.
+    pub used: Sender<PreparedHandover>,
     /// Ends when all is read.
     pub rest: JoinHandle<Result<Read>>,
 }
@@ -177,7 +180,7 @@ impl Unread {
         let id = header.id.clone();
         let (conversation, known) = store
             .read(move |view| match view.messages().conversation(&id)? {
-                Some(known) => Ok((Some(known.id), view.messages().entry_ids(known.id)?)),
+                Some(known) => Ok((Some(known), view.messages().entry_ids(known)?)),
                 None => Ok((None, Vec::new())),
             })
             .await?;
@@ -185,6 +188,7 @@ impl Unread {
         let mut is_stored = conversation.is_some();
         // The next slice is read and prepared while one is written.
         let (read, receiver) = mpsc::channel(1);
+        let (used, taken_back) = channel();
         let rest = tokio::task::spawn_blocking(move || {
             let (mut waiting, mut said) = (Handover::default(), Vec::new());
             while let Some(slice) = slices.slice(&known)? {
@@ -195,6 +199,7 @@ impl Unread {
                 waiting.orphans.extend(slice.orphans);
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
+                taken_back.try_iter().for_each(drop::<PreparedHandover>);
                 if is_stored
                     && waiting.size() >= SLICE
                     && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
@@ -217,7 +222,7 @@ impl Unread {
                 is_side_chain,
             })
         });
-        Ok(Reading { session: Arc::new((header, path)), conversation, slices: receiver, rest })
+        Ok(Reading { session: Arc::new((header, path)), conversation, slices: receiver, used, rest })
     }
 }
 

@@ -145,6 +145,11 @@ impl Failure {
         }
     }
 
+    /// Whether the provider is in trouble and would fail whatever it is asked.
+    pub(super) fn is_of_provider(&self) -> bool {
+        !matches!(self.kind, Kind::Useless | Kind::Refused | Kind::Rejected | Kind::TooLong { .. })
+    }
+
     /// Whether the same question to the same model may succeed in a moment.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Broken | Kind::Unconnected)

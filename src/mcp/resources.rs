@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::recall::Scope;
-use crate::recall::describe::{Item, overview, recent};
+use crate::recall::describe::{Item, end, overview};
 use crate::store::Store;
 use crate::text::one_line;
 use crate::tools::{self, Block};
@@ -26,7 +26,7 @@ pub(super) async fn list(store: &Store, scope: &Scope) -> Result<Vec<Resource>> 
                 Item::Messages { .. } => None,
             });
             let mut listed: Vec<Resource> = summaries.collect();
-            let newest = recent(view, &scope)?.messages;
+            let newest = end(view, &scope, true)?.messages;
             listed.extend(
                 newest
                     .iter()

@@ -7,7 +7,7 @@
 use serde_json::value::RawValue;
 
 use super::json::read_json;
-use super::{CompactionDetails, Files, Message, Part, Role};
+use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;
 use crate::{text, tokens};
@@ -120,14 +120,7 @@ fn stub(target: String, replacement: Option<&str>) -> Stub {
     let said = Message::parse(&with_replacement(r#"{"role":"toolResult"}"#, replacement));
     let ours = Fields::of(replacement).and_then(|fields| fields.within(OURS));
     let hides = ours.and_then(|ours| ours.json("hides")?.parse().ok()).unwrap_or_default();
-    Stub { target, tokens: said.parts.iter().map(part_tokens).sum(), hides }
-}
-
-fn part_tokens(part: &Part) -> usize {
-    match part {
-        Part::Text(text) => tokens::estimate(text),
-        _ => 0,
-    }
+    Stub { target, tokens: said.texts().map(tokens::estimate).sum(), hides }
 }
 
 fn compaction(details: Option<&str>) -> Content {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Files;
 use super::agents::without_original;
@@ -122,25 +122,12 @@ impl Message {
         if let Some(head) = without_original(json) {
             return Self::parse(&head);
         }
-        let parts = match read_json(json) {
-            Ok(Value::Object(object)) => return Self::read(&Value::Object(object)),
-            Ok(content) => parts_of(&content),
-            Err(_) => vec![Part::Text(json.to_owned())],
-        };
-        Self::of(Role::Other("unreadable".into()), parts)
-    }
-
-    fn of(role: Role, parts: Vec<Part>) -> Self {
-        Self {
-            role,
-            timestamp: None,
-            tool: None,
-            tool_call_id: None,
-            private: false,
-            is_error: false,
-            cut_off: false,
-            listed: Files::default(),
-            parts,
+        match read_json(json) {
+            Ok(value) if value.is_object() => Self::read(&value),
+            other => {
+                let content = other.unwrap_or_else(|_| json.into());
+                Self::read(&json!({"role": "unreadable", "content": content}))
+            }
         }
     }
 

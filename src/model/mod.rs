@@ -9,7 +9,6 @@ mod json;
 mod message;
 mod notes;
 mod passages;
-mod raw;
 mod searchable;
 mod summary;
 

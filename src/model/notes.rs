@@ -4,7 +4,7 @@
 //! the changes on a branch, applied in order, give its notes. So a fork has its origin's notes, `/tree` goes
 //! back to earlier ones, and a session file alone contains them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::message::{Message, NOTE_TOOL};
@@ -42,13 +42,13 @@ pub struct Notes {
 }
 
 /// A change of the notes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Change {
     /// Adds one.
     Add {
         /// The assigned number, once known: earlier changes may be purged since.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
         text: String,
     },

@@ -63,18 +63,16 @@ pub fn parts(text: &str) -> String {
         if word.is_empty() || is_of_one_piece(word) {
             continue;
         }
-        if word.chars().any(is_ideograph) {
+        let is_mixed = word.contains(is_ideograph);
+        if is_mixed {
             bigrams(word).iter().for_each(|pair| push(pair));
+        }
+        for run in word.split(is_ideograph).filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD) {
             // 用docker部署: one word to a tokenizer.
-            for run in word.split(is_ideograph).filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD) {
+            if is_mixed {
                 push(run);
-                let humps = humps(run);
-                if humps.len() > 1 {
-                    humps.iter().for_each(|hump| push(hump));
-                }
             }
-        } else if word.len() <= LONGEST_WORD {
-            let humps = humps(word);
+            let humps = humps(run);
             if humps.len() > 1 {
                 humps.iter().for_each(|hump| push(hump));
             }

@@ -1,123 +1,182 @@
 //! Extracts the searchable text directly from a message's JSON: a regular expression reads the whole history,
 //! and building each message first would take most of the time.
 //!
-//! It knows the forms that make up nearly all of a history. Everything else is parsed like any other message.
+//! It knows the forms that make up nearly all of a history. Everything else fails, as [`odd`], and is parsed
+//! like any other message.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Message;
 use super::base64::without_base64;
 use super::message::{is_recall_tool, push_line};
-use super::raw::Raw;
 
-/// Arguments nested more deeply are parsed like any other message …
-const DEEPEST: usize = 64;
-/// … and so are those with more keys in one object.
+/// An object with more keys is parsed like any other message.
 const MOST_KEYS: usize = 64;
+/// How serde_json presents a number that it keeps as written: as an object with this key.
+const NUMBER: &str = "$serde_json::private::Number";
 
 /// [`Message::searchable`] of a message's JSON.
 pub fn searchable(json: &str) -> String {
     // No text is longer than its JSON.
     let mut out = String::with_capacity(json.len());
-    match push_message(&mut out, &mut Raw::new(json)) {
-        Some(()) => without_base64(out),
-        None => Message::parse(json).searchable(),
+    let mut reader = serde_json::Deserializer::from_str(json);
+    match Piece(What::Message, &mut out).deserialize(&mut reader).and_then(|()| reader.end()) {
+        Ok(()) => without_base64(out),
+        Err(_) => Message::parse(json).searchable(),
     }
 }
 
-fn push_message(out: &mut String, raw: &mut Raw<'_>) -> Option<()> {
+/// A kind of value.
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Message,
+    Content,
+    Block,
+    Text,
+    /// Arguments, of which every string and number is wanted.
+    Arguments,
+}
+
+/// A value whose text is appended.
+struct Piece<'o>(What, &'o mut String);
+
+fn odd<E: Error>() -> E {
+    E::custom("not a usual message")
+}
+
+impl<'de> DeserializeSeed<'de> for Piece<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Piece<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a message")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        match self.0 {
+            What::Content => self.1.push_str(text),
+            What::Text | What::Arguments => push_line(self.1, text),
+            What::Message | What::Block => return Err(odd()),
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        if self.0 == What::Arguments { Ok(()) } else { Err(odd()) }
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.visit_bool(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let item = match self.0 {
+            What::Content => What::Block,
+            What::Arguments => What::Arguments,
+            _ => return Err(odd()),
+        };
+        while items.next_element_seed(Piece(item, &mut *self.1))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        match self.0 {
+            What::Message => push_message(self.1, map),
+            What::Block => push_block(self.1, map),
+            What::Arguments => push_arguments(self.1, map),
+            What::Content | What::Text => Err(odd()),
+        }
+    }
+}
+
+fn push_message<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<(), A::Error> {
     let (mut role, mut tool, mut content) = (None, None, false);
-    raw.fields(|key, raw| match key {
-        "role" if role.is_none() => keep(&mut role, raw.plain()?),
-        "toolName" if tool.is_none() => keep(&mut tool, raw.plain()?),
-        "content" if !content => {
-            content = true;
-            if raw.peek()? == b'"' { raw.push_string(out) } else { raw.items(|raw| push_block(out, raw)) }
-        }
-        "role" | "toolName" | "content" => None,
-        _ => raw.skip(),
-    })?;
-    match role? {
-        "toolResult" if tool.is_some_and(is_recall_tool) => out.clear(),
-        "user" | "assistant" | "toolResult" => {}
-        _ => return None,
-    }
-    (content && raw.is_at_end()).then_some(())
-}
-
-fn push_block(out: &mut String, raw: &mut Raw<'_>) -> Option<()> {
-    let (mut kind, mut name, mut said) = (None, None, false);
-    raw.fields(|key, raw| match (key, kind) {
-        ("type", None) => keep(&mut kind, raw.plain()?),
-        ("text", Some("text")) if !said => {
-            said = true;
-            push_line(out, "");
-            raw.push_string(out)
-        }
-        ("name", Some("toolCall")) if name.is_none() => {
-            let tool = raw.plain()?;
-            if !is_recall_tool(tool) {
-                push_line(out, tool);
+    while let Some(key) = map.next_key::<&str>()? {
+        match key {
+            "role" if role.is_none() => role = Some(map.next_value::<&str>()?),
+            "toolName" if tool.is_none() => tool = Some(map.next_value::<&str>()?),
+            "content" if !content => {
+                content = true;
+                map.next_value_seed(Piece(What::Content, out))?;
             }
-            keep(&mut name, tool)
+            "role" | "toolName" | "content" => return Err(odd()),
+            _ => _ = map.next_value::<IgnoredAny>()?,
         }
-        ("arguments", Some("toolCall")) if !said => {
-            said = true;
-            if is_recall_tool(name?) { raw.skip() } else { push_strings(out, raw, &mut Vec::new(), 0) }
-        }
-        ("type" | "text" | "name" | "arguments", None | Some("text" | "toolCall")) => None,
-        _ => raw.skip(),
-    })?;
-    match kind? {
-        "text" => said.then_some(()),
-        "toolCall" => name.map(drop),
-        "thinking" | "image" => Some(()),
-        // An unknown kind of block.
-        _ => None,
     }
+    match role.filter(|_| content) {
+        Some("toolResult") if tool.is_some_and(is_recall_tool) => out.clear(),
+        Some("user" | "assistant" | "toolResult") => {}
+        _ => return Err(odd()),
+    }
+    Ok(())
 }
 
-/// Appends every string and number of a value. `keys` are those of the enclosing objects: if one occurs
-/// twice, only the last counts.
-fn push_strings<'a>(
-    out: &mut String,
-    raw: &mut Raw<'a>,
-    keys: &mut Vec<&'a str>,
-    depth: usize,
-) -> Option<()> {
-    if depth > DEEPEST {
-        return None;
-    }
-    match raw.peek()? {
-        b'"' => {
-            push_line(out, "");
-            raw.push_string(out)
-        }
-        b'[' => raw.items(|raw| push_strings(out, raw, keys, depth + 1)),
-        b'{' => {
-            let outer = keys.len();
-            raw.fields(|key, raw| {
-                let own = &keys[outer..];
-                // Keys with a meaning for serde_json are left to it.
-                if own.len() == MOST_KEYS || own.contains(&key) || key.starts_with('$') {
-                    return None;
+fn push_block<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<(), A::Error> {
+    let (mut kind, mut name, mut said) = (None, None, false);
+    while let Some(key) = map.next_key::<&str>()? {
+        match (key, kind, name) {
+            ("type", None, _) => kind = Some(map.next_value::<&str>()?),
+            ("text", Some("text"), _) if !said => {
+                said = true;
+                map.next_value_seed(Piece(What::Text, out))?;
+            }
+            ("name", Some("toolCall"), None) => {
+                let tool = map.next_value::<&str>()?;
+                if !is_recall_tool(tool) {
+                    push_line(out, tool);
                 }
-                keys.push(key);
-                push_strings(out, raw, keys, depth + 1)
-            })?;
-            keys.truncate(outer);
-            Some(())
+                name = Some(tool);
+            }
+            ("arguments", Some("toolCall"), Some(tool)) if !said && !is_recall_tool(tool) => {
+                said = true;
+                map.next_value_seed(Piece(What::Arguments, out))?;
+            }
+            ("arguments", Some("toolCall"), Some(tool)) if is_recall_tool(tool) => {
+                _ = map.next_value::<IgnoredAny>()?;
+            }
+            ("type" | "text" | "name" | "arguments", None | Some("text" | "toolCall"), _) => {
+                return Err(odd());
+            }
+            _ => _ = map.next_value::<IgnoredAny>()?,
         }
-        b'-' | b'0'..=b'9' => {
-            let number = raw.token().filter(|number| !number.contains(['e', 'E']))?;
-            push_line(out, number);
-            Some(())
-        }
-        _ => raw.skip(),
+    }
+    match kind {
+        Some("text") if said => Ok(()),
+        Some("toolCall") if name.is_some() => Ok(()),
+        Some("thinking" | "image") => Ok(()),
+        // An unknown kind of block.
+        _ => Err(odd()),
     }
 }
 
-fn keep<'a>(slot: &mut Option<&'a str>, value: &'a str) -> Option<()> {
-    *slot = Some(value);
-    Some(())
+fn push_arguments<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<(), A::Error> {
+    let mut keys = Vec::new();
+    while let Some(key) = map.next_key::<&str>()? {
+        if key == NUMBER && keys.is_empty() {
+            let number = map.next_value::<String>()?;
+            if number.contains(['e', 'E']) {
+                return Err(odd());
+            }
+            push_line(out, &number);
+            continue;
+        }
+        // Of equal keys only the last counts; others have a meaning for serde_json.
+        if keys.len() == MOST_KEYS || keys.contains(&key) || key.starts_with('$') {
+            return Err(odd());
+        }
+        keys.push(key);
+        map.next_value_seed(Piece(What::Arguments, out))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -92,15 +92,15 @@ impl Draft {
     }
 }
 
-/// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages
+/// Stubs for the messages at `places` of a context. Three kinds of messages
 /// get none: a note, which appears nowhere else until a block shows it; a message that another extension has
 /// edited; and one that a stub would hardly shorten.
-pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(Vec<Draft>, usize)> {
-    let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
+pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<Vec<Draft>> {
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
     // Calls precede their results, rarely by much.
     let begin = context[..*first].iter().rposition(|message| message.seen.role == "user").unwrap_or_default();
     let mut calls: HashMap<String, (String, Value)> = HashMap::new();
-    let (mut drafts, mut freed) = (Vec::new(), 0);
+    let mut drafts = Vec::new();
     for (at, visible) in context.iter().enumerate().skip(begin) {
         let is_stubbable = places.binary_search(&at).is_ok();
         if visible.seen.role != "assistant" && !is_stubbable {
@@ -119,13 +119,11 @@ pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(
         }
         let called = message.tool_call_id.as_deref().and_then(|id| calls.get(id));
         let text = of_result(&message, &visible.original.message_handle(), called);
-        let tokens = tokens::estimate(&text);
-        if tokens * STUB_SHARE <= visible.seen.tokens {
+        if tokens::estimate(&text) * STUB_SHARE <= visible.seen.tokens {
             drafts.push(Draft { target: visible.entry_id.clone(), text });
-            freed += visible.seen.tokens - tokens;
         }
     }
-    Ok((drafts, freed))
+    Ok(drafts)
 }
 
 /// The stub of a tool's result, whose short id is `handle` and whose call was `called`.

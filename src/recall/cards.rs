@@ -5,6 +5,31 @@ use crate::ids::SummaryId;
 use crate::model::{agent_of, title};
 use crate::store::{StoredMessage, StoredSummary, View};
 
+/// The header of a message or a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Card {
+    Message(MessageCard),
+    Summary(SummaryCard),
+}
+
+impl Card {
+    /// The message, if it is one.
+    pub fn message(&self) -> Option<&MessageCard> {
+        match self {
+            Self::Message(card) => Some(card),
+            Self::Summary(_) => None,
+        }
+    }
+
+    /// Its short id.
+    pub fn handle(&self) -> &str {
+        match self {
+            Self::Message(card) => &card.handle,
+            Self::Summary(card) => &card.handle,
+        }
+    }
+}
+
 /// The header of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageCard {
@@ -59,7 +84,7 @@ pub struct SummaryCard {
 }
 
 impl SummaryCard {
-    pub(super) fn of(summary: &StoredSummary) -> Self {
+    pub fn of(summary: &StoredSummary) -> Self {
         Self {
             handle: summary.hash.summary_handle(),
             depth: summary.depth,
@@ -77,7 +102,7 @@ impl SummaryCard {
         Ok(Self::of(&view.summaries().summary(id)?))
     }
 
-    pub(super) fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
+    pub fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
         ids.iter().map(|id| Self::read(view, *id)).collect()
     }
 }

@@ -10,11 +10,11 @@ use super::resolve::{Target, resolve};
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::branch::Cover;
-use crate::dag::{Piece, Sources, Span};
+use crate::dag::{Piece, Sources};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
-use crate::model::{Files, Message, Quote, agent_of_session};
+use crate::model::{Files, Message, Quote};
 use crate::store::{DepthCount, Shown, Totals, View};
 
 /// Messages shown at an end of the history.
@@ -24,11 +24,7 @@ const REQUESTS_AT_AN_END: usize = 10;
 /// Leaf summaries shown at an end.
 const LEAVES_AT_AN_END: usize = 3;
 /// Characters of a message's headline.
-const HEADLINE: usize = 120;
-/// Maximum number of other sessions listed.
-const MOST_SESSIONS: usize = 10;
-/// Maximum number of other agents' sessions listed.
-const MOST_OF_AGENTS: usize = 3;
+pub const HEADLINE: usize = 120;
 /// Lengths of a session id's prefix to try, from the one that is unique in most projects.
 const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 /// Maximum number of summaries listed above one.
@@ -91,32 +87,6 @@ pub enum Item {
         /// Short id of the last.
         last: String,
     },
-}
-
-/// The other sessions of the project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sessions {
-    /// The last opened ones, newest first.
-    pub newest: Vec<SessionCard>,
-    /// Whether there are more.
-    pub has_more: bool,
-    /// Those of other agents, the last started first.
-    pub of_agents: Vec<SessionCard>,
-}
-
-/// The header of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionCard {
-    /// The shortest prefix of Pi's id that is unique in this project.
-    pub name: String,
-    /// The number of its messages.
-    pub messages: usize,
-    /// Time of the first of them, in ms.
-    pub from_time: i64,
-    /// Time of the last of them, in ms.
-    pub to_time: i64,
-    /// The user's first request.
-    pub headline: String,
 }
 
 /// One end of the branch.
@@ -211,20 +181,20 @@ pub struct MessagePortrait {
 pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let stored = |at: Option<&Shown>| at.map(|message| view.messages().message(message.seen)).transpose();
-    let handle = |at: Option<&Shown>| -> Result<String> {
-        let Some(message) = at else { return Ok(String::new()) };
-        Ok(view.messages().message(message.original)?.lineage.message_handle())
+    let handle = |at: usize| -> Result<String> {
+        Ok(view.messages().message(branch.visible[at].original)?.lineage.message_handle())
     };
     let mut frontier = Vec::new();
-    for piece in runs(&branch.frontier) {
-        frontier.push(match piece {
-            Run::Summary(id) => item(view, &branch, id)?,
-            Run::Messages(span) => {
-                let messages = &branch.visible[span];
-                let (first, last) = (handle(messages.first())?, handle(messages.last())?);
-                Item::Messages { count: messages.len(), first, last }
+    let are_messages =
+        |one: &Piece, next: &Piece| matches!((one, next), (Piece::Message(_), Piece::Message(_)));
+    for run in branch.frontier.chunk_by(are_messages) {
+        match run[0] {
+            Piece::Summary(id, _) => frontier.push(item(view, &branch, id)?),
+            Piece::Message(first) => {
+                let (count, last) = (run.len(), first + run.len() - 1);
+                frontier.push(Item::Messages { count, first: handle(first)?, last: handle(last)? });
             }
-        });
+        }
     }
     let times = stored(branch.visible.first())?.zip(stored(branch.visible.last())?);
     let depths = view.summaries().depths(scope.conversation)?;
@@ -255,35 +225,8 @@ pub fn branch_tokens(view: &View<'_>, scope: &Scope) -> Result<BranchTokens> {
     Ok(BranchTokens { visible: tokens.iter().sum(), frontier })
 }
 
-/// The other sessions of the project, one line each; costs the length of those listed.
-pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
-    let mut ids = view.messages().other_sessions(scope.conversation, MOST_SESSIONS + 1)?;
-    // Pi's come first.
-    let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
-    ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
-    let has_more = ids.len() > MOST_SESSIONS;
-    ids.truncate(MOST_SESSIONS);
-    let card = |id| {
-        let facts = view.messages().session_facts(id)?;
-        let headline = match facts.first_request {
-            Some(request) => Message::parse(&view.messages().message(request)?.json).headline(HEADLINE),
-            None => String::new(),
-        };
-        Ok(SessionCard {
-            name: name_of(view, &facts.session_id)?,
-            messages: facts.messages,
-            from_time: facts.from_time,
-            to_time: facts.to_time,
-            headline,
-        })
-    };
-    let of_agents = view.messages().sessions_of_agents(MOST_OF_AGENTS)?;
-    let [newest, of_agents] = [ids, of_agents].map(|ids| ids.into_iter().map(card).collect::<Result<_>>());
-    Ok(Sessions { newest: newest?, has_more, of_agents: of_agents? })
-}
-
 /// A prefix of a session's id that no other session has.
-fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
+pub fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     let agent = session_id.find(':').map_or(0, |colon| colon + 1);
     for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
         if view.index().conversations_like(prefix)?.len() == 1 {
@@ -293,24 +236,29 @@ fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     Ok(session_id.to_owned())
 }
 
-/// The newest messages of the branch.
-pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
+/// The newest or the oldest messages of the branch.
+pub fn end(view: &View<'_>, scope: &Scope, is_newest: bool) -> Result<End> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
-    let (visible, leaves) = (branch.visible.len(), branch.leaves());
-    let messages = visible.saturating_sub(AT_AN_END)..visible;
-    let mut requests = requests(&branch, 0..messages.start);
-    requests.drain(..requests.len().saturating_sub(REQUESTS_AT_AN_END));
-    end(view, &branch, messages, &requests, &leaves[leaves.len().saturating_sub(LEAVES_AT_AN_END)..])
+    let visible = branch.visible.len();
+    let start = if is_newest { visible.saturating_sub(AT_AN_END) } else { 0 };
+    let messages = start..visible.min(start + AT_AN_END);
+    let beyond = if is_newest { 0..start } else { messages.end..visible };
+    let requests: Vec<usize> = beyond.filter(|at| branch.visible[*at].is_request).collect();
+    let line = |at: usize| line(view, &branch, branch.visible[at].seen);
+    let leaves = branch.leaves();
+    let (requests, leaves) =
+        (nearest(&requests, REQUESTS_AT_AN_END, is_newest), nearest(&leaves, LEAVES_AT_AN_END, is_newest));
+    Ok(End {
+        messages: messages.map(line).collect::<Result<_>>()?,
+        requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
+        leaves: SummaryCard::read_all(view, leaves)?,
+        visible,
+    })
 }
 
-/// The oldest messages of the branch.
-pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
-    let (visible, leaves) = (branch.visible.len(), branch.leaves());
-    let messages = 0..visible.min(AT_AN_END);
-    let mut requests = requests(&branch, messages.end..visible);
-    requests.truncate(REQUESTS_AT_AN_END);
-    end(view, &branch, messages, &requests, &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
+/// The last of `list`, or the first.
+fn nearest<T>(list: &[T], most: usize, is_newest: bool) -> &[T] {
+    if is_newest { &list[list.len().saturating_sub(most)..] } else { &list[..list.len().min(most)] }
 }
 
 /// What the short id `id` names.
@@ -323,45 +271,6 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
         Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
         Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }
-}
-
-/// The positions of the user's messages in a range of the branch.
-fn requests(branch: &Cover, stretch: Span) -> Vec<usize> {
-    stretch.filter(|at| branch.visible[*at].is_request).collect()
-}
-
-fn end(
-    view: &View<'_>,
-    branch: &Cover,
-    messages: Span,
-    requests: &[usize],
-    leaves: &[SummaryId],
-) -> Result<End> {
-    let line = |at: usize| line(view, branch, branch.visible[at].seen);
-    Ok(End {
-        messages: messages.map(line).collect::<Result<_>>()?,
-        requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
-        leaves: SummaryCard::read_all(view, leaves)?,
-        visible: branch.visible.len(),
-    })
-}
-
-/// Groups the uncovered messages of a frontier into runs.
-enum Run {
-    Summary(SummaryId),
-    Messages(Span),
-}
-
-fn runs(frontier: &[Piece]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for piece in frontier {
-        match (piece, runs.last_mut()) {
-            (Piece::Summary(id, _), _) => runs.push(Run::Summary(*id)),
-            (Piece::Message(at), Some(Run::Messages(span))) => span.end = at + 1,
-            (Piece::Message(at), _) => runs.push(Run::Messages(*at..at + 1)),
-        }
-    }
-    runs
 }
 
 fn item(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<Item> {
@@ -429,15 +338,13 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
 
 /// The summaries over a message, from its leaf summary up.
 fn over(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<Vec<SummaryCard>> {
-    match branch.position(id) {
-        Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
-        None => {
-            let leaves = view.summaries().leaves_over(id)?;
-            let mut cards = SummaryCard::read_all(view, &leaves)?;
-            cards.extend(above(view, branch, leaves, false)?);
-            Ok(cards)
-        }
+    if let Some(position) = branch.position(id) {
+        return SummaryCard::read_all(view, &branch.lineage_over(position));
     }
+    let leaves = view.summaries().leaves_over(id)?;
+    let mut cards = SummaryCard::read_all(view, &leaves)?;
+    cards.extend(above(view, branch, leaves, false)?);
+    Ok(cards)
 }
 
 /// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.

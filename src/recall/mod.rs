@@ -1,22 +1,23 @@
-//! Recall of past messages: [`grep`] finds them, [`describe`] maps them, [`expand`] shows them in full.
+//! Recall of past messages: [`grep`] finds them, [`describe`] maps them, [`Original`] is one of them.
 //!
 //! Everything here reads a [`View`](crate::store::View) and returns plain values; the tools and the commands
 //! word the answers. Messages that Pi's context edits changed or hid are shown in the original. Private and
 //! system messages are never found, named or shown.
 
 pub mod describe;
-pub mod expand;
 pub mod grep;
 
 mod cards;
-mod page;
+mod original;
 mod resolve;
 mod times;
 mod visibility;
 
-pub use cards::{MessageCard, SummaryCard};
-pub use page::Slice;
+pub use cards::{Card, MessageCard, SummaryCard};
+pub use original::{Image, Original, whole};
+pub use resolve::{Target, resolve};
 pub use times::point_in_time;
+pub use visibility::Visibility;
 
 use crate::ids::ConversationId;
 

@@ -3,39 +3,39 @@
 use super::Scope;
 use crate::branch::Cover;
 use crate::error::{Error, Result};
-use crate::ids::{Handle, HandleKind, MessageId, SummaryId};
+use crate::ids::{ConversationId, Handle, HandleKind, MessageId, SummaryId};
 use crate::store::View;
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub enum Target {
     Message(MessageId),
     Summary(SummaryId),
 }
 
 /// What `id` names, seen from `scope`. If it is ambiguous in the session, the one on the current branch is
 /// meant.
-pub(super) fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
+pub fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
     let handle = Handle::parse(id)?;
+    let noun = if handle.kind == HandleKind::Message { "message" } else { "summary" };
     for conversation in [Some(scope.conversation), None] {
         let found = candidates(view, &handle, conversation)?;
         match found.as_slice() {
             [] => {}
             [target] => return Ok(*target),
-            _ if conversation.is_some() => {
-                return on_branch(view, scope, &handle)?.ok_or_else(|| ambiguous(&handle));
+            _ => {
+                let meant = if conversation.is_some() { on_branch(view, scope, &handle)? } else { None };
+                return meant.ok_or_else(|| {
+                    Error::invalid(format!("{handle} matches more than one {noun}: add digits, ids have ten"))
+                });
             }
-            _ => return Err(ambiguous(&handle)),
         }
     }
-    Err(unknown(&handle))
+    let remedy = "in this project: lcm_grep and lcm_describe show ids";
+    Err(Error::invalid(format!("there is no {noun} {handle} {remedy}")))
 }
 
-fn candidates(
-    view: &View<'_>,
-    handle: &Handle,
-    conversation: Option<crate::ids::ConversationId>,
-) -> Result<Vec<Target>> {
+fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<Target>> {
     Ok(match handle.kind {
         HandleKind::Message => {
             view.messages().messages_like(handle, conversation)?.into_iter().map(Target::Message).collect()
@@ -69,22 +69,4 @@ fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<T
         [target] => Some(*target),
         _ => None,
     })
-}
-
-fn noun(handle: &Handle) -> &'static str {
-    match handle.kind {
-        HandleKind::Message => "message",
-        HandleKind::Summary => "summary",
-    }
-}
-
-fn ambiguous(handle: &Handle) -> Error {
-    Error::invalid(format!("{handle} matches more than one {}: add digits, ids have ten", noun(handle)))
-}
-
-fn unknown(handle: &Handle) -> Error {
-    Error::invalid(format!(
-        "there is no {} {handle} in this project: lcm_grep and lcm_describe show ids",
-        noun(handle)
-    ))
 }

@@ -21,7 +21,7 @@ pub enum Place {
 }
 
 /// A branch whose entries are not read unless needed.
-pub(super) struct Visibility<'a> {
+pub struct Visibility<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     stretches: RowRanges,

@@ -35,6 +35,21 @@ pub(super) trait Queries {
             .map_err(reading)
     }
 
+    /// Calls `visit` with each row, in order.
+    fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut visit: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut query = self.prepared(sql)?;
+        let mut rows = query.query(params)?;
+        while let Some(row) = rows.next()? {
+            visit(row)?;
+        }
+        Ok(())
+    }
+
     /// The first row; an error if there is none.
     fn one<T: FromRow>(&self, sql: &str, params: impl Params) -> Result<T> {
         self.prepared(sql).and_then(|mut query| query.query_row(params, T::from_row)).map_err(reading)

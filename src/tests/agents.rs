@@ -152,7 +152,7 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
         let store = machine.home.store.clone();
         let scope = store
             .read(|view| {
-                Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap().id, Some("e3".into())))
+                Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap(), Some("e3".into())))
             })
             .await
             .unwrap();
@@ -468,8 +468,7 @@ async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_
     machine.write("a.jsonl", "pi-session", &said.entries);
     machine.run("").await;
     let store = machine.home.store.clone();
-    let scope =
-        store.read(|view| Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap().id, None)));
+    let scope = store.read(|view| Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap(), None)));
     let cancel = CancellationToken::new();
     let answer =
         call(&store, &scope.await.unwrap(), "lcm_describe", "{}", None, &cancel).await.unwrap().remove(0);

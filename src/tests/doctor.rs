@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::json;
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
 use super::extent::everything;
 use super::support::{Compact, ScriptedModel, Session, compacted};
+use crate::error::Code;
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::recall::Scope;
-use crate::store::Store;
+use crate::store::{OldStore, Store};
 
 /// A store with forks, edits and compactions, and the session's file.
 pub struct Patient {
@@ -554,6 +556,46 @@ async fn absurd_numbers_are_repaired() {
     let report = patient.fix().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
     assert_eq!(messages_of(&patient.database()), before);
+}
+
+#[tokio::test]
+async fn an_absurd_number_in_a_row_costs_no_other_row() {
+    let patient = Patient::new().await.without_file();
+    // A link.
+    patient.damage("UPDATE entries SET kind = 1099511627776 WHERE entry_id = 'e67'");
+    assert!(patient.doctor().await.contains("Branches       ok     2 branches,"));
+    let line = format!("export --jsonl {}", patient.dir.path().join("copy.jsonl").display());
+    let written = ask(&patient.store, &patient.scope, &line).await.unwrap().text;
+    assert!(written.starts_with("132 messages written"), "{written}");
+    // Summaries that start on one of two branches.
+    patient.damage("UPDATE summaries SET depth = -1 WHERE first_message BETWEEN 66 AND 125");
+    let report = patient.doctor().await;
+    assert!(report.contains("Branches       WRONG  1 branch,"), "{report}");
+}
+
+#[tokio::test]
+async fn a_session_with_an_unreadable_time_goes_on_and_can_be_imported() {
+    let patient = Patient::new().await.without_file();
+    // SQLite rejects such a time; damage can produce it.
+    patient.damage(
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') WHERE name = 'conversations'",
+    );
+    patient.damage(
+        "UPDATE conversations SET started_at = 'x', parent_session = CAST(x'ff' AS TEXT);
+         PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = 'conversations'",
+    );
+    let patient = patient.reopened().await;
+    let known = patient.store.read(|view| view.messages().conversation("one")).await.unwrap();
+    assert_eq!(known, Some(ConversationId(1)));
+    let mut old = OldStore::open(&patient.database(), &CancellationToken::new()).unwrap();
+    assert_eq!(old.sessions().unwrap().len(), 1);
+    let report = patient.doctor().await;
+    assert!(report.contains("Branches       ok     2 branches,"), "{report}");
+    let patient = patient.without_first_pages(&["conversations"]).await;
+    let error = patient.store.read(|view| view.messages().conversation("one")).await.unwrap_err();
+    assert_eq!(error.code(), Code::Damaged);
 }
 
 #[tokio::test]

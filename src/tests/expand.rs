@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::asking::{Asking, page};
 use super::extent::{cases, everything, share};
 use super::support::Session;
-use crate::recall::expand::Image;
+use crate::recall::Image;
 use crate::tools::Block;
 
 /// The concatenated pages from `arguments` on, and their number.

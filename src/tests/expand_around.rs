@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::recall::expand::Image;
+use crate::recall::Image;
 use crate::tokens;
 use crate::tools::Block;
 

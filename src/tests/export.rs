@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::support::{Session, TestStore, ask_in};
 use crate::commands;
-use crate::config::ProjectIdentity;
+use crate::config::{ProjectIdentity, Settings};
+use crate::engine::{Engine, Options};
 use crate::error::Result;
 use crate::ingest::import::Home;
 use crate::recall::Scope;
@@ -156,4 +157,26 @@ async fn sessions_with_any_ids_have_one_file_each() {
     assert!(names.iter().all(|name| name.len() < 120), "{names:?}");
     export("export --jsonl --all --force out").await;
     assert_eq!(folder.path().join("out").read_dir().unwrap().count(), 11);
+}
+
+#[tokio::test]
+async fn an_export_stops_when_its_session_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings { db_dir: dir.path().join("db"), ..Settings::defaults(Path::new("/nowhere")) };
+    let options = Options {
+        cwd: "/project".into(),
+        session_id: "one".into(),
+        session_file: Some("/some/file.jsonl".into()),
+        parent_session: None,
+        settings,
+    };
+    let engine = Engine::open(options).await.unwrap();
+    engine.persistor.hand_over(&Session::new().chat(3, 20).json(), vec![]).unwrap();
+    let folders = json!({"sessionDir": "/nowhere", "allSessions": "/nowhere"});
+    let line = format!("export --jsonl {}", dir.path().join("session.jsonl").display());
+    let request = json!({"line": line, "leafId": "e6", "folders": folders}).to_string();
+    let (answer, ()) = tokio::join!(engine.command(&request), engine.close());
+    assert_eq!(answer.unwrap_err().to_string(), "cancelled");
+    let names = dir.path().read_dir().unwrap().map(|file| file.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["db"]);
 }

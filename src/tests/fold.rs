@@ -499,7 +499,7 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
             };
             let entries = crate::model::parse_batch(&batch)?;
             let handover = crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() };
-            handover.prepare().fold(batch_, known.id).map(drop)
+            handover.prepare().fold(batch_, known).map(drop)
         };
         store.write(fold).await.unwrap();
     }
@@ -537,8 +537,8 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 return Ok(None);
             };
             for leaf in leaves {
-                let on_branch = visible(&view.messages().branch(known.id, &leaf)?);
-                let shown = view.messages().shown(known.id, &leaf)?;
+                let on_branch = visible(&view.messages().branch(known, &leaf)?);
+                let shown = view.messages().shown(known, &leaf)?;
                 assert_eq!(shown.len(), on_branch.len(), "at {leaf}");
                 for (shown, visible) in shown.iter().zip(&on_branch) {
                     let original = view.messages().message(shown.original)?.lineage;

@@ -62,7 +62,7 @@ impl Machine {
         let read = self.home.store.read(|view| {
             let mut rows = Vec::new();
             for session in view.messages().session_ids()? {
-                let conversation = view.messages().conversation(&session)?.unwrap().id;
+                let conversation = view.messages().conversation(&session)?.unwrap();
                 for entry in view.messages().entry_ids(conversation)? {
                     let branch = view.messages().branch(conversation, &entry)?;
                     rows.push(format!("{session} {entry} {:?}", branch.last().map(|entry| &entry.step)));
@@ -87,7 +87,7 @@ impl Machine {
     pub async fn messages(&self, session: &str) -> Vec<String> {
         let session = session.to_owned();
         let read = self.home.store.read(move |view| {
-            let conversation = view.messages().conversation(&session)?.unwrap().id;
+            let conversation = view.messages().conversation(&session)?.unwrap();
             let mut messages = Vec::new();
             for entry in view.messages().entry_ids(conversation)? {
                 let branch = view.messages().branch(conversation, &entry)?;
@@ -233,7 +233,7 @@ async fn summaries_are_restored_without_a_model() {
     let kept = machine
         .home
         .store
-        .read(|view| view.messages().has_other_history(view.messages().conversation("one")?.unwrap().id));
+        .read(|view| view.messages().has_other_history(view.messages().conversation("one")?.unwrap()));
     assert!(kept.await.unwrap(), "{made} summaries are restored");
 }
 
@@ -294,7 +294,7 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
     assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
     // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {
-        let conversation = view.messages().conversation("one")?.unwrap().id;
+        let conversation = view.messages().conversation("one")?.unwrap();
         Ok(view
             .messages()
             .branch(conversation, "e7")?

@@ -203,7 +203,7 @@ async fn a_session_is_stored_with_its_first_message_and_the_entries_before_it() 
     let conversation = persistor.conversation();
     let ids = store.store.read(move |view| view.messages().entry_ids(conversation)).await.unwrap();
     assert_eq!(ids, ["e1", "e2", "e3", "e4"]);
-    assert_eq!(stored().await.unwrap().map(|session| session.id), Some(conversation));
+    assert_eq!(stored().await.unwrap(), Some(conversation));
     let again = open(&store).await;
     assert_eq!((again.conversation(), again.known()), (conversation, 0));
     assert_eq!(again.missing(named(&["e1", "e2", "e3", "e4"])).await.unwrap(), [0; 0]);

@@ -38,7 +38,7 @@ async fn with_secrets() -> (Asking, Vec<String>) {
     let ids = asking.store.store.read(|view| {
         let mut ids = Vec::new();
         for conversation in ["one", "fork"] {
-            let conversation = view.messages().conversation(conversation)?.unwrap().id;
+            let conversation = view.messages().conversation(conversation)?.unwrap();
             for entry in view.messages().entry_ids(conversation)? {
                 for entry in view.messages().branch(conversation, &entry)? {
                     if let crate::dag::Step::Message(message) = entry.step

@@ -27,8 +27,7 @@ fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
     let elsewhere = std::thread::spawn(move || {
         let other = Store::open(Some(&dir), "project", "/project").unwrap();
         let purging = async {
-            let conversation =
-                other.read(|view| Ok(view.messages().conversation("one")?.unwrap().id)).await?;
+            let conversation = other.read(|view| Ok(view.messages().conversation("one")?.unwrap())).await?;
             let message =
                 other.read(move |view| view.upkeep().purgeable_at(conversation, &entry)).await?.unwrap();
             other.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await?;

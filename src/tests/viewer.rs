@@ -136,7 +136,7 @@ async fn a_forks_messages_are_not_in_its_parents_page() {
     let asking =
         Asking::about(&trunk).await.with_session("fork", &trunk.clone().user("only in the fork")).await;
     let read = asking.store.store.read(|view| view.messages().conversation("fork"));
-    let conversation = read.await.unwrap().unwrap().id;
+    let conversation = read.await.unwrap().unwrap();
     let fork = Asking { scope: Scope::at(conversation, Some("e5".into())), ..asking };
     fork.leaf(0..2, "Of both").await;
     fork.leaf(2..5, "Of the fork alone").await;
@@ -144,7 +144,7 @@ async fn a_forks_messages_are_not_in_its_parents_page() {
     assert!(page.contains("only in the fork") && data("summaries")[0].as_array().unwrap().len() == 2);
 
     let read = fork.store.store.read(|view| view.messages().conversation("one"));
-    let conversation = read.await.unwrap().unwrap().id;
+    let conversation = read.await.unwrap().unwrap();
     let first = Asking { scope: Scope::at(conversation, Some("e4".into())), ..fork };
     let (page, data) = page_of(&first, "export --html page.html").await;
     assert_eq!(all(data("summaries")).len(), 1);

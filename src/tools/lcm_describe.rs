@@ -5,19 +5,21 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
 use super::{Block, lcm_expand};
 use crate::error::{Error, Result};
-use crate::model::Files;
+use crate::ids::ConversationId;
+use crate::model::{Files, Message, agent_of_session};
 use crate::recall::describe::{
-    Below, End, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SessionCard, Sessions,
-    SummaryPortrait, by_id, earliest, others, overview, recent,
+    Below, End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SummaryPortrait,
+    by_id, end, name_of, overview,
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, SummaryCard};
-use crate::store::Store;
+use crate::store::{SessionFacts, View};
 use crate::text::{count, in_line, minute, one_line, time_span};
 
 pub(super) const NAME: &str = "lcm_describe";
@@ -28,6 +30,10 @@ const MOST_LINES: usize = 60;
 const MOST_FILES: usize = 30;
 /// Characters of a path.
 const PATH: usize = 200;
+/// The most other sessions listed.
+const MOST_SESSIONS: usize = 10;
+/// The most sessions of other agents listed.
+const MOST_OF_AGENTS: usize = 3;
 /// The most quotes shown.
 const MOST_QUOTES: usize = 20;
 
@@ -51,36 +57,36 @@ pub(super) fn spec() -> Value {
     })
 }
 
-pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Result<Vec<Block>> {
+pub(super) fn answer(
+    view: &View<'_>,
+    scope: &Scope,
+    arguments: &str,
+    _: &CancellationToken,
+) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
-    let scope = scope.clone();
-    store
-        .read(move |view| {
-            Ok(match (parameters.section, parameters.summary_id) {
-                (Part::ById, None) => {
-                    return Err(Error::invalid(
-                        "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
-                    ));
-                }
-                (Part::ById | Part::Overview, Some(id)) => match by_id(view, &scope, &id)? {
-                    Portrait::Summary(portrait) => of_summary(&portrait),
-                    Portrait::Message(portrait) => of_message(&portrait),
-                },
-                (Part::Recent | Part::Earliest, Some(_)) => {
-                    return Err(Error::invalid(
-                        "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
-                    ));
-                }
-                (Part::Overview, None) => of_all(&overview(view, &scope)?, &others(view, &scope)?),
-                (Part::Recent, _) => of_end("newest", &recent(view, &scope)?),
-                (Part::Earliest, _) => of_end("oldest", &earliest(view, &scope)?),
-            })
-        })
-        .await
-        .map(|text| vec![Block::Text(text)])
+    let text = match (parameters.section, parameters.summary_id) {
+        (Part::ById, None) => {
+            return Err(Error::invalid(
+                "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
+            ));
+        }
+        (Part::ById | Part::Overview, Some(id)) => match by_id(view, scope, &id)? {
+            Portrait::Summary(portrait) => of_summary(&portrait),
+            Portrait::Message(portrait) => of_message(&portrait),
+        },
+        (Part::Recent | Part::Earliest, Some(_)) => {
+            return Err(Error::invalid(
+                "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
+            ));
+        }
+        (Part::Overview, None) => of_all(&overview(view, scope)?) + &others(view, scope)?,
+        (Part::Recent, _) => of_end("newest", &end(view, scope, true)?),
+        (Part::Earliest, _) => of_end("oldest", &end(view, scope, false)?),
+    };
+    Ok(vec![Block::Text(text)])
 }
 
-fn of_all(overview: &Overview, sessions: &Sessions) -> String {
+fn of_all(overview: &Overview) -> String {
     let mut out = format!("This session: {} stored", count(overview.totals.messages, "message"));
     let _ = write!(out, ", {} visible on this branch", overview.visible);
     if let Some((from, to)) = overview.times {
@@ -108,22 +114,39 @@ fn of_all(overview: &Overview, sessions: &Sessions) -> String {
     let _ = writeln!(out, "This project: {}, {project}.\n", count(others, "other session"));
     out.push_str("This branch, oldest first:\n");
     out.push_str(&cut(tree(&overview.frontier), "the rest: by_id with the id of a summary").join("\n"));
-    if !sessions.newest.is_empty() {
-        out.push_str("\n\nOther sessions, the last opened first; lcm_grep searches one with \"session\":\n");
-        let more = if sessions.has_more { vec!["…".to_owned()] } else { Vec::new() };
-        out.push_str(&sessions.newest.iter().map(session).chain(more).collect::<Vec<_>>().join("\n"));
-    }
-    if !sessions.of_agents.is_empty() {
-        out.push_str("\n\nOther agents here, the last begun first:\n");
-        out.push_str(&sessions.of_agents.iter().map(session).collect::<Vec<_>>().join("\n"));
-    }
     out
 }
 
-fn session(card: &SessionCard) -> String {
-    let SessionCard { name, headline, .. } = card;
-    let (name, span) = (lines::name(name), time_span(card.from_time, card.to_time));
-    format!("- {name} · {span} UTC · {}: {headline}", count(card.messages, "message"))
+/// The other sessions of the project; costs the length of those listed.
+fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
+    let mut ids = view.messages().other_sessions(scope.conversation, MOST_SESSIONS + 1)?;
+    // Pi's come first.
+    let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
+    ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
+    let more = if ids.len() > MOST_SESSIONS { "\n…" } else { "" };
+    ids.truncate(MOST_SESSIONS);
+    let mut out = String::new();
+    for (heading, ids, more) in [
+        ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", ids, more),
+        ("Other agents here, the last begun first:", view.messages().sessions_of_agents(MOST_OF_AGENTS)?, ""),
+    ] {
+        let listed = ids.into_iter().map(|id| session(view, id)).collect::<Result<Vec<_>>>()?;
+        if !listed.is_empty() {
+            let _ = write!(out, "\n\n{heading}\n{}{more}", listed.join("\n"));
+        }
+    }
+    Ok(out)
+}
+
+fn session(view: &View<'_>, id: ConversationId) -> Result<String> {
+    let SessionFacts { session_id, messages, from_time, to_time, first_request } =
+        view.messages().session_facts(id)?;
+    let headline = match first_request {
+        Some(request) => Message::parse(&view.messages().message(request)?.json).headline(HEADLINE),
+        None => String::new(),
+    };
+    let (name, span) = (lines::name(&name_of(view, &session_id)?), time_span(from_time, to_time));
+    Ok(format!("- {name} · {span} UTC · {}: {headline}", count(messages, "message")))
 }
 
 /// The models that wrote the summaries of an item, each once.

@@ -3,21 +3,18 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
-use crate::ids::AGENTS;
 use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched,
-    Sessions, Sort, fold_equals, grep,
+    Branches, Findings, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched, Sort, fold_equals,
+    grep,
 };
-use crate::recall::{Scope, point_in_time};
-use crate::store::Store;
+use crate::recall::{Card, Scope};
+use crate::store::View;
 use crate::text::{self, count};
 
 /// How long a regular expression may search before the answer says how far it got.
@@ -27,146 +24,61 @@ pub(super) const NAME: &str = "lcm_grep";
 /// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
 const MOST_BYTES: usize = 32_000;
 
-/// The roles of messages, in Pi's terms.
-pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
-/// The agents whose messages are stored.
-pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
-
-/// The arguments of a call.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Parameters {
-    /// Words, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
-    query: String,
-    /// text (default): best first. regex: Rust syntax, newest first.
-    #[serde(default)]
-    mode: Mode,
-    /// Default: messages.
-    #[serde(default)]
-    scope: Kinds,
-    /// this (default), project (earlier sessions too) or a session's id.
-    session: Option<String>,
-    /// Default: all.
-    #[serde(default)]
-    branch: Branches,
-    #[schemars(extend("enum" = ROLES))]
-    role: Option<String>,
-    /// Only its results, e.g. bash.
-    tool: Option<String>,
-    /// Only with session project.
-    #[schemars(extend("enum" = WRITERS))]
-    agent: Option<String>,
-    /// Only what names this file.
-    path: Option<String>,
-    /// ISO, or 2h, 3d, yesterday.
-    after: Option<String>,
-    before: Option<String>,
-    /// Default: relevance.
-    #[serde(default)]
-    sort: Sort,
-    /// Longer snippets.
-    #[serde(default)]
-    full: bool,
-    /// Messages around each result, at most 5.
-    context: Option<usize>,
-    /// Default: 20, at most 100.
-    limit: Option<usize>,
-    /// From the page before.
-    cursor: Option<String>,
-}
-
 pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Search history",
         "description": "Search everything ever said in this session, compacted or not: requests, replies, tool calls and output. \
             Start here: the snippets often are the answer; else lcm_expand an id.",
-        "parameters": schema::<Parameters>(),
+        "parameters": schema::<Question>(),
     })
 }
 
-pub(super) async fn answer(
-    store: &Store,
+pub(super) fn answer(
+    view: &View<'_>,
     scope: &Scope,
     arguments: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
-    let parameters: Parameters = read(NAME, arguments)?;
+    let mut question = Question { patience: PATIENCE, ..read(NAME, arguments)? };
+    contradictions(&question)?;
     let now = text::now();
-    let after = point_in_time("after", parameters.after.as_deref(), now)?;
-    let before = point_in_time("before", parameters.before.as_deref(), now)?;
-    if after.zip(before).is_some_and(|(after, before)| after > before) {
-        return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
+    loop {
+        let mut findings = grep(view, scope, &question, cancel)?;
+        let found = findings.hits.len();
+        findings.hits = fold_equals(findings.hits, question.sort);
+        let answer = render(&question, &findings, now);
+        if answer.len() <= MOST_BYTES || found <= 1 {
+            return Ok(vec![Block::Text(answer)]);
+        }
+        // As many as fit; the cursor leads to the rest.
+        question.limit = (found * MOST_BYTES / answer.len()).max(1);
     }
-    contradictions(&parameters)?;
-    let mut question = Question {
-        query: parameters.query,
-        mode: parameters.mode,
-        kinds: parameters.scope,
-        sessions: match parameters.session.as_deref() {
-            None | Some("this") => Sessions::This,
-            Some("project") => Sessions::Project,
-            Some(id) => Sessions::Of(id.to_owned()),
-        },
-        branches: parameters.branch,
-        path: parameters.path,
-        after,
-        before,
-        sort: parameters.sort,
-        full: parameters.full,
-        context: parameters.context.unwrap_or_default(),
-        role: parameters.role,
-        tool: parameters.tool,
-        agent: parameters.agent,
-        limit: parameters.limit.unwrap_or(match parameters.scope {
-            Kinds::Sessions => DEFAULT_LIMIT / 2,
-            _ => DEFAULT_LIMIT,
-        }),
-        cursor: parameters.cursor,
-        also_current: false,
-        patience: PATIENCE,
-    };
-    let (scope, cancel) = (scope.clone(), cancel.clone());
-    store
-        .read(move |view| {
-            loop {
-                let mut findings = grep(view, &scope, &question, &cancel)?;
-                let found = findings.hits.len();
-                findings.hits = fold_equals(findings.hits, question.sort);
-                let answer = render(&question, &findings, now);
-                if answer.len() <= MOST_BYTES || found <= 1 {
-                    return Ok(vec![Block::Text(answer)]);
-                }
-                // As many as fit; the cursor leads to the rest.
-                question.limit = (found * MOST_BYTES / answer.len()).max(1);
-            }
-        })
-        .await
 }
 
 /// Rejects arguments that exclude each other.
-fn contradictions(parameters: &Parameters) -> Result<()> {
-    let role = parameters.role.as_deref().unwrap_or("toolResult");
-    if let (Some(tool), true) = (&parameters.tool, role != "toolResult") {
+fn contradictions(question: &Question) -> Result<()> {
+    let role = question.role.as_deref().unwrap_or("toolResult");
+    if let (Some(tool), true) = (&question.tool, role != "toolResult") {
         return Err(Error::invalid(format!(
             "role {role} and tool {} exclude each other, only toolResult messages come from a tool: leave one of them out",
             text::one_line(tool, 40)
         )));
     }
-    if parameters.scope == Kinds::Sessions
-        && (parameters.mode == Mode::Regex || parameters.sort != Sort::Relevance)
+    if question.kinds == Kinds::Sessions && (question.mode == Mode::Regex || question.sort != Sort::Relevance)
     {
         return Err(Error::invalid(
             "scope sessions ranks words, the best session first: leave mode and sort out, or choose another scope",
         ));
     }
     let of_messages = [
-        ("role", parameters.role.is_some()),
-        ("tool", parameters.tool.is_some()),
-        ("path", parameters.path.is_some()),
-        ("agent", parameters.agent.as_deref().is_some_and(|agent| agent != PI)),
+        ("role", question.role.is_some()),
+        ("tool", question.tool.is_some()),
+        ("path", question.path.is_some()),
+        ("agent", question.agent.as_deref().is_some_and(|agent| agent != PI)),
     ];
     match of_messages.into_iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) if parameters.scope == Kinds::Summaries => Err(Error::invalid(format!(
+        Some((name, _)) if question.kinds == Kinds::Summaries => Err(Error::invalid(format!(
             "{name} is of messages and scope is summaries: leave one of them out"
         ))),
         _ => Ok(()),
@@ -178,19 +90,19 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
     let mut covering: Option<&String> = None;
     let mut session: Option<&String> = None;
     for hit in &findings.hits {
-        if let (Some(id), Found::Message(card, _)) = (&hit.session, &hit.found) {
-            if session.replace(id) != Some(id) {
-                let _ = writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp));
+        let _ = match (&hit.card, &hit.session) {
+            (Card::Message(card), Some(id)) if session.replace(id) != Some(id) => {
+                writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp))
             }
-        } else if let Found::Message(_, summary) = &hit.found
-            && summary.as_ref() != covering
-        {
-            covering = summary.as_ref();
-            let _ = match covering {
-                Some(summary) => writeln!(out, "In {summary}:"),
-                None => writeln!(out, "Not summarized:"),
-            };
-        }
+            (Card::Message(_), None) if hit.covering.as_ref() != covering => {
+                covering = hit.covering.as_ref();
+                match covering {
+                    Some(summary) => writeln!(out, "In {summary}:"),
+                    None => writeln!(out, "Not summarized:"),
+                }
+            }
+            _ => Ok(()),
+        };
         push_hit(&mut out, hit, now);
     }
     if let Some(stopped) = findings.stopped_at {
@@ -213,13 +125,13 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
 }
 
 fn push_hit(out: &mut String, hit: &Hit, now: i64) {
-    let (name, sequence) = match &hit.found {
-        Found::Message(card, _) if hit.session.is_some() => (lines::undated(card), card.sequence),
-        Found::Message(card, _) => (lines::hit(card, now), card.sequence),
-        Found::Summary(card) => (lines::summary(card), 0),
+    let (name, sequence) = match &hit.card {
+        Card::Message(card) if hit.session.is_some() => (lines::undated(card), card.sequence),
+        Card::Message(card) => (lines::hit(card, now), card.sequence),
+        Card::Summary(card) => (lines::summary(card), 0),
     };
-    let place = match (hit.place, &hit.found) {
-        (Place::OtherBranch, Found::Summary(_)) => " · of another branch, or superseded",
+    let place = match (hit.place, &hit.card) {
+        (Place::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
         (Place::OtherSession, _) if hit.session.is_some() => "",
         (place, _) => lines::place(place),
     };
@@ -240,11 +152,8 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
 }
 
 fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
-    let id = match &first.found {
-        Found::Message(card, _) => &card.handle,
-        Found::Summary(card) => &card.handle,
-    };
-    let mut closing = format!("To read one in full: lcm_expand {}.", json!({"summary_id": id}));
+    let id = json!({"summary_id": first.card.handle()});
+    let mut closing = format!("To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));
@@ -254,15 +163,15 @@ fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
 }
 
 fn nothing(question: &Question, findings: &Findings) -> String {
-    let whose = match &question.sessions {
-        Sessions::This if question.kinds != Kinds::Sessions => "this session",
-        Sessions::This | Sessions::Project => "this project",
-        Sessions::Of(_) => "that session",
+    let whose = match question.session.as_deref() {
+        None | Some("this") if question.kinds != Kinds::Sessions => "this session",
+        None | Some("this" | "project") => "this project",
+        Some(_) => "that session",
     };
     let query = text::one_line(&question.query, 80);
     let mut out = format!(
         "Nothing found for `{query}`{} in {} of {whose}.",
-        bounds(question),
+        bounds(question, findings.searched.times),
         searched(question.kinds, findings.searched)
     );
     let elsewhere = findings.elsewhere;
@@ -285,7 +194,7 @@ fn nothing(question: &Question, findings: &Findings) -> String {
 }
 
 /// The search's filters, in words.
-fn bounds(question: &Question) -> String {
+fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
     let mut bounds = String::new();
     let mut add = |word: &str, what: Option<&str>| {
         if let Some(what) = what {
@@ -296,8 +205,8 @@ fn bounds(question: &Question) -> String {
     add("from the tool", question.tool.as_deref());
     add("of", question.agent.as_deref());
     add("about", question.path.as_deref());
-    add("since", question.after.map(text::minute).as_deref());
-    add("until", question.before.map(text::minute).as_deref());
+    add("since", after.map(text::minute).as_deref());
+    add("until", before.map(text::minute).as_deref());
     add("on", (question.branches == Branches::Current).then_some("the current branch"));
     bounds
 }

@@ -17,11 +17,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
+use crate::recall::Image;
 use crate::recall::Scope;
-use crate::recall::expand::Image;
-use crate::store::Store;
+use crate::store::{Store, View};
 pub use lcm_expand::NAME as EXPAND;
-pub use lcm_grep::{ROLES, WRITERS};
 pub use lcm_note::{Notepad, stored as stored_notes};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 
@@ -33,6 +32,9 @@ pub enum Block {
     /// A stored image.
     Image(Image),
 }
+
+/// How a tool that only reads answers a call.
+type Answer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.
 pub fn specs(notes: bool) -> Value {
@@ -58,16 +60,18 @@ pub async fn call(
     if cancel.is_cancelled() {
         return Err(Error::cancelled());
     }
-    match name {
-        lcm_grep::NAME => lcm_grep::answer(store, scope, arguments, cancel).await,
-        lcm_expand::NAME => lcm_expand::answer(store, scope, arguments, cancel).await,
-        lcm_describe::NAME => lcm_describe::answer(store, scope, arguments).await,
-        lcm_note::NAME => match notepad {
-            Some(notepad) => lcm_note::answer(store, scope, arguments, notepad).await,
-            None => Err(Error::invalid("notes are off: the user can turn them on with the setting `notes`")),
-        },
-        other => Err(unknown(other)),
-    }
+    let answer: Answer = match (name, notepad) {
+        (lcm_grep::NAME, _) => lcm_grep::answer,
+        (lcm_expand::NAME, _) => lcm_expand::answer,
+        (lcm_describe::NAME, _) => lcm_describe::answer,
+        (lcm_note::NAME, Some(notepad)) => return lcm_note::answer(store, scope, arguments, notepad).await,
+        (lcm_note::NAME, None) => {
+            return Err(Error::invalid("notes are off: the user can turn them on with the setting `notes`"));
+        }
+        (other, _) => return Err(unknown(other)),
+    };
+    let (scope, arguments, cancel) = (scope.clone(), arguments.to_owned(), cancel.clone());
+    store.read(move |view| answer(view, &scope, &arguments, &cancel)).await
 }
 
 /// The error for a call of `name`, which is not a tool.

@@ -10,9 +10,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Agent, Context, Log, Place, Reading, Record, Shown, as_text, call, head, is_among, text, thinking,
-};
+use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, is_among, text, thinking};
 use crate::error::Result;
 use crate::ids::AGENTS;
 
@@ -82,10 +80,9 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         "system" => vec![Shown::aside(vec![text(&as_text(&record.value("content")))])],
         _ => Vec::new(),
     };
-    let above = record.text("parentUuid").or_else(|| record.text("logicalParentUuid"));
     Reading {
         id: record.text("uuid"),
-        place: above.map_or(Place::Last, Place::Below),
+        above: record.text("parentUuid").or_else(|| record.text("logicalParentUuid")),
         time: record.time("timestamp"),
         is_unknown: shown.is_empty() && !is_among(SILENT, &kind),
         shown,

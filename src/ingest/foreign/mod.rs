@@ -154,7 +154,7 @@ struct Log {
     /// The agent's version, until a record names another.
     version: String,
     records: Box<dyn Records>,
-    /// Sessions next to it that can't be read.
+    /// Records that can't be read so far, and sessions next to it.
     broken: usize,
 }
 
@@ -289,8 +289,8 @@ impl Context {
 struct Reading {
     /// The agent's id of the record; without one its number is used.
     id: Option<String>,
-    /// Its place in the tree.
-    place: Place,
+    /// The record that it hangs below; without one, it hangs below the last message.
+    above: Option<String>,
     /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
@@ -299,16 +299,6 @@ struct Reading {
     is_unknown: bool,
     /// The next messages replace this one and all after it, or everything if there is no such message.
     rewinds_to: Option<String>,
-}
-
-/// A record's place in the tree.
-#[derive(Default)]
-enum Place {
-    /// Below the last message.
-    #[default]
-    Last,
-    /// Below the named record.
-    Below(String),
 }
 
 /// A message in Pi's format.

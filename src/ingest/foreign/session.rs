@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Agent, Context, Log, Place, Raw, Reading, Record, Records, Shown, digest};
+use super::{Agent, Context, Log, Raw, Reading, Record, Shown, digest};
 use crate::error::Result;
 use crate::ids::Hash;
 use crate::ingest::file::{Header, SLICE, Slices};
@@ -15,9 +15,7 @@ use crate::model::{Content, Entry, Fields, foreign};
 pub(in crate::ingest) struct ForeignSession {
     agent: &'static Agent,
     header: Header,
-    cwd_hash: Option<String>,
-    prefix: String,
-    records: Box<dyn Records>,
+    log: Log,
     context: Context,
     order: Order,
     /// Records so far.
@@ -33,7 +31,6 @@ pub(in crate::ingest) struct ForeignSession {
     versions: Option<Versions>,
     /// The entry and time of the last message.
     last: (Option<String>, i64),
-    broken: usize,
     unknown: usize,
     /// Messages that were already stored.
     known: usize,
@@ -66,15 +63,12 @@ impl Versions {
 impl ForeignSession {
     pub(super) fn new(agent: &'static Agent, log: Log) -> Self {
         let named = |id: &str| format!("{}:{id}", agent.name);
-        let header =
-            Header { id: named(&log.session), cwd: log.cwd, parent: log.parent.as_deref().map(named) };
+        let (id, parent) = (named(&log.session), log.parent.as_deref().map(named));
         Self {
             agent,
-            header,
-            cwd_hash: log.cwd_hash,
-            prefix: log.prefix,
-            records: log.records,
-            context: Context { version: log.version, ..Context::default() },
+            header: Header { id, cwd: log.cwd.clone(), parent },
+            context: Context { version: log.version.clone(), ..Context::default() },
+            log,
             order: Order::default(),
             number: 0,
             repeated: HashMap::new(),
@@ -83,7 +77,6 @@ impl ForeignSession {
             above: HashMap::new(),
             versions: None,
             last: (None, 0),
-            broken: log.broken,
             unknown: 0,
             known: 0,
             ended: false,
@@ -96,12 +89,12 @@ impl ForeignSession {
 
     /// Whether it is a side chain of the session it names.
     pub fn is_side_chain(&self) -> bool {
-        !self.prefix.is_empty()
+        !self.log.prefix.is_empty()
     }
 
     /// Whether it worked in this folder.
     pub fn is_about(&self, folder: &str) -> bool {
-        self.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
+        self.log.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
     /// Adds a record. Returns about how many bytes that takes.
@@ -121,13 +114,11 @@ impl ForeignSession {
     /// Adds a record that never changes; its id becomes the entry's.
     fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
         let id = self.free_id(reading.id.as_deref(), record);
-        let mut parent = match reading.place {
-            Place::Last => self.last.0.clone(),
-            Place::Below(name) => {
-                let name = format!("{}{name}", self.prefix);
-                Some(self.renamed.get(&name).cloned().unwrap_or(name))
-            }
-        };
+        let above = reading.above.map(|name| {
+            let name = format!("{}{name}", self.log.prefix);
+            self.renamed.get(&name).cloned().unwrap_or(name)
+        });
+        let mut parent = above.or_else(|| self.last.0.clone());
         let is_said = !reading.shown.is_empty();
         let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
         let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
@@ -149,14 +140,14 @@ impl ForeignSession {
     fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
         let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
         let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
-        let version = digest(&[&self.prefix, &name, " ", record.json]);
+        let version = digest(&[&self.log.prefix, &name, " ", record.json]);
         if let Some(message) = reading.rewinds_to {
             self.last.0 = self.above.get(&message).cloned().flatten();
         }
         for shown in reading.shown {
             let message = shown.id.as_ref().unwrap_or(&name);
             let fields = shown.fields();
-            let says = format!("{}{message}:{}", self.prefix, digest(&[&fields, ",\"timestamp\":0"]));
+            let says = format!("{}{message}:{}", self.log.prefix, digest(&[&fields, ",\"timestamp\":0"]));
             if !self.seen.insert(says.clone()) {
                 continue;
             }
@@ -174,7 +165,7 @@ impl ForeignSession {
             }
         }
         if versions.records.insert(version.clone()) {
-            let own = format!("{}{name}@{version}", self.prefix);
+            let own = format!("{}{name}@{version}", self.log.prefix);
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);
         }
@@ -211,7 +202,7 @@ impl ForeignSession {
     /// An id that is unique in the session: the record's own, or its number.
     fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
         let id = own.map_or_else(|| format!("L{}", record.number), ToOwned::to_owned);
-        let id = format!("{}{id}", self.prefix);
+        let id = format!("{}{id}", self.log.prefix);
         if self.seen.insert(id.clone()) {
             return id;
         }
@@ -222,7 +213,7 @@ impl ForeignSession {
 
     /// Lets the children of a record hang below the last of its entries.
     fn name(&mut self, own: Option<String>, entry: &Option<String>) {
-        let own = own.map(|own| format!("{}{own}", self.prefix));
+        let own = own.map(|own| format!("{}{own}", self.log.prefix));
         if let (Some(own), Some(entry)) = (own, entry)
             && own != *entry
         {
@@ -243,10 +234,10 @@ impl Slices for ForeignSession {
             }
             let mut taken = 0;
             while taken < SLICE && !self.ended {
-                match self.records.next()? {
+                match self.log.records.next()? {
                     Some(Raw::Text(json)) => taken += self.take(&json, None, known),
                     Some(Raw::Row { kind, id, json }) => taken += self.take(&json, Some((kind, id)), known),
-                    Some(Raw::Broken) => self.broken += 1,
+                    Some(Raw::Broken) => self.log.broken += 1,
                     None => self.ended = true,
                 }
             }
@@ -257,7 +248,7 @@ impl Slices for ForeignSession {
     }
 
     fn broken(&self) -> usize {
-        self.broken
+        self.log.broken
     }
 
     fn unknown(&self) -> usize {

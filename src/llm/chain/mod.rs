@@ -169,6 +169,7 @@ impl Chain {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
+        let mut asking = Asking { chain: self, candidate, found, request, usage };
         let is_first = !candidate.was_tried.swap(true, Ordering::Relaxed);
         let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
@@ -181,7 +182,7 @@ impl Chain {
                 break;
             }
             let began = Instant::now();
-            let answer = self.call(candidate, found, &request, attempt, usage).await.map_err(Next::Stop)?;
+            let answer = asking.call(attempt).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 answer => {
@@ -209,34 +210,38 @@ impl Chain {
         let before = self.candidates.iter().take_while(|other| !std::ptr::eq(*other, candidate));
         before.filter_map(|other| other.found.get()?.as_ref().ok()).any(|other| other.key == found.key)
     }
+}
 
-    /// Makes one call and counts it; an error if nothing more may be spent.
-    async fn call(
-        &self,
-        candidate: &Candidate,
-        found: &ResolvedModel,
-        request: &Request,
-        attempt: u32,
-        usage: &mut Option<Value>,
-    ) -> Result<Answer, Failure> {
+/// One model being asked.
+struct Asking<'a> {
+    chain: &'a Chain,
+    candidate: &'a Candidate,
+    found: &'a ResolvedModel,
+    request: Request,
+    /// What all calls used.
+    usage: &'a mut Option<Value>,
+}
+
+impl Asking<'_> {
+    /// Makes one call; an error if nothing more may be spent.
+    async fn call(&mut self, attempt: u32) -> Result<Answer, Failure> {
         if attempt == 0
-            && let Some(answer) = self.call_in_session(candidate, found, request, usage).await?
+            && let Some(answer) = self.call_in_session().await?
         {
             return Ok(answer);
         }
-        let request = &Request { in_session: None, ..request.clone() };
+        self.request.in_session = None;
+        let found = self.found;
         let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
-        let Some(line) = line else {
-            let asked = self.ask_host(candidate, found, request);
-            return self.counted(request, usage, asked).await;
-        };
-        let asked = self.timed(candidate, "direct", request, line.ask(request.clone()));
-        let answer = self.counted(request, usage, asked).await?;
+        let Some(line) = line else { return self.ask_host().await };
+        self.admit()?;
+        let request = self.request.clone();
+        let answer = self.counted("direct", line.ask(&request)).await;
         let is_unheard = |failure: &Failure| failure.kind == Kind::Unconnected;
         if attempt > 0 || !answer.as_ref().is_err_and(is_unheard) {
             return Ok(answer);
         }
-        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
+        let answer = self.ask_host().await?;
         if answer.as_ref().map_or_else(Failure::answered, |_| true) {
             found.only_by_host.store(true, Ordering::Relaxed);
         }
@@ -246,83 +251,55 @@ impl Chain {
     /// Asks the session's own model within its conversation, if that costs less. `None` if it does not, or if
     /// the model continued its work instead of answering. An answer that the provider did not read from its
     /// cache counts as a failure too.
-    async fn call_in_session(
-        &self,
-        candidate: &Candidate,
-        found: &ResolvedModel,
-        request: &Request,
-        usage: &mut Option<Value>,
-    ) -> Result<Option<Answer>, Failure> {
-        let may = candidate.name.is_none() && self.providers.asks_in_session();
-        let Some(question) = request.in_session.as_ref().filter(|_| may) else { return Ok(None) };
-        let Some(cached) = self.host.cached(question).await else { return Ok(None) };
-        let window = found.facts.model.context_window.unwrap_or(usize::MAX);
-        let fits = cached + size(&question.prompt) + request.max_tokens < window;
-        if !(fits && is_cheaper(&found.facts, cached, request, question)) {
+    async fn call_in_session(&mut self) -> Result<Option<Answer>, Failure> {
+        let (chain, facts) = (self.chain, &self.found.facts);
+        let may = self.candidate.name.is_none() && chain.providers.asks_in_session();
+        let Some(question) = self.request.in_session.clone().filter(|_| may) else { return Ok(None) };
+        let Some(cached) = chain.host.cached(&question).await else { return Ok(None) };
+        let window = facts.model.context_window.unwrap_or(usize::MAX);
+        let fits = cached + size(&question.prompt) + self.request.max_tokens < window;
+        if !(fits && is_cheaper(facts, cached, &self.request, &question)) {
             return Ok(None);
         }
-        let _trial = self.providers.trial_in_session().await;
-        if !self.providers.asks_in_session() {
+        let _trial = chain.providers.trial_in_session().await;
+        if !chain.providers.asks_in_session() {
             return Ok(None);
         }
-        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
-        match answer {
+        match self.ask_host().await? {
             Ok(reply) if reply.text.contains(&question.mark) => {
-                self.providers.asked_in_session(was_cached(&reply, cached));
+                chain.providers.asked_in_session(was_cached(&reply, cached));
                 Ok(Some(Ok(reply)))
             }
-            // A provider in trouble would fail outside the session too.
-            Err(failure)
-                if !matches!(
-                    failure.kind,
-                    Kind::Useless | Kind::Refused | Kind::Rejected | Kind::TooLong { .. }
-                ) =>
-            {
-                Ok(Some(Err(failure)))
-            }
+            Err(failure) if failure.is_of_provider() => Ok(Some(Err(failure))),
             _ => {
-                self.providers.asked_in_session(false);
+                chain.providers.asked_in_session(false);
                 Ok(None)
             }
         }
     }
 
-    async fn counted(
-        &self,
-        request: &Request,
-        usage: &mut Option<Value>,
-        asked: impl Future<Output = Answer>,
-    ) -> Result<Answer, Failure> {
-        let spend = &self.providers.spend;
-        spend.admit().map_err(|setting| {
+    async fn ask_host(&mut self) -> Result<Answer, Failure> {
+        self.admit()?;
+        let way = if self.request.in_session.is_some() { "session" } else { "host" };
+        let asked = self.chain.host.ask(self.candidate.name.as_deref(), self.request.clone());
+        let answer = self.counted(way, asked).await;
+        let Some(key) = &self.found.facts.auth.api_key else { return Ok(answer) };
+        // Providers quote keys in error messages.
+        Ok(answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure }))
+    }
+
+    /// Permission for a call.
+    fn admit(&self) -> Result<(), Failure> {
+        self.chain.providers.spend.admit().map_err(|setting| {
             Failure::of(Kind::Spent, format!("the limit of the setting `{setting}` is reached"))
         })?;
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = asked.await;
-        // A failed call may have cost as much, and a loop of failures must end too.
-        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
-        spend.note(super::usage(&answer), size(&request.prompt) + written);
-        count_usage(usage, &answer);
-        Ok(answer)
+        self.chain.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
-    async fn ask_host(&self, candidate: &Candidate, found: &ResolvedModel, request: &Request) -> Answer {
-        let asked = self.host.ask(candidate.name.as_deref(), request.clone());
-        let way = if request.in_session.is_some() { "session" } else { "host" };
-        let answer = self.timed(candidate, way, request, asked).await;
-        let Some(key) = &found.facts.auth.api_key else { return answer };
-        // Providers quote keys in error messages.
-        answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
-    }
-
-    async fn timed(
-        &self,
-        candidate: &Candidate,
-        way: &'static str,
-        request: &Request,
-        asked: Pending<'_, Answer>,
-    ) -> Answer {
-        let limit = Duration::from_millis(request.timeout_ms);
+    /// Awaits an admitted call, limits its time and counts what it used.
+    async fn counted(&mut self, way: &'static str, asked: impl Future<Output = Answer>) -> Answer {
+        let limit = Duration::from_millis(self.request.timeout_ms);
         let started = Instant::now();
         let answer = tokio::time::timeout(limit + GRACE, asked).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(limit)));
@@ -335,12 +312,17 @@ impl Chain {
         });
         let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
         let fields = [
-            ("model", Field::Name(candidate.title())),
+            ("model", Field::Name(self.candidate.title())),
             ("way", Field::Name(way)),
             ("outcome", Field::Name(outcome)),
             ("took", Field::Took(started.elapsed())),
         ];
-        self.log.event("call", &fields);
+        self.chain.log.event("call", &fields);
+        // A failed call may have cost as much, and a loop of failures must end too.
+        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
+        let estimate = size(&self.request.prompt) + written;
+        self.chain.providers.spend.note(super::usage(&answer), estimate);
+        count_usage(self.usage, &answer);
         answer
     }
 }

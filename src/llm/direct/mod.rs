@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use self::eligibility::Plan;
 use super::cost::Used;
 use super::failure::complaint;
-use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
+use super::{Answer, Facts, Failure, ModelFacts, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
 
 /// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
@@ -101,20 +101,13 @@ impl Direct {
             .map_err(|failure| Failure { status: Some(said.status), ..failure })
     }
 
-    fn redact(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
-    }
-}
-
-impl Model for Direct {
-    fn ask(&self, request: Request) -> Pending<'_, Answer> {
-        Box::pin(async move {
-            let limit = Duration::from_millis(request.timeout_ms);
-            let answer = tokio::time::timeout(limit, self.call(&request)).await;
-            let late = |_| Err(Failure::late(limit));
-            answer
-                .unwrap_or_else(late)
-                .map_err(|failure| Failure { reason: self.redact(failure.reason), ..failure })
+    /// Asks, within the request's time limit.
+    pub async fn ask(&self, request: &Request) -> Answer {
+        let limit = Duration::from_millis(request.timeout_ms);
+        let answer = tokio::time::timeout(limit, self.call(request)).await;
+        answer.unwrap_or_else(|_| Err(Failure::late(limit))).map_err(|failure| {
+            let reason = self.secrets.iter().fold(failure.reason, |text, secret| secret.redact(&text));
+            Failure { reason, ..failure }
         })
     }
 }

@@ -63,7 +63,6 @@ pub(super) struct Candidates {
 struct Known<'a> {
     term: &'a Term,
     expression: String,
-    weight: f64,
     matches: usize,
 }
 
@@ -86,7 +85,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
         }
         let matches = counter.count_up(&term.expression)?;
         if matches > 0 {
-            known.push(Known { term, expression: term.expression.clone(), weight: term.weight, matches });
+            known.push(Known { term, expression: term.expression.clone(), matches });
         } else if term.role == Role::Asked {
             known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
         }
@@ -98,9 +97,9 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     let mut frequent = Vec::new();
     for known in known {
         if take(&mut ranked, known.matches) {
-            reach.add_tier(known.expression, known.weight);
+            reach.add_tier(known.expression, known.term.weight);
         } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
-            let worth = known.weight * counter.telling(known.matches);
+            let worth = known.term.weight * counter.telling(known.matches);
             let rows = search.view.index().passages_from(&known.expression, 0)?;
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
         } else if known.term.role == Role::Asked {
@@ -158,7 +157,7 @@ impl Candidates {
         let is_found = matches > 0 || !rows.is_empty();
         self.passages.extend(rows.iter().filter(|row| !had.contains(row)).map(|row| (*row, worth)));
         if is_found || term.role == Role::Extra {
-            return Ok((matches > 0).then_some(Known { term, expression, weight: term.weight, matches }));
+            return Ok((matches > 0).then_some(Known { term, expression, matches }));
         }
         self.find_by_rarest(term, counter)
     }
@@ -176,8 +175,7 @@ impl Candidates {
         let others =
             known.map(|(matches, token)| (token.trim_matches('"').to_lowercase(), counter.telling(matches)));
         self.frequent.extend(others);
-        let weight = term.weight;
-        Ok(rarest.map(|(matches, token)| Known { term, expression: token.clone(), weight, matches }))
+        Ok(rarest.map(|(matches, token)| Known { term, expression: token.clone(), matches }))
     }
 
     /// Finds a replacement for a term that the index does not contain: words that begin with it, contain it
@@ -194,7 +192,7 @@ impl Candidates {
         let begun = format!("{} *", quote(&term.text));
         let matches = counter.count_up(&begun)?;
         if matches > 0 {
-            return Ok(Some(Known { term, expression: begun, weight: term.weight, matches }));
+            return Ok(Some(Known { term, expression: begun, matches }));
         }
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
         let [word] = plain.as_slice() else { return Ok(None) };
@@ -222,7 +220,7 @@ impl Candidates {
             let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
             all.join(between)
         };
-        let worth = |known: &Known<'_>| known.weight * counter.telling(known.matches);
+        let worth = |known: &Known<'_>| known.term.weight * counter.telling(known.matches);
         if frequent.len() > 1 || nothing_else {
             let all: f64 = frequent.iter().map(worth).sum();
             let rows = counter.view.index().passages_from(&joined(" AND "), from)?;

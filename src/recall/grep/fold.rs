@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Hit, Sort};
+use super::{Hit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -20,10 +20,11 @@ struct SnippetWords<'a> {
 pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
+    let speaker = |at: usize| hits[at].card.message().map(|card| (&card.role, &card.tool));
     for at in 0..hits.len() {
         let is_like = |group: &&mut Vec<usize>| {
             let one = group[0];
-            speaker(&hits[one]).is_some_and(|speaker_of_one| Some(speaker_of_one) == speaker(&hits[at]))
+            speaker(one).is_some_and(|who| Some(who) == speaker(at))
                 && hits[one].place == hits[at].place
                 && hits[one].session == hits[at].session
                 && said[one].is_like(&said[at])
@@ -35,36 +36,20 @@ pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
     }
     let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
     let folded = groups.into_iter().filter_map(|mut group| {
-        let age = |at: &usize| hits[*at].as_ref().and_then(output_at);
+        // When a tool's output was stored.
+        let age = |at: &usize| {
+            let card =
+                hits[*at].as_ref().and_then(|hit| hit.card.message()).filter(|card| card.tool.is_some());
+            card.map(|card| (card.timestamp, card.sequence))
+        };
         let newest = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some());
         let shown = newest.filter(|_| sort != Sort::Oldest).unwrap_or(group[0]);
         group.retain(|at| *at != shown);
-        let also = group.into_iter().filter_map(|at| handle(&hits[at].take()?)).collect();
+        let handle = |at: usize| Some(hits[at].take()?.card.handle().to_owned());
+        let also = group.into_iter().filter_map(handle).collect();
         Some(Hit { also, ..hits[shown].take()? })
     });
     folded.collect()
-}
-
-/// When a tool's output was stored.
-fn output_at(hit: &Hit) -> Option<(i64, i64)> {
-    match &hit.found {
-        Found::Message(card, _) => card.tool.is_some().then_some((card.timestamp, card.sequence)),
-        Found::Summary(_) => None,
-    }
-}
-
-fn handle(hit: &Hit) -> Option<String> {
-    match &hit.found {
-        Found::Message(card, _) => Some(card.handle.clone()),
-        Found::Summary(_) => None,
-    }
-}
-
-fn speaker(hit: &Hit) -> Option<(&str, Option<&str>)> {
-    match &hit.found {
-        Found::Message(card, _) => Some((card.role.as_str(), card.tool.as_deref())),
-        Found::Summary(_) => None,
-    }
 }
 
 impl<'a> SnippetWords<'a> {

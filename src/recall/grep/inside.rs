@@ -8,7 +8,7 @@ use super::snippet::{Snippet, sightings};
 const HEAVIEST: usize = 30;
 
 /// A query to compare lines with.
-pub(in crate::recall) struct Lookup {
+pub struct Lookup {
     marks: Vec<Mark>,
 }
 
@@ -35,7 +35,7 @@ impl Lookup {
 
 impl Snippet {
     /// The beginning of a line that did not match.
-    pub(in crate::recall) fn plain(line: &str, width: usize) -> Self {
+    pub fn plain(line: &str, width: usize) -> Self {
         Self::around(line, &(0..0), Vec::new(), width)
     }
 }

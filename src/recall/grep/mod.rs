@@ -28,17 +28,18 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::cards::{MessageCard, SummaryCard};
+use super::cards::{Card, MessageCard, SummaryCard};
+use super::times::point_in_time;
 pub use super::visibility::Place;
 use super::visibility::Visibility;
-use crate::dag::Sources;
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::model::agent_of_session;
-use crate::store::{Filter, View};
+use crate::ids::{AGENTS, ConversationId, MessageId, SummaryId};
+use crate::model::{agent_of_session, searchable};
+use crate::store::{Filter, StoredMessage, StoredSummary, View};
+use crate::text::{self, one_line};
 
 pub use fold::fold_equals;
-pub(super) use inside::Lookup;
+pub use inside::Lookup;
 pub use snippet::Snippet;
 
 /// Results per answer by default.
@@ -48,6 +49,10 @@ pub const MOST_RESULTS: usize = 100;
 
 /// Pi's name among the agents.
 pub const PI: &str = "pi";
+/// The agents whose messages are stored.
+pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+/// The roles of messages, in Pi's terms.
+pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
 /// The most passages that mention the requested file, whose messages are searched.
 const MOST_ABOUT: usize = 5_000;
@@ -88,18 +93,6 @@ pub enum Kinds {
     Sessions,
 }
 
-/// The sessions to search.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sessions {
-    /// This session, all branches.
-    #[default]
-    This,
-    /// All sessions of the project.
-    Project,
-    /// One session, by a prefix of Pi's id.
-    Of(String),
-}
-
 /// The branches to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -124,45 +117,64 @@ pub enum Sort {
     Oldest,
 }
 
-/// A question.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A question: the arguments of `lcm_grep`, whose schema has these comments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Question {
-    /// The search text.
+    /// Words, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
     pub query: String,
-    /// How to interpret it.
+    /// text (default): best first. regex: Rust syntax, newest first.
+    #[serde(default)]
     pub mode: Mode,
-    /// Whether to search messages, summaries or both.
+    /// Default: messages.
+    #[serde(default, rename = "scope")]
     pub kinds: Kinds,
-    /// The sessions to search.
-    pub sessions: Sessions,
-    /// The branches to search.
+    /// this (default), project (earlier sessions too) or a session's id.
+    pub session: Option<String>,
+    /// Default: all.
+    #[serde(default, rename = "branch")]
     pub branches: Branches,
-    /// Only messages that mention this file, and results of tool calls that do.
-    pub path: Option<String>,
-    /// Only messages from this time on, in ms, and summaries that cover some.
-    pub after: Option<i64>,
-    /// Only messages up to this time, in ms, and summaries that cover some.
-    pub before: Option<i64>,
-    /// The order. A regular expression finds the newest first unless this is the oldest.
-    pub sort: Sort,
-    /// Whether to show whole passages instead of snippets.
-    pub full: bool,
-    /// Messages to show before and after each result.
-    pub context: usize,
-    /// Only messages of this role, in Pi's terms.
+    #[schemars(extend("enum" = ROLES))]
     pub role: Option<String>,
-    /// Only results of this tool.
+    /// Only its results, e.g. bash.
     pub tool: Option<String>,
-    /// Only messages of this agent; [`PI`] for Pi.
+    /// Only with session project.
+    #[schemars(extend("enum" = WRITERS))]
     pub agent: Option<String>,
-    /// Results per answer; clamped.
+    /// Only what names this file.
+    pub path: Option<String>,
+    /// ISO, or 2h, 3d, yesterday.
+    pub after: Option<String>,
+    pub before: Option<String>,
+    /// Default: relevance.
+    #[serde(default)]
+    pub sort: Sort,
+    /// Longer snippets.
+    #[serde(default)]
+    pub full: bool,
+    /// Messages around each result, at most 5.
+    #[serde(default)]
+    pub context: usize,
+    /// Default: 20, at most 100.
+    #[serde(default)]
     pub limit: usize,
-    /// Where to continue, from the previous answer.
+    /// From the page before.
     pub cursor: Option<String>,
     /// Whether the current request may be a result: true if the user is asking.
+    #[serde(skip)]
     pub also_current: bool,
     /// How long a regular expression may search before the answer says how far it got.
+    #[serde(skip)]
     pub patience: Duration,
+}
+
+impl Question {
+    /// Whether it filters by something that summaries don't have: a role, a tool, a file, another agent.
+    pub fn is_of_messages(&self) -> bool {
+        self.role.is_some()
+            || self.tool.is_some()
+            || self.path.is_some()
+            || self.agent.as_deref().is_some_and(|agent| agent != PI)
+    }
 }
 
 /// An answer.
@@ -184,7 +196,9 @@ pub struct Findings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// The message or summary.
-    pub found: Found,
+    pub card: Card,
+    /// The leaf summary over a message on this branch.
+    pub covering: Option<String>,
     /// Where it is, seen from the current branch.
     pub place: Place,
     /// Pi's id of its session, if results are grouped by session.
@@ -195,15 +209,6 @@ pub struct Hit {
     pub also: Vec<String>,
     /// The messages before and after it, in order, one line each.
     pub neighbors: Vec<(MessageCard, String)>,
-}
-
-/// What a result is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    /// A message, and its leaf summary on this branch.
-    Message(MessageCard, Option<String>),
-    /// A summary.
-    Summary(SummaryCard),
 }
 
 /// Where further results are.
@@ -222,6 +227,8 @@ pub struct Searched {
     pub messages: usize,
     /// The number of summaries.
     pub summaries: usize,
+    /// The times after and before which they were, in ms.
+    pub times: [Option<i64>; 2],
 }
 
 /// What a wider search would find.
@@ -252,31 +259,40 @@ pub fn grep(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
         ));
     }
+    let now = text::now();
+    let after = point_in_time("after", question.after.as_deref(), now)?;
+    let before = point_in_time("before", question.before.as_deref(), now)?;
+    if after.zip(before).is_some_and(|(after, before)| after > before) {
+        return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
+    }
     let sight = Visibility::new(view, scope)?;
     let request = if question.also_current { None } else { sight.current_request()? };
-    let conversation = match &question.sessions {
-        Sessions::This if question.kinds != Kinds::Sessions => Some(scope.conversation),
-        Sessions::This | Sessions::Project => None,
-        Sessions::Of(id) => {
+    let conversation = match question.session.as_deref() {
+        None | Some("this") if question.kinds != Kinds::Sessions => Some(scope.conversation),
+        None | Some("this" | "project") => None,
+        Some(id) => {
             let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
             Some(session(view, id, remedy)?)
         }
     };
+    let Question { role, tool, .. } = question.clone();
+    let filter = Filter { conversation, role, tool, after, before };
     let about = match &question.path {
         Some(path) => Some(view.index().messages_about(path, &query::quote(path), MOST_ABOUT)?),
         None => None,
     };
-    let search = Search { view, scope, question, sight: &sight, conversation, request, about, cancel };
+    let search = Search { view, scope, question, sight: &sight, filter, request, about, cancel };
     let mut findings = match question.mode {
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
     // Needed only if nothing was found; counting costs the length of the history.
     if findings.hits.is_empty() {
-        let (messages, summaries) = view.index().searchable(search.conversation(), MOST_COUNTED)?;
+        let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
         findings.searched = Searched {
             messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
             summaries: if search.takes_summaries() { summaries } else { 0 },
+            times: [after, before],
         };
     }
     Ok(findings)
@@ -296,7 +312,7 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<O
 /// # Errors
 /// When there is none, with `remedy` after the sentence, or more than one.
 pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
-    let shown = crate::text::one_line(id, 60);
+    let shown = one_line(id, 60);
     let id = id.trim();
     let mut found = view.index().conversations_like(id)?;
     if let (true, Some(marked)) = (found.is_empty(), id.strip_prefix('\\')) {
@@ -315,8 +331,7 @@ struct Search<'a> {
     scope: &'a Scope,
     question: &'a Question,
     sight: &'a Visibility<'a>,
-    /// The searched session, if only one.
-    conversation: Option<ConversationId>,
+    filter: Filter,
     /// The messages about the requested file.
     about: Option<HashSet<MessageId>>,
     /// The current request, which answers no question.
@@ -325,22 +340,6 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The searched session, if only one.
-    fn conversation(&self) -> Option<ConversationId> {
-        self.conversation
-    }
-
-    /// The filter for rows of the index.
-    fn filter(&self) -> Filter {
-        Filter {
-            conversation: self.conversation(),
-            role: self.question.role.clone(),
-            tool: self.question.tool.clone(),
-            after: self.question.after,
-            before: self.question.before,
-        }
-    }
-
     /// Whether this message may be a result.
     fn lets_through(&self, message: MessageId) -> Result<bool> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
@@ -359,18 +358,9 @@ impl Search<'_> {
         Ok(session.as_deref().and_then(agent_of_session).unwrap_or(PI) == wanted)
     }
 
-    /// Whether the question filters by something that summaries don't have: a role, a tool, a file.
-    fn is_of_messages(&self) -> bool {
-        let Question { role, tool, path, agent, .. } = self.question;
-        role.is_some()
-            || tool.is_some()
-            || path.is_some()
-            || agent.as_deref().is_some_and(|agent| agent != PI)
-    }
-
     /// Whether summaries are searched.
     fn takes_summaries(&self) -> bool {
-        matches!(self.question.kinds, Kinds::Summaries | Kinds::All) && !self.is_of_messages()
+        matches!(self.question.kinds, Kinds::Summaries | Kinds::All) && !self.question.is_of_messages()
     }
 
     /// Whether this summary may be a result.
@@ -389,21 +379,19 @@ impl Search<'_> {
 
     /// The messages before and after a message, in order.
     fn neighbors(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        for (step, list) in [(-1, &mut before), (1, &mut after)] {
+        let mut found = Vec::new();
+        for step in [-1, 1] {
             let mut at = message;
             for _ in 0..self.question.context.min(MOST_NEIGHBORS) {
-                let next = self.neighbor(at, step)?;
-                let Some(next) = next else { break };
-                list.push(next);
+                let Some(next) = self.neighbor(at, step)? else { break };
+                found.push(next);
                 at = next;
             }
         }
-        before.reverse();
-        let named = before.into_iter().chain(after).map(|id| {
+        found.sort_unstable();
+        let named = found.into_iter().map(|id| {
             let stored = self.view.messages().message(id)?;
-            let text = crate::model::searchable(&stored.json);
-            Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
+            Ok((MessageCard::of(&stored), one_line(&searchable(&stored.json), HEADLINE)))
         });
         named.collect()
     }
@@ -415,7 +403,11 @@ impl Search<'_> {
     }
 
     fn limit(&self) -> usize {
-        self.question.limit.clamp(1, MOST_RESULTS)
+        match (self.question.limit, self.question.kinds) {
+            (0, Kinds::Sessions) => DEFAULT_LIMIT / 2,
+            (0, _) => DEFAULT_LIMIT,
+            (limit, _) => limit.min(MOST_RESULTS),
+        }
     }
 
     /// Stops a cancelled search.
@@ -425,7 +417,7 @@ impl Search<'_> {
 
     /// The session in which a message first appeared.
     fn session_of(&self, message: MessageId) -> Result<Option<ConversationId>> {
-        match self.conversation {
+        match self.filter.conversation {
             Some(session) => Ok(Some(session)),
             None => Ok(self.view.messages().sessions_of(message)?.into_iter().min()),
         }
@@ -437,44 +429,38 @@ impl Search<'_> {
         session.map(|session| self.view.messages().session_id(session)).transpose()
     }
 
-    /// Where a message is, seen from the current branch.
-    fn place(&self, message: MessageId) -> Result<Place> {
-        if self.sight.shows(message)? { Ok(Place::Here) } else { self.place_elsewhere(message) }
+    fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<Hit> {
+        let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
+        Ok(Hit {
+            card: Card::Message(MessageCard::of(stored)),
+            covering: leaf.map(|leaf| leaf.hash.summary_handle()),
+            place: self.sight.place(id)?,
+            session: self.heading(id)?,
+            snippet,
+            also: Vec::new(),
+            neighbors: self.neighbors(id)?,
+        })
     }
 
-    /// Where the messages of a summary are.
-    fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
-        if self.sight.branch()?.forest.span(summary).is_some() {
-            return Ok(Place::Here);
-        }
-        let mut first = summary;
-        loop {
-            match self.view.summaries().edges(first)?.sources {
-                Sources::Summaries(children) if !children.is_empty() => first = children[0],
-                Sources::Messages(messages) if !messages.is_empty() => {
-                    return self.place_elsewhere(messages[0]);
-                }
-                _ => return Err(Error::store("a summary has no sources")),
-            }
-        }
-    }
-
-    fn place_elsewhere(&self, message: MessageId) -> Result<Place> {
-        let ours = self.view.messages().sessions_of(message)?.contains(&self.scope.conversation);
-        Ok(if ours { Place::OtherBranch } else { Place::OtherSession })
-    }
-
-    /// The short id of a message's leaf summary on this branch.
-    fn covering(&self, message: MessageId) -> Result<Option<String>> {
-        let leaf = self.sight.leaf_over(message)?;
-        leaf.map(|id| Ok(self.view.summaries().summary(id)?.hash.summary_handle())).transpose()
+    fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<Hit> {
+        let place = match self.sight.branch()?.forest.span(summary.id) {
+            Some(_) => Place::Here,
+            // One that was superseded has its messages here.
+            None => match self.sight.place_of_summary(summary.id)? {
+                Place::Here => Place::OtherBranch,
+                place => place,
+            },
+        };
+        let card = Card::Summary(SummaryCard::of(summary));
+        let (also, neighbors) = (Vec::new(), Vec::new());
+        Ok(Hit { card, covering: None, place, session: None, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {
         let cursor = self.question.cursor.as_deref().unwrap_or_default();
         Error::invalid(format!(
             "the cursor `{}` belongs to no answer of this search: leave it out to start with the first results",
-            crate::text::one_line(cursor, 40)
+            one_line(cursor, 40)
         ))
     }
 }

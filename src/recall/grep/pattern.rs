@@ -10,11 +10,10 @@ use regex::{Regex, RegexBuilder};
 use super::literal::Required;
 use super::narrow::Narrowing;
 use super::scan;
-use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
+use super::{Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
-use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::{Packed, StoredSummary, Turn};
 use crate::text;
 
@@ -26,25 +25,8 @@ const READ_FIRST: usize = 1_000;
 /// The most matches highlighted in one text.
 const POINTED_OUT: usize = 32;
 
-/// Where a search continues: after the last row shown, messages before summaries.
-enum Start {
-    Messages(Option<MessageId>),
-    Summaries(Option<SummaryId>),
-}
-
 /// Where a search ran out of time: at a message, with the row to continue after.
-#[derive(Clone, Copy)]
-struct Stop {
-    at: MessageId,
-    row: i64,
-}
-
-/// What a thread says of a message.
-enum Looked {
-    Match(MessageId, Snippet),
-    /// There was no time to look.
-    Late(MessageId),
-}
+type Stop = (MessageId, i64);
 
 /// An answer being filled.
 #[derive(Default)]
@@ -71,12 +53,10 @@ impl Page {
         self.last = cursor;
         Ok(true)
     }
-}
 
-impl Page {
     /// Records that the search stopped, unless the answer was full before.
     fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
-        if let Some(Stop { at, row }) = stop.filter(|_| self.findings.next.is_none()) {
+        if let Some((at, row)) = stop.filter(|_| self.findings.next.is_none()) {
             self.findings.next = Some(Next { cursor: format!("m{row}"), more: None });
             self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
         }
@@ -87,22 +67,18 @@ impl Page {
 pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let regex = compile(&search.question.query)?;
     let mut page = Page::default();
-    let summaries_from = match start(search)? {
-        Start::Summaries(beyond) => beyond,
-        Start::Messages(beyond) => {
-            if search.question.kinds != Kinds::Summaries {
-                messages(search, &regex, beyond, &mut page)?;
-            }
-            None
-        }
-    };
+    let (is_of_summaries, beyond) = start(search)?;
+    if !is_of_summaries && search.question.kinds != Kinds::Summaries {
+        messages(search, &regex, beyond.map(MessageId), &mut page)?;
+    }
     if search.takes_summaries() && page.findings.next.is_none() {
-        summaries(search, &regex, summaries_from, &mut page)?;
+        let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
+        summaries(search, &regex, beyond, &mut page)?;
     }
     let mut findings = page.findings;
     if findings.hits.is_empty()
         && search.question.cursor.is_none()
-        && search.question.sessions != Sessions::Project
+        && search.question.session.as_deref() != Some("project")
     {
         findings.elsewhere = Elsewhere {
             sessions: search.view.messages().conversations()?.saturating_sub(1),
@@ -120,12 +96,12 @@ fn turn(search: &Search<'_>) -> Turn {
     }
 }
 
-fn start(search: &Search<'_>) -> Result<Start> {
-    let Some(cursor) = &search.question.cursor else { return Ok(Start::Messages(None)) };
-    let row = |digits: &str| digits.parse::<i64>().map_err(|_| search.foreign_cursor());
-    match cursor.trim().split_at_checked(1) {
-        Some(("m", digits)) => Ok(Start::Messages(Some(MessageId(row(digits)?)))),
-        Some(("s", digits)) => Ok(Start::Summaries(Some(SummaryId(row(digits)?)))),
+/// Where the search continues: whether among the summaries, which come last, and after which row.
+fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
+    let Some(cursor) = &search.question.cursor else { return Ok((false, None)) };
+    let (kind, digits) = cursor.trim().split_at_checked(1).unwrap_or_default();
+    match (kind, digits.parse::<i64>()) {
+        ("m" | "s", Ok(row)) => Ok((kind == "s", Some(row))),
         _ => Err(search.foreign_cursor()),
     }
 }
@@ -134,10 +110,11 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     let turn = turn(search);
     let required = Required::of(&search.question.query);
     let sieve = required.as_ref().and_then(Required::sieve);
-    let (cancel, width, filter) = (search.cancel, search.width(), search.filter());
+    let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
     let end = Instant::now().checked_add(search.question.patience);
     let is_late = || end.is_some_and(|end| Instant::now() >= end);
     let (first, stopped) = (OnceLock::new(), Cell::new(None));
+    // Gives the snippet of a match; none if there was no time to look.
     let look = |packed: Packed| {
         if cancel.is_cancelled() {
             return Err(Error::cancelled());
@@ -146,31 +123,31 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         // One message of an expensive expression may take seconds, and many are read ahead. The first is
         // searched however late it is: each answer must get on.
         if is_late() && first.get() != Some(&id) {
-            return Ok(Some(Looked::Late(id)));
+            return Ok(Some((id, None)));
         }
         let json = packed.unpack()?;
         if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
             return Ok(None);
         }
-        Ok(snippet(regex, &searchable(&json), width).map(|snippet| Looked::Match(id, snippet)))
+        Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, Some(snippet))))
     };
-    let goes_on = |id: MessageId| {
-        first.get_or_init(|| id);
-        let is_late = is_late();
-        if is_late && stopped.get().is_none() {
-            stopped.set(Some(Stop { at: id, row: id.0 }));
-        }
-        !is_late
-    };
-    let take_in = |page: &mut Page, looked| match looked {
-        Looked::Match(id, snippet) => found(search, page, id, snippet),
-        Looked::Late(id) => {
+    let take_in = |page: &mut Page, (id, snippet): (MessageId, Option<Snippet>)| match snippet {
+        Some(snippet) => found(search, page, id, snippet),
+        None => {
             let before = if turn == Turn::OldestFirst { -1 } else { 1 };
-            stopped.set(Some(Stop { at: id, row: id.0 + before }));
+            stopped.set(Some((id, id.0 + before)));
             Ok(false)
         }
     };
-    let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
+    let visit = |packed: Packed, take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        let (id, is_late) = (packed.id, is_late());
+        first.get_or_init(|| id);
+        if is_late && stopped.get().is_none() {
+            stopped.set(Some((id, id.0)));
+        }
+        let may_be = search.about.as_ref().is_none_or(|about| about.contains(&id));
+        Ok((!may_be || take(packed)?) && !is_late)
+    };
     let mut last = beyond;
     let mut among = None;
     if let Some(required) = &required {
@@ -178,10 +155,9 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         loop {
             let (mut read, had) = (0, page.findings.hits.len());
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-                search.view.messages().messages_in_turn(turn, last, &filter, |packed| {
+                search.view.messages().messages_in_turn(turn, last, filter, |packed| {
                     (read, last) = (read + 1, Some(packed.id));
-                    let goes_on = goes_on(packed.id) && read < READ_FIRST;
-                    Ok((!may_be(packed.id) || take(packed)?) && goes_on)
+                    Ok(visit(packed, take)? && read < READ_FIRST)
                 })
             };
             scan::in_order(some, look, |one| take_in(page, one))?;
@@ -200,22 +176,17 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     if let (Some(messages), Turn::OldestFirst) = (&mut among, turn) {
         messages.reverse();
     }
-    let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        let visit = |packed: Packed| {
-            let goes_on = goes_on(packed.id);
-            Ok((!may_be(packed.id) || take(packed)?) && goes_on)
-        };
-        match &among {
-            Some(messages) => {
-                let was_read = |message: &MessageId| match turn {
-                    Turn::NewestFirst => Some(*message) >= last,
-                    Turn::OldestFirst => Some(*message) <= last,
-                };
-                let from = messages.partition_point(was_read);
-                search.view.messages().messages_among(&messages[from..], &filter, visit)
-            }
-            None => search.view.messages().messages_in_turn(turn, last, &filter, visit),
+    let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| match &among {
+        Some(messages) => {
+            let was_read = |message: &MessageId| match turn {
+                Turn::NewestFirst => Some(*message) >= last,
+                Turn::OldestFirst => Some(*message) <= last,
+            };
+            let from = messages.partition_point(was_read);
+            let left = &messages[from..];
+            search.view.messages().messages_among(left, filter, |packed| visit(packed, take))
         }
+        None => search.view.messages().messages_in_turn(turn, last, filter, |packed| visit(packed, take)),
     };
     scan::in_order(rest, look, |one| take_in(page, one))?;
     page.stop(search, stopped.get())
@@ -227,42 +198,21 @@ fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) 
     if !search.lets_through(id)? {
         return Ok(true);
     }
-    page.add(search, format!("m{}", id.0), || {
-        Ok(Hit {
-            found: Found::Message(
-                MessageCard::of(&search.view.messages().message(id)?),
-                search.covering(id)?,
-            ),
-            place: search.place(id)?,
-            session: None,
-            snippet,
-            also: Vec::new(),
-            neighbors: search.neighbors(id)?,
-        })
-    })
+    page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
 }
 
 fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page: &mut Page) -> Result<()> {
     search.view.summaries().summaries_in_turn(
         turn(search),
         beyond,
-        &search.filter(),
+        &search.filter,
         |summary: StoredSummary| {
             search.go_on()?;
             let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
             if !search.lets_summary_through(summary.id)? {
                 return Ok(true);
             }
-            page.add(search, format!("s{}", summary.id.0), || {
-                Ok(Hit {
-                    found: Found::Summary(SummaryCard::of(&summary)),
-                    place: search.place_of_summary(summary.id)?,
-                    session: None,
-                    snippet,
-                    also: Vec::new(),
-                    neighbors: Vec::new(),
-                })
-            })
+            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
         },
     )
 }

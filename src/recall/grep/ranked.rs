@@ -9,11 +9,10 @@ use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
 use super::sessions::by_session;
 use super::turns::{is_talk, read_together};
 use super::wanted::Wanted;
-use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Snippet, Sort};
+use super::{DEFAULT_LIMIT, Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{passages, searchable};
-use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::Filter;
 use crate::text;
 
@@ -73,7 +72,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         true => by_session(search, candidates)?,
         false => in_order(search.question.sort, candidates),
     };
-    let wants_more = by_sessions || search.question.limit > DEFAULT_LIMIT;
+    let wants_more = by_sessions || search.limit() > DEFAULT_LIMIT;
     let shown = match search.question.sort {
         Sort::Relevance => shown(&candidates, from, search.limit(), wants_more),
         _ => candidates.len().saturating_sub(from).min(search.limit()),
@@ -146,12 +145,11 @@ fn rescale(candidates: &mut [Candidate], best: f64) {
 }
 
 fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
-    let filter = search.filter();
     let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = Vec::new();
     let mut places: HashMap<MessageId, usize> = HashMap::new();
     let mut passages = 0;
     for (row, score) in reach.passages.iter().take(TRIED) {
-        let Some(hit) = search.view.index().hit(*row, &filter)? else { continue };
+        let Some(hit) = search.view.index().hit(*row, &search.filter)? else { continue };
         if !search.lets_through(hit.message)? {
             continue;
         }
@@ -238,10 +236,10 @@ fn weigh(
 }
 
 fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
-    let (filter, mut scores): (_, HashMap<SummaryId, f64>) = (search.filter(), HashMap::new());
+    let mut scores: HashMap<SummaryId, f64> = HashMap::new();
     for Term { expression, weight, .. } in &query.terms {
         search.go_on()?;
-        for hit in search.view.index().search_summaries(expression, &filter, PASSAGES)? {
+        for hit in search.view.index().search_summaries(expression, &search.filter, PASSAGES)? {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }
@@ -264,25 +262,12 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             let stored = search.view.messages().message(id)?;
             let text = searchable(&stored.json);
             let within = passages(&text).get(passage).cloned().unwrap_or(0..0);
-            Ok(Hit {
-                found: Found::Message(MessageCard::of(&stored), search.covering(id)?),
-                place: search.place(id)?,
-                session: search.heading(id)?,
-                snippet: Snippet::best(&text, &within, marks, search.width()),
-                also: Vec::new(),
-                neighbors: search.neighbors(id)?,
-            })
+            search.hit(id, &stored, Snippet::best(&text, &within, marks, search.width()))
         }
         Target::Summary(id) => {
             let summary = search.view.summaries().summary(id)?;
-            Ok(Hit {
-                found: Found::Summary(SummaryCard::of(&summary)),
-                place: search.place_of_summary(id)?,
-                session: None,
-                snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
-                also: Vec::new(),
-                neighbors: Vec::new(),
-            })
+            let within = 0..summary.text.len();
+            search.summary_hit(&summary, Snippet::best(&summary.text, &within, marks, search.width()))
         }
     }
 }
@@ -290,11 +275,11 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
 /// What a wider search would find, for a query without results.
 fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
-    if search.question.kinds == Kinds::Messages && !search.is_of_messages() {
+    if search.question.kinds == Kinds::Messages && !search.question.is_of_messages() {
         elsewhere.summaries = summaries(search, query)?.len();
     }
-    if search.conversation.is_some() && search.question.kinds != Kinds::Summaries {
-        let filter = Filter { conversation: None, ..search.filter() };
+    if search.filter.conversation.is_some() && search.question.kinds != Kinds::Summaries {
+        let filter = Filter { conversation: None, ..search.filter.clone() };
         let mut found: HashSet<MessageId> = HashSet::new();
         for (row, _) in reach.passages.iter().take(PASSAGES) {
             found.extend(search.view.index().hit(*row, &filter)?.map(|hit| hit.message));

@@ -3,16 +3,17 @@
 //! One thread reads rows, newest first; the others decompress and search them. Results come back in reading
 //! order, so they do not depend on thread timing. Read-ahead is bounded.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::{Error, Result};
 use crate::store::Packed;
+use crate::sync::lock;
 
 /// The most threads.
 const MOST_THREADS: usize = 8;
@@ -24,8 +25,8 @@ const MOST_BYTES: usize = 256 * 1024;
 /// Batches in progress per thread.
 const AHEAD: usize = 3;
 
-type Batch = (usize, Vec<Packed>);
-type Found<R> = (usize, Result<Vec<R>>);
+/// A batch, and where its results are awaited.
+type Job<R> = (Vec<Packed>, Sender<Result<Vec<R>>>);
 
 /// Runs `look` on what `read` provides, on all cores, and passes its results to `found` in order, until that
 /// returns `false`.
@@ -36,63 +37,47 @@ pub(super) fn in_order<R: Send>(
 ) -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let stop = AtomicBool::new(false);
-    let ((jobs, todo), (out, done)) = (channel::<Batch>(), channel::<Found<R>>());
+    let (jobs, todo) = channel::<Job<R>>();
     let todo = Mutex::new(todo);
     thread::scope(|scope| {
         for _ in 0..threads {
-            let (todo, look, stop, out) = (&todo, &look, &stop, out.clone());
-            scope.spawn(move || work_off(todo, &out, look, stop));
+            scope.spawn(|| work_off(&todo, &look, &stop));
         }
-        drop(out);
-        let mut lane = Lane {
-            jobs: Some(jobs),
-            done,
-            found,
-            batch: Vec::new(),
-            bytes: 0,
-            sent: 0,
-            taken: 0,
-            early: BTreeMap::new(),
-            ahead: threads * AHEAD,
-        };
+        let ahead = threads * AHEAD;
+        let mut lane =
+            Lane { jobs, found, batch: Vec::new(), bytes: 0, sent: 0, waiting: VecDeque::new(), ahead };
         let outcome = read(&mut |packed| lane.push(packed)).and_then(|()| lane.finish());
         stop.store(true, Ordering::Relaxed);
-        drop(lane);
         outcome
     })
 }
 
 fn work_off<R>(
-    todo: &Mutex<Receiver<Batch>>,
-    out: &Sender<Found<R>>,
+    todo: &Mutex<Receiver<Job<R>>>,
     look: impl Fn(Packed) -> Result<Option<R>>,
     stop: &AtomicBool,
 ) {
-    let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
-    while let Ok((number, batch)) = next() {
+    let next = || lock(todo).recv();
+    while let Ok((batch, out)) = next() {
         let going_on = batch.into_iter().take_while(|_| !stop.load(Ordering::Relaxed));
         let looked = catch_unwind(AssertUnwindSafe(|| {
             going_on.filter_map(|packed| look(packed).transpose()).collect::<Result<Vec<R>>>()
         }));
-        // Otherwise the reader would wait for this batch forever.
         let looked = looked.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a search")));
-        if out.send((number, looked)).is_err() {
-            break;
-        }
+        // Nobody waits for it any more if the answer is full.
+        let _ = out.send(looked);
     }
 }
 
-/// The reader's state: batches sent, and results that came back.
+/// The reader's state.
 struct Lane<R, F> {
-    jobs: Option<Sender<Batch>>,
-    done: Receiver<Found<R>>,
+    jobs: Sender<Job<R>>,
     found: F,
     batch: Vec<Packed>,
     bytes: usize,
     sent: usize,
-    taken: usize,
-    /// Results that came back early.
-    early: BTreeMap<usize, Result<Vec<R>>>,
+    /// The results of the batches in progress, in order.
+    waiting: VecDeque<Receiver<Result<Vec<R>>>>,
     ahead: usize,
 }
 
@@ -104,8 +89,8 @@ impl<R, F: FnMut(R) -> Result<bool>> Lane<R, F> {
         if self.batch.len() < most && self.bytes < MOST_BYTES {
             return Ok(true);
         }
-        self.send();
-        while self.sent - self.taken >= self.ahead {
+        self.send()?;
+        while self.waiting.len() >= self.ahead {
             if !self.take()? {
                 return Ok(false);
             }
@@ -113,30 +98,21 @@ impl<R, F: FnMut(R) -> Result<bool>> Lane<R, F> {
         Ok(true)
     }
 
-    fn send(&mut self) {
+    fn send(&mut self) -> Result<()> {
+        let (out, done) = channel();
+        self.jobs.send((std::mem::take(&mut self.batch), out)).map_err(|_| lost())?;
         self.bytes = 0;
-        let batch = std::mem::take(&mut self.batch);
-        if let Some(jobs) = &self.jobs
-            && jobs.send((self.sent, batch)).is_ok()
-        {
-            self.sent += 1;
-        }
+        self.sent += 1;
+        self.waiting.push_back(done);
+        Ok(())
     }
 
-    /// Takes the next result in order.
+    /// Takes the results of the next batch. Returns whether more are wanted.
     fn take(&mut self) -> Result<bool> {
-        let looked = loop {
-            if let Some(looked) = self.early.remove(&self.taken) {
-                break looked;
-            }
-            let (number, looked) = self.done.recv().map_err(|_| Error::store("a search lost its threads"))?;
-            self.early.insert(number, looked);
-        };
-        self.taken += 1;
-        for one in looked? {
+        let Some(next) = self.waiting.pop_front() else { return Ok(true) };
+        for one in next.recv().map_err(|_| lost())?? {
             if !(self.found)(one)? {
-                // Later results are not needed.
-                self.taken = self.sent;
+                self.waiting.clear();
                 return Ok(false);
             }
         }
@@ -145,9 +121,13 @@ impl<R, F: FnMut(R) -> Result<bool>> Lane<R, F> {
 
     fn finish(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
-            self.send();
+            self.send()?;
         }
-        while self.taken < self.sent && self.take()? {}
+        while !self.waiting.is_empty() && self.take()? {}
         Ok(())
     }
+}
+
+fn lost() -> Error {
+    Error::store("a search lost its threads")
 }

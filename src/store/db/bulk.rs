@@ -2,11 +2,10 @@
 //! the index is merged rarely.
 
 use rusqlite::{Connection, params};
-use tokio::sync::oneshot;
 
 use super::connection::{MERGED, Place};
-use super::worker::{Job, Store};
-use crate::error::{Error, Result};
+use super::worker::Store;
+use crate::error::Result;
 
 /// Index segments of one size that are merged at a time while much is written: the most that `usermerge` takes.
 const COLLECTED: usize = 16;
@@ -18,12 +17,12 @@ impl Store {
     ///
     /// # Errors
     /// When the store is closed.
-    pub fn expect_much(&self) -> Result<()> {
-        let work = Box::new(|connection: &mut Connection| {
+    pub async fn expect_much(&self) -> Result<()> {
+        self.in_turn(|connection| {
             let _ = checkpoint_every(connection, true);
             let _ = merge_rarely(connection);
-        });
-        self.queue(Job { work, unhurried: false, writes: false })
+        })
+        .await
     }
 
     /// Says that it was written. A [`Store::checkpoint`] moves the log into the database.
@@ -31,17 +30,12 @@ impl Store {
     /// # Errors
     /// When the store is closed.
     pub async fn expect_little(&self) -> Result<()> {
-        let mut merges = true;
-        while merges {
-            let (answer, merged) = oneshot::channel();
-            let work = Box::new(|connection: &mut Connection| {
-                let _ = checkpoint_every(connection, false);
-                let _ = answer.send(merge_as_usual(connection).unwrap_or(false));
-            });
-            // Others can write between two steps.
-            self.queue(Job { work, unhurried: false, writes: false })?;
-            merges = merged.await.map_err(|_| Error::closed())?;
-        }
+        let step = |connection: &mut Connection| {
+            let _ = checkpoint_every(connection, false);
+            merge_as_usual(connection).unwrap_or(false)
+        };
+        // Others can write between two steps.
+        while self.in_turn(step).await? {}
         Ok(())
     }
 

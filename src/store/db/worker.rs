@@ -29,12 +29,12 @@ use crate::store::{Batch, View};
 use crate::sync::lock;
 
 /// Work for the writer.
-pub(super) struct Job {
-    pub work: Box<dyn FnOnce(&mut Connection) + Send>,
+struct Job {
+    work: Box<dyn FnOnce(&mut Connection) + Send>,
     /// Whether no caller waits for it.
-    pub unhurried: bool,
+    unhurried: bool,
     /// Whether it is a write transaction.
-    pub writes: bool,
+    writes: bool,
 }
 
 /// Opens another read connection.
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Runs `work` on the writer's connection, after what was queued before.
-    async fn in_turn<T: Send + 'static>(
+    pub(super) async fn in_turn<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
@@ -357,12 +357,11 @@ impl Store {
         error
     }
 
-    /// Whether [`Store::close`] was called.
-    pub fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 
-    pub(super) fn queue(&self, job: Job) -> Result<()> {
+    fn queue(&self, job: Job) -> Result<()> {
         match &*lock(&self.0.jobs) {
             Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
             None => Err(Error::closed()),

@@ -4,12 +4,12 @@
 //! The pages on which words begin are far fewer, and the index lists them; their layout is part of SQLite's
 //! file format. A page with another layout is reported as unread, never guessed.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::store::FullTextIndex;
-use crate::store::columns::reading;
+use crate::store::columns::Queries as _;
 
 /// The supported layouts: the one since 2015, and its variant with secure deletion.
 const LAYOUTS: std::ops::RangeInclusive<i64> = 4..=5;
@@ -38,49 +38,39 @@ impl FullTextIndex<'_> {
         pages: &mut Pages,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool> {
-        let layout: i64 = (self.connection)
-            .prepare_cached("SELECT v FROM messages_fts_config WHERE k = 'version'")
-            .and_then(|mut query| query.query_row([], |row| row.get(0)))
-            .map_err(reading)?;
+        let layout: i64 = self.connection.one("SELECT v FROM messages_fts_config WHERE k = 'version'", [])?;
         if !LAYOUTS.contains(&layout) {
             return Ok(false);
         }
         // The byte after the prefix sorts after all words.
         let key = |word: &str| [&[MAIN], word.as_bytes()].concat();
         let (first, last) = (key(from), to.map_or_else(|| vec![MAIN + 1], key));
-        let mut listed = (self.connection)
-            .prepare_cached(
-                "WITH RECURSIVE s (segid) AS (
-                     SELECT min(segid) FROM messages_fts_idx
-                     UNION ALL
-                     SELECT (SELECT min(segid) FROM messages_fts_idx WHERE segid > s.segid) FROM s
-                      WHERE s.segid IS NOT NULL)
-                 SELECT i.segid, i.pgno >> 1
-                   FROM s
-                   JOIN messages_fts_idx i ON i.segid = s.segid
-                  WHERE i.term < ?2
-                    AND i.term >= coalesce((SELECT max(term) FROM messages_fts_idx
-                                             WHERE segid = s.segid AND term <= ?1), x'')",
-            )
-            .map_err(reading)?;
-        let mut block = (self.connection)
-            .prepare_cached("SELECT block FROM messages_fts_data WHERE id = ?1")
-            .map_err(reading)?;
-        let mut rows = listed.query(params![first, last]).map_err(reading)?;
+        let mut listed = self.connection.prepared(
+            "WITH RECURSIVE s (segid) AS (
+                 SELECT min(segid) FROM messages_fts_idx
+                 UNION ALL
+                 SELECT (SELECT min(segid) FROM messages_fts_idx WHERE segid > s.segid) FROM s
+                  WHERE s.segid IS NOT NULL)
+             SELECT (i.segid << ?3) + (i.pgno >> 1)
+               FROM s
+               JOIN messages_fts_idx i ON i.segid = s.segid
+              WHERE i.term < ?2
+                AND i.term >= coalesce((SELECT max(term) FROM messages_fts_idx
+                                         WHERE segid = s.segid AND term <= ?1), x'')",
+        )?;
+        let mut rows = listed.query(params![first, last, SEGMENT_BIT])?;
         let mut word = Vec::new();
-        while let Some(row) = rows.next().map_err(reading)? {
-            let (segment, page): (i64, i64) =
-                row.get(0).and_then(|segment| Ok((segment, row.get(1)?))).map_err(reading)?;
+        while let Some(row) = rows.next()? {
             if pages.0 == 0 {
                 return Ok(false);
             }
             pages.0 -= 1;
-            let mut found = block.query([(segment << SEGMENT_BIT) + page]).map_err(reading)?;
+            let page: i64 = row.get(0)?;
             // During a merge, pages already copied into another segment are still listed here.
-            let Some(row) = found.next().map_err(reading)? else { continue };
-            let page = row.get_ref(0).and_then(|page| Ok(page.as_blob()?)).map_err(reading)?;
+            let sql = "SELECT block FROM messages_fts_data WHERE id = ?1";
+            let Some(page) = self.connection.first::<Vec<u8>>(sql, [page])? else { continue };
             let mut goes_on = true;
-            let read = words_on(page, &mut word, |word| {
+            let read = words_on(&page, &mut word, |word| {
                 let begins = from.is_empty() || word >= first.as_slice();
                 if goes_on && begins && (to.is_none() || word < last.as_slice()) {
                     goes_on = visit(&word[1..]);
@@ -107,39 +97,30 @@ impl FullTextIndex<'_> {
     /// Calls `visit` with the positions of a word, spelled as in the index: the passage's row, and the number
     /// of words before it there. Visits at most `most`; returns their number, counted up to `most + 1`.
     pub fn places_of(&self, word: &str, most: usize, mut visit: impl FnMut(i64, i64)) -> Result<usize> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2")
-            .map_err(reading)?;
-        let mut rows = query.query(params![word, most + 1]).map_err(reading)?;
         let mut count = 0;
-        while let Some(row) = rows.next().map_err(reading)? {
+        let sql = "SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2";
+        self.connection.each(sql, params![word, most + 1], |row| {
             count += 1;
             if count <= most {
-                let place = row.get(0).and_then(|doc| Ok((doc, row.get(1)?))).map_err(reading)?;
-                visit(place.0, place.1);
+                visit(row.get(0)?, row.get(1)?);
             }
-        }
+            Ok(())
+        })?;
         Ok(count)
     }
 
     /// The message of a passage.
     pub fn message_at(&self, passage: i64) -> Result<Option<MessageId>> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT id FROM messages WHERE first_passage <= ?1 ORDER BY first_passage DESC LIMIT 1",
-            )
-            .and_then(|mut query| query.query_row([passage], |row| row.get(0).map(MessageId)).optional())
-            .map_err(reading)
+        self.connection.first(
+            "SELECT id FROM messages WHERE first_passage <= ?1 ORDER BY first_passage DESC LIMIT 1",
+            [passage],
+        )
     }
 
     /// The messages with a line so long that it was split between two passages, so that a word may be in
     /// neither.
     pub fn with_broken_lines(&self) -> Result<Vec<MessageId>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1")
-            .map_err(reading)?;
-        let ids = query.query_map([], |row| row.get(0).map(MessageId)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+        self.connection.all("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1", [])
     }
 }
 

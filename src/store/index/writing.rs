@@ -1,22 +1,19 @@
 //! Adding passages and summaries to the index.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::store::IndexWriter;
-use crate::store::columns::{reading, writing};
+use crate::store::columns::Queries as _;
 
 impl IndexWriter<'_> {
     /// The row for the next passage.
     pub(in crate::store) fn next_passage(&self) -> Result<i64> {
-        let next = self
-            .connection
-            .prepare_cached(
-                "SELECT first_passage + passages FROM messages
-                  WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
-            )
-            .and_then(|mut query| query.query_row([], |row| row.get(0)).optional())
-            .map_err(reading)?;
+        let next = self.connection.first(
+            "SELECT first_passage + passages FROM messages
+              WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
+            [],
+        )?;
         Ok(next.unwrap_or(1))
     }
 
@@ -26,21 +23,15 @@ impl IndexWriter<'_> {
         first: i64,
         passages: impl IntoIterator<Item = (&'p str, impl AsRef<str>)>,
     ) -> Result<()> {
-        let mut insert = (self.connection)
-            .prepare_cached("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")
-            .map_err(writing)?;
-        for (row, (body, parts)) in (first..).zip(passages) {
-            insert.execute(params![row, body, parts.as_ref()]).map_err(writing)?;
-        }
-        Ok(())
+        let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        (first..).zip(passages).try_for_each(|(row, (body, parts))| {
+            self.connection.change(sql, params![row, body, parts.as_ref()])
+        })
     }
 
     /// Adds the text of the summary in row `row`.
     pub(in crate::store) fn add_text(&self, row: i64, body: &str, parts: &str) -> Result<()> {
-        self.connection
-            .prepare_cached("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")
-            .and_then(|mut insert| insert.execute(params![row, body, parts]))
-            .map(drop)
-            .map_err(writing)
+        let sql = "INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        self.connection.change(sql, params![row, body, parts])
     }
 }

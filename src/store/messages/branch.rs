@@ -29,7 +29,7 @@ impl FromRow for (Option<EntryId>, BranchEntry) {
                 timestamp: row.get(10)?,
             })
         });
-        let step = match (row.get(3)?, message.transpose()?) {
+        let step = match (row.get::<_, i64>(3)?, message.transpose()?) {
             (1, Some(message)) => Step::Message(message),
             (2, rendition) => Step::Edit { target: row.get(4)?, rendition },
             (3, _) => Step::Compaction,

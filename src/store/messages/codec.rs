@@ -89,20 +89,16 @@ pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
     let Some(([head, length @ ..], packed)) = sealed.split_first_chunk::<5>() else {
         return Err(Error::store("a stored message is cut off"));
     };
-    decode_from(packed, i64::from(*head), i64::from(u32::from_le_bytes(*length)))
+    decode(packed, i64::from(*head), i64::from(u32::from_le_bytes(*length)))
 }
 
 /// Decodes stored JSON of `length` bytes.
-pub(in crate::store) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String> {
-    decode_with(Cow::Owned(stored), codec, length)
-}
-
-/// The same for borrowed bytes.
-pub(in crate::store) fn decode_from(stored: &[u8], codec: i64, length: i64) -> Result<String> {
-    decode_with(Cow::Borrowed(stored), codec, length)
-}
-
-fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String> {
+pub(in crate::store) fn decode<'s>(
+    stored: impl Into<Cow<'s, [u8]>>,
+    codec: i64,
+    length: i64,
+) -> Result<String> {
+    let stored = stored.into();
     let length = || {
         let length = usize::try_from(length).ok().filter(|length| *length <= MOST_PACKED);
         length.ok_or_else(|| Error::store("a stored message has an impossible length"))

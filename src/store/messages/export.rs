@@ -34,7 +34,7 @@ pub enum Shows {
 
 impl FromRow for ExportedEntry {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (row, id, parent, kind, message, target, is_said) = row.try_into()?;
+        let (row, id, parent, kind, message, target, is_said): (_, _, _, i64, _, _, _) = row.try_into()?;
         let shows = match (kind, message, target) {
             (1, Some(message), _) => Shows::Message(message),
             (2, rendition, Some(target)) => Shows::Edit { target, rendition },

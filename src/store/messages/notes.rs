@@ -34,7 +34,7 @@ impl Messages<'_> {
         let (_, branch) = self.branch_since(conversation, leaf, |entry| entry < *first)?;
         for entry in branch {
             if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row)) {
-                let (changes, by_user) = self.changes_any(*message, gone)?;
+                let (changes, by_user) = self.changes(*message, gone)?;
                 for change in changes {
                     // A change that does not apply was rejected when it was requested, or it reverts to a
                     // purged one.
@@ -57,7 +57,7 @@ impl Messages<'_> {
 
     /// A message's changes to the notes, and whether the user made them. The text of a model's note is in its
     /// call.
-    fn changes_any(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
+    fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
         let none = (Vec::new(), false);
         // Unreadable messages are left to the doctor, and must not block a compaction.
         let Ok(json) = self.json_of(id) else { return Ok(none) };

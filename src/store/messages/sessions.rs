@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
-use crate::store::columns::{Queries as _, from_row, writing};
+use crate::store::columns::{FromRow, Queries as _, writing};
 use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
 
@@ -36,7 +36,18 @@ pub struct StoredSession {
     pub started_at: i64,
 }
 
-from_row!(StoredSession { id, session_id, file, parent = "parent_session", started_at });
+impl FromRow for StoredSession {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            session_id: row.get("session_id")?,
+            file: row.get("file")?,
+            // Only the head of an exported file needs these: damage to them costs no more.
+            parent: row.get("parent_session").unwrap_or_default(),
+            started_at: row.get("started_at").unwrap_or_default(),
+        })
+    }
+}
 
 impl Messages<'_> {
     /// Pi's id of a session.
@@ -123,9 +134,10 @@ impl Messages<'_> {
         self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
     }
 
-    /// The session with Pi's id `session_id`, if the store knows it.
-    pub fn conversation(&self, session_id: &str) -> Result<Option<StoredSession>> {
-        self.connection.first("SELECT * FROM conversations WHERE session_id = ?1", [session_id])
+    /// The session with Pi's id `session_id`, if the store knows it. Its row is read beside the index, so that
+    /// opening a session detects a damaged table.
+    pub fn conversation(&self, session_id: &str) -> Result<Option<ConversationId>> {
+        self.connection.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions.

@@ -43,7 +43,7 @@ impl FromRow for Result<StoredMessage> {
             timestamp: row.get("timestamp")?,
             json: String::new(),
         };
-        let json = codec::decode(row.get("json")?, row.get("codec")?, row.get("bytes")?);
+        let json = codec::decode(row.get::<_, Vec<u8>>("json")?, row.get("codec")?, row.get("bytes")?);
         Ok(json.map(|json| StoredMessage { json, ..message }))
     }
 }
@@ -81,7 +81,7 @@ impl Messages<'_> {
                     continue;
                 }
                 let stored = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-                visit(&codec::decode_from(stored, row.get(2)?, row.get(3)?)?)?;
+                visit(&codec::decode(stored, row.get(2)?, row.get(3)?)?)?;
                 let Some(then) = wanted.next() else { break };
                 next = then;
             }

@@ -69,17 +69,19 @@ impl Summaries<'_> {
 
     /// The usage of each summary's model calls as JSON, for one session or for all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
-        let rows: Vec<Option<Vec<u8>>> = self.connection.all(
+        let mut usages = Vec::new();
+        self.connection.each(
             "SELECT extras FROM summaries s
               WHERE extras IS NOT NULL
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
             named_params! {":conversation": conversation},
+            |row| {
+                usages.extend(Extras::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()));
+                Ok(())
+            },
         )?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|extras| Some(Extras::from_sql(extras).usage?.get().to_owned()))
-            .collect())
+        Ok(usages)
     }
 }

@@ -59,7 +59,7 @@ pub struct Edges {
 
 /// The text in a summary's row.
 pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
-    match row.get("packed")? {
+    match row.get::<_, Option<Vec<u8>>>("packed")? {
         Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
         None => row.get("text").map(Ok),
     }
@@ -149,11 +149,15 @@ impl Summaries<'_> {
             "SELECT id, depth, state = 'degraded', prompt_version, first_message
                FROM summaries WHERE {condition} ORDER BY id"
         );
-        let rows: Vec<(_, _, _, _, MessageId)> = self.connection.all(&sql, params)?;
-        let node = |(id, depth, degraded, prompt_version, _)| {
-            Ok(Node { id, depth, degraded, prompt_version, sources: self.sources(id)? })
-        };
-        rows.into_iter().filter(|row| shows(row.4)).map(node).collect()
+        let mut nodes = Vec::new();
+        self.connection.each(&sql, params, |row| {
+            if shows(row.get(4)?) {
+                let (id, depth, degraded, prompt_version, _): (_, _, _, _, MessageId) = row.try_into()?;
+                nodes.push(Node { id, depth, degraded, prompt_version, sources: self.sources(id)? });
+            }
+            Ok(())
+        })?;
+        Ok(nodes)
     }
 
     /// The leaf summaries that cover a message, oldest first.

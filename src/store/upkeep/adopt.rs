@@ -51,20 +51,18 @@ impl OldStore {
     /// # Errors
     /// When the table can't be read at all; so for all methods here.
     pub fn summaries(&self) -> Result<Vec<OldSummary>> {
-        let mut query = self.connection().prepare("SELECT * FROM summaries ORDER BY depth, id")?;
-        let mut rows = query.query([])?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let Ok(Ok(summary)) = <Result<StoredSummary>>::from_row(row) else { continue };
+        self.connection().each("SELECT * FROM summaries ORDER BY depth, id", [], |row| {
+            let Ok(Ok(summary)) = <Result<StoredSummary>>::from_row(row) else { return Ok(()) };
             let sources = self.connection().all(
                 "SELECT coalesce(m.lineage, s.hash) FROM summary_sources e
                    LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
                   WHERE e.summary_id = ?1 ORDER BY e.ordinal",
                 [summary.id],
             );
-            let Ok(sources) = sources else { continue };
-            found.push(OldSummary { summary, sources });
-        }
+            found.extend(sources.ok().map(|sources| OldSummary { summary, sources }));
+            Ok(())
+        })?;
         Ok(found)
     }
 
@@ -128,7 +126,7 @@ impl UpkeepWriter<'_> {
     pub fn adopt_note(&self, note: &OldNote) -> Result<()> {
         let (messages, summaries) = (Messages::new(self.connection), SummaryWriter::new(self.connection));
         let Some(session) = messages.conversation(&note.session_id)? else { return Ok(()) };
-        let Some(entry) = messages.entry_row(session.id, &note.entry_id)? else { return Ok(()) };
+        let Some(entry) = messages.entry_row(session, &note.entry_id)? else { return Ok(()) };
         match &note.what {
             Noted::Carried(hash) => match summaries.summary_by_hash(*hash)? {
                 Some(summary) => summaries.add_carried(entry, summary),

@@ -264,16 +264,13 @@ impl Upkeep<'_> {
 
     /// Calls `visit` with the messages in order.
     pub fn audit_messages(&self, mut visit: impl FnMut(AuditedMessage) -> Result<()>) -> Result<()> {
-        let mut query = (self.connection).prepare_cached(
+        self.connection.each(
             "SELECT m.*, above.lineage AS above, above.height AS above_height
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
               ORDER BY m.id",
-        )?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            visit(audited_message(row)?)?;
-        }
-        Ok(())
+            [],
+            |row| visit(audited_message(row)?),
+        )
     }
 
     /// The entries of a session, in order.
@@ -306,9 +303,5 @@ impl Upkeep<'_> {
     /// The edges of the summaries, in order.
     pub fn audit_edges(&self) -> Result<Vec<AuditedEdge>> {
         self.connection.all("SELECT * FROM summary_sources ORDER BY summary_id, ordinal", [])
-    }
-
-    pub(in crate::store) fn rows(&self, sql: &str) -> Result<Vec<i64>> {
-        self.connection.all(sql, [])
     }
 }

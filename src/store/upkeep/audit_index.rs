@@ -47,15 +47,16 @@ impl Upkeep<'_> {
 
     /// The row ids of the summaries.
     pub fn summary_rows(&self) -> Result<Vec<i64>> {
-        self.rows("SELECT id FROM summaries ORDER BY id")
+        self.connection.all("SELECT id FROM summaries ORDER BY id", [])
     }
 
     /// An index's row ids, in order. It stores no text, but the length of each row.
     pub fn indexed_rows(&self, index: Index) -> Result<Vec<i64>> {
-        self.rows(match index {
+        let sql = match index {
             Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id FROM summaries_fts_docsize ORDER BY id",
-        })
+        };
+        self.connection.all(sql, [])
     }
 
     /// The rows whose length, which ranking needs, an index can't read.
@@ -64,12 +65,15 @@ impl Upkeep<'_> {
             Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
         };
-        let mut rows: Vec<(i64, Option<Vec<u8>>)> = self.connection.all(sql, [])?;
-        rows.retain(|(_, lengths)| {
-            let lengths = varints(lengths.as_deref().unwrap_or_default());
-            lengths.is_none_or(|lengths| lengths.len() != INDEXED)
-        });
-        Ok(rows.into_iter().map(|(id, _)| id).collect())
+        let mut without = Vec::new();
+        self.connection.each(sql, [], |row| {
+            let lengths: Option<Vec<u8>> = row.get(1)?;
+            if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
+                without.push(row.get(0)?);
+            }
+            Ok(())
+        })?;
+        Ok(without)
     }
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.

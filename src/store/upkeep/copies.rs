@@ -10,6 +10,7 @@ use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Message};
+use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 
 /// The fewest digits of a short id.
@@ -64,14 +65,14 @@ impl Traces {
 impl Upkeep<'_> {
     /// All copies.
     pub(in crate::store) fn copies(&self) -> Result<Vec<Copy>> {
-        let rows = self.rows(
+        let ids: Vec<MessageId> = self.connection.all(
             "SELECT id FROM messages
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
+            [],
         )?;
         // Unreadable messages count as repeating nothing.
-        let read =
-            |id: i64| Copy::of(MessageId(id), &Messages::new(self.connection).json_of(MessageId(id)).ok()?);
-        Ok(rows.into_iter().filter_map(read).collect())
+        let read = |id| Copy::of(id, &Messages::new(self.connection).json_of(id).ok()?);
+        Ok(ids.into_iter().filter_map(read).collect())
     }
 
     /// The beginnings of these messages, except copies, which all begin alike.
@@ -86,15 +87,16 @@ impl Upkeep<'_> {
 
     /// The short ids of everything a purge removes.
     pub(in crate::store) fn names_of(&self, plan: &PurgePlan) -> Result<BTreeSet<String>> {
-        let messages = plan.messages.iter().chain(&plan.renditions).copied().collect();
-        let mut names = self.named(&Sources::Messages(messages), Hash::message_handle)?;
-        let summaries = plan.summaries.iter().copied().collect();
-        names.extend(self.named(&Sources::Summaries(summaries), Hash::summary_handle)?);
-        Ok(names)
+        let messages = plan.messages.iter().chain(&plan.renditions);
+        self.names(messages.copied().collect(), plan.summaries.iter().copied().collect())
     }
 
-    fn named(&self, what: &Sources, name: impl Fn(&Hash) -> String) -> Result<BTreeSet<String>> {
-        Ok(Summaries::new(self.connection).identities(what)?.iter().map(name).collect())
+    fn names(&self, messages: Vec<MessageId>, summaries: Vec<SummaryId>) -> Result<BTreeSet<String>> {
+        let identities = |of| Summaries::new(self.connection).identities(&of);
+        let (messages, summaries) =
+            (identities(Sources::Messages(messages))?, identities(Sources::Summaries(summaries))?);
+        let messages = messages.iter().map(Hash::message_handle);
+        Ok(messages.chain(summaries.iter().map(Hash::summary_handle)).collect())
     }
 
     /// The remaining messages that mention a short id which the purge removes or changes.
@@ -110,28 +112,27 @@ impl Upkeep<'_> {
                 below.insert(tombstone.id);
             }
         }
-        let mut names = self.names_of(plan)?;
-        let messages = below.iter().copied().collect();
-        names.extend(self.named(&Sources::Messages(messages), Hash::message_handle)?);
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
-        for id in self.rows("SELECT id FROM summaries ORDER BY depth, id")? {
-            let follows = match Summaries::new(self.connection).edges(SummaryId(id))?.sources {
+        let all: Vec<SummaryId> = self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
+        for id in all {
+            let follows = match Summaries::new(self.connection).edges(id)?.sources {
                 Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };
             if follows {
-                summaries.insert(SummaryId(id));
+                summaries.insert(id);
             }
         }
-        let summaries = summaries.into_iter().collect();
-        names.extend(self.named(&Sources::Summaries(summaries), Hash::summary_handle)?);
-        let keeps = |id: &i64| {
-            let json = Messages::new(self.connection).json_of(MessageId(*id)).unwrap_or_default();
+        // Those of the renditions too, which are below their originals.
+        let names = self.names(below.into_iter().collect(), summaries.into_iter().collect())?;
+        let keeps = |id: &MessageId| {
+            let json = Messages::new(self.connection).json_of(*id).unwrap_or_default();
             names_held(&json).any(|name| is_named(&name, &names))
         };
-        let messages = self.rows("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;
-        let stay = messages.into_iter().filter(|id| !plan.messages.contains(&MessageId(*id)));
-        Ok(stay.filter(keeps).map(MessageId).collect())
+        let mut stay: Vec<MessageId> =
+            self.connection.all("SELECT id FROM messages WHERE kind IN (0, 1, 2)", [])?;
+        stay.retain(|id| !plan.messages.contains(id) && keeps(id));
+        Ok(stay.into_iter().collect())
     }
 }
 

@@ -179,15 +179,11 @@ impl UpkeepWriter<'_> {
     /// Rebuilds the index of summaries.
     pub fn rebuild_summary_index(&self) -> Result<()> {
         self.connection.change("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])?;
-        let mut query = self.connection.prepare("SELECT * FROM summaries ORDER BY id")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get("id")?;
+        self.connection.each("SELECT * FROM summaries ORDER BY id", [], |row| {
             // An unreadable text has no words.
-            let Ok(text) = text_of(row)? else { continue };
-            IndexWriter::new(self.connection).add_text(id, &text, &parts(&text))?;
-        }
-        Ok(())
+            let Ok(text) = text_of(row)? else { return Ok(()) };
+            IndexWriter::new(self.connection).add_text(row.get("id")?, &text, &parts(&text))
+        })
     }
 
     /// Rebuilds the index of messages, each passage in its recorded row. A message whose text can't be read

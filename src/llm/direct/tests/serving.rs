@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{facts, glm, haiku, keyed, question, with};
 use crate::llm::direct::{Direct, direct};
-use crate::llm::{Answer, Failure, Kind, Model, Request};
+use crate::llm::{Answer, Failure, Kind, Request};
 
 /// How a server answers a request.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ fn lines(server: &Server) -> [Direct; 2] {
 async fn asked(act: Act, request: Request) -> Answer {
     let server = server(act).await;
     let [line, _] = lines(&server);
-    line.ask(request).await
+    line.ask(&request).await
 }
 
 async fn failure(status: &str, headers: &str, body: &str) -> Failure {
@@ -108,7 +108,7 @@ async fn a_question_is_sent_and_its_answer_read() {
     let whole = json!({"choices": [{"message": {"content": "It did."}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 5}});
     let mut server = server(Act::Say(answer("200 OK", "", &whole.to_string()))).await;
     let [line, _] = lines(&server);
-    let reply = line.ask(question()).await.unwrap();
+    let reply = line.ask(&question()).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.model.as_deref()), ("It did.", Some("own/zai-glm-4.7")));
     let request = server.requests.recv().await.unwrap();
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -122,7 +122,7 @@ async fn the_other_wire_format_has_its_own_path_and_key() {
     let whole = json!({"content": [{"type": "text", "text": "It did."}], "stop_reason": "end_turn", "usage": {"input_tokens": 5}});
     let mut server = server(Act::Say(answer("200 OK", "", &whole.to_string()))).await;
     let [_, line] = lines(&server);
-    assert_eq!(line.ask(question()).await.unwrap().usage.unwrap()["input"], 5);
+    assert_eq!(line.ask(&question()).await.unwrap().usage.unwrap()["input"], 5);
     let request = server.requests.recv().await.unwrap();
     assert!(request.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{request}");
     assert!(
@@ -226,7 +226,7 @@ async fn an_unreachable_server_is_reported() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let line = direct(&facts(keyed(with(glm(), json!({"baseUrl": url, "provider": "own"}))))).unwrap();
-    let failed = line.ask(question()).await.unwrap_err();
+    let failed = line.ask(&question()).await.unwrap_err();
     assert!(failed.reason.starts_with("it can't be reached: "), "{}", failed.reason);
 }
 
@@ -247,7 +247,7 @@ async fn a_dropped_call_hangs_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let line = direct(&facts(keyed(with(glm(), json!({"baseUrl": url, "provider": "own"}))))).unwrap();
-    let call = tokio::spawn(async move { line.ask(question()).await });
+    let call = tokio::spawn(async move { line.ask(&question()).await });
     let (mut stream, _) = listener.accept().await.unwrap();
     read_request(&mut stream).await;
     call.abort();

@@ -15,7 +15,7 @@ const WORTH_BEGINNING: usize = 80;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub(super) struct Slice {
     /// The part.
     pub text: String,
     /// Its range in the whole text, in bytes.
@@ -26,7 +26,6 @@ pub struct Slice {
 
 impl Slice {
     /// The number of bytes after this part.
-    #[must_use]
     pub fn left(&self) -> usize {
         self.total - self.range.end
     }
@@ -40,6 +39,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// The budget for one page.
     pub fn new(tokens: usize) -> Self {
         Self { tokens, bytes: MAX_BYTES, fresh: true }
     }

@@ -178,6 +178,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await terminal.waitFor((screen) => screen.includes("until ["), "the tool");
       terminal.type("half a sentence");
       await terminal.waitFor((screen) => screen.includes("half a sentence"), "what is typed");
+      await settled(project);
       endIt(project);
       await terminal.waitFor((screen) => screen.includes("Slow but done."), "the end of the run");
       await terminal.waitFor((screen) => screen.includes("folded: "), "what it came to");

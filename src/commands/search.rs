@@ -12,7 +12,7 @@ use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, ROLES, Sort, WRITERS,
     grep,
 };
-use crate::recall::{Card, MessageCard, Scope, SummaryCard, point_in_time};
+use crate::recall::{Card, MessageCard, Scope, SummaryCard, span};
 use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
 use crate::tools::{in_marks, marked};
@@ -96,9 +96,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     };
     let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
     let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
-    for option in [AFTER, BEFORE] {
-        point_in_time(option, value(option), now())?;
-    }
+    span([AFTER, BEFORE], [AFTER, BEFORE].map(value), now())?;
     let written = |option| value(option).map(ToOwned::to_owned);
     let limit = value(LIMIT).map(limit).transpose()?;
     let mut question = Question {

@@ -119,7 +119,7 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if let Some(folder) = real.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let _lock = Lock::take(&real)?;
+    let lock = Lock::take(&real)?;
     let before = match files::read_text(&real, SETTINGS_FILE) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -135,16 +135,25 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if after == before {
         return Ok(());
     }
-    replace(&real, &after).map_err(failed)
+    replace(&real, &after, &lock).map_err(failed)
 }
 
-/// Replaces a file's text and keeps its permissions.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces a file's text and keeps its permissions. A new file gets those that Pi would give it.
+fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<()> {
     let (temporary, mut file) = Temporary::beside(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    if let Ok(old) = fs::metadata(path) {
-        file.set_permissions(old.permissions())?;
+    match fs::metadata(path) {
+        Ok(old) => file.set_permissions(old.permissions())?,
+        #[cfg(unix)]
+        Err(_) => {
+            use std::os::unix::fs::PermissionsExt as _;
+            // The lock was created with the user's defaults.
+            let mode = fs::metadata(&lock.0)?.permissions().mode() & 0o666;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        #[cfg(not(unix))]
+        Err(_) => {}
     }
     drop(file);
     temporary.become_file(path.file_name().unwrap_or_default(), true)
@@ -255,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn saving_waits_for_other_writers_and_keeps_links() {
+    fn saving_waits_for_other_writers_and_keeps_links_and_permissions() {
         let world = World::new();
         let lock = world.global().with_added_extension("lock");
         fs::create_dir(&lock).unwrap();
@@ -267,12 +276,18 @@ mod tests {
         fs::remove_dir(&lock).unwrap();
         #[cfg(unix)]
         {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
             let real = world.0.path().join("mine.json");
             fs::write(&real, "{}").unwrap();
+            change(&world.1, "status", Some("off"), Origin::Project).unwrap();
+            assert_eq!(mode(&world.1.cwd.join(".pi/settings.json")), mode(&real), "of a new file");
+            fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
             std::os::unix::fs::symlink(&real, world.global()).unwrap();
             change(&world.1, "status", Some("off"), Origin::Global).unwrap();
             assert!(fs::symlink_metadata(world.global()).unwrap().is_symlink());
             assert!(fs::read_to_string(&real).unwrap().contains("\"status\": false"));
+            assert_eq!(mode(&real) & 0o777, 0o640);
         }
     }
 

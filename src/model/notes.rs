@@ -78,18 +78,14 @@ impl Change {
         plain(text.trim())
     }
 
-    /// Parses the arguments of a call, leniently: numbers may be strings, and calls in the format of older
-    /// versions, one change each, are still accepted.
+    /// Parses the arguments of a call, leniently: numbers may be strings.
     ///
     /// # Errors
     /// [`crate::error::Code::Invalid`] with what is missing.
     pub fn read(arguments: &Value) -> Result<Vec<Self>> {
-        match &arguments["changes"] {
-            Value::Array(changes) if changes.is_empty() => {
-                Err(Error::invalid("changes is empty: give at least one note to add, change or remove"))
-            }
-            Value::Array(changes) => changes.iter().map(Self::read_one).collect(),
-            _ => Ok(vec![Self::read_named(arguments)?]),
+        match arguments["changes"].as_array() {
+            Some(changes) if !changes.is_empty() => changes.iter().map(Self::read_one).collect(),
+            _ => Err(Error::invalid("changes is empty: give at least one note to add, change or remove")),
         }
     }
 
@@ -116,31 +112,19 @@ impl Change {
         }
     }
 
-    /// Parses a change with an explicit action: the user's, or a call by older versions.
-    fn read_named(change: &Value) -> Result<Self> {
-        let text = || {
-            let text = text_of(&change["text"]).map(|text| Self::line(&text));
-            text.ok_or_else(|| Error::invalid("text is missing: what the note is to say"))
-        };
-        let number = || {
-            number_of(&change["number"])
-                .ok_or_else(|| Error::invalid("number is missing: which note, by the number it was given"))
-        };
-        match change["action"].as_str() {
-            Some("add") => Ok(Self::Add { number: None, text: text()? }),
-            Some("replace") => Ok(Self::Replace { number: number()?, text: text()? }),
-            Some("remove") => Ok(Self::Remove { number: number()? }),
-            Some("clear") => Ok(Self::Clear),
-            _ => Err(Error::invalid("action must be one of add, replace, remove")),
-        }
-    }
-
     /// The user's change in a message that is not a tool result.
     pub fn of_user(json: &str) -> Option<Self> {
-        let value = read_json(json).ok()?;
+        let value = read_json(json).ok().filter(|value| value["customType"] == NOTE_TOOL)?;
         let change = &value["details"][CHANGE];
-        let read = (value["customType"] == NOTE_TOOL).then(|| Self::read_named(change).ok()).flatten()?;
-        Some(read.numbered(change["number"].as_u64()))
+        let text = || change["text"].as_str().map(Self::line);
+        let number = change["number"].as_u64().and_then(|number| u32::try_from(number).ok());
+        match change["action"].as_str()? {
+            "add" => Some(Self::Add { number, text: text()? }),
+            "replace" => Some(Self::Replace { number: number?, text: text()? }),
+            "remove" => Some(Self::Remove { number: number? }),
+            "clear" => Some(Self::Clear),
+            _ => None,
+        }
     }
 
     /// The changes requested by the call in the message `asking` whose result is `result`.

@@ -16,7 +16,7 @@ mod visibility;
 pub use cards::{Card, MessageCard, SummaryCard};
 pub use original::{Image, Original, whole};
 pub use resolve::{Target, resolve};
-pub use times::point_in_time;
+pub use times::span;
 pub use visibility::Visibility;
 
 use crate::ids::ConversationId;

@@ -6,11 +6,24 @@ use crate::text;
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 1_440 * MINUTE;
 
-/// Parses the parameter `name` with the value `written`, in ms since the epoch; days are UTC.
+/// Parses the parameters `names`, after which and before which, with the values `written`, in ms since the
+/// epoch; days are UTC.
 ///
 /// # Errors
-/// When it is not a time.
-pub fn point_in_time(name: &str, written: Option<&str>, now: i64) -> Result<Option<i64>> {
+/// When one is not a time, or nothing can lie between them.
+pub fn span(names: [&str; 2], written: [Option<&str>; 2], now: i64) -> Result<[Option<i64>; 2]> {
+    let [after, before] = [0, 1].map(|at| point_in_time(names[at], written[at], now));
+    let (after, before) = (after?, before?);
+    if after.zip(before).is_some_and(|(after, before)| after > before) {
+        let [after, before] = names;
+        return Err(Error::invalid(format!(
+            "{after} is later than {before}: nothing can lie between, exchange them"
+        )));
+    }
+    Ok([after, before])
+}
+
+fn point_in_time(name: &str, written: Option<&str>, now: i64) -> Result<Option<i64>> {
     let Some(written) = written else { return Ok(None) };
     read(written.trim(), now).map(Some).ok_or_else(|| {
         Error::invalid(format!(

@@ -54,21 +54,23 @@ fn section(block: &str) -> Option<Vec<&str>> {
 async fn a_branch_has_only_its_own_notes() {
     let session = Session::new()
         .chat(1, 3)
-        // In the format of earlier versions.
-        .noting(json!({"action": "add", "text": "the release is on Friday"}), "Note 1 is kept. 1 note of 8.")
+        .noting(
+            json!({"changes": [{"text": "the release is on Friday"}]}),
+            "Added 1. 1 note, 15 of 2,000 tokens.",
+        )
         .user_note(json!({"action": "add", "number": 2, "text": "never push to main"}))
         .noting(
-            json!({"action": "replace", "number": "1", "text": "the release is on Monday"}),
-            "Note 1 was replaced.",
+            json!({"changes": [{"note": "1", "text": "the release is on Monday"}]}),
+            "Changed 1. 2 notes, 25 of 2,000 tokens.",
         );
     let here = session.leaf().to_owned();
     let session = session
-        .noting(json!({"action": "remove", "number": 1}), "Note 1 was removed.")
+        .noting(json!({"changes": [{"note": 1}]}), "Removed 1. 1 note, 10 of 2,000 tokens.")
         .user_note(json!({"action": "replace", "number": 2, "text": "push"}))
         .at(&here)
         // Failed calls change nothing, nor do entries of other extensions.
         .message(json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c9", "name": "lcm_note",
-            "arguments": {"action": "remove", "number": 2}}]}))
+            "arguments": {"changes": [{"note": 2}]}}]}))
         .message(json!({"role": "toolResult", "toolCallId": "c9", "toolName": "lcm_note", "isError": true,
             "content": [{"type": "text", "text": "lcm_note: note 2 is the user's"}]}))
         .entry(

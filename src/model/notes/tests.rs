@@ -93,7 +93,6 @@ fn a_call_is_read_leniently_and_its_text_is_one_line() {
     assert_eq!(read(json!({"changes": [{"text": " two\nlines "}]})), Ok(vec![add("two lines")]));
     for three in [json!("3"), json!(3.0), json!("3.0"), json!("3e0"), json!("0x3"), json!(3)] {
         assert_eq!(read(json!({"changes": [{"note": three, "old": "", "text": null}]})), removed());
-        assert_eq!(read(json!({"action": "remove", "number": three})), removed());
     }
     let edit =
         |old: &str, text: &str| Ok(vec![Change::Edit { number: 3, old: old.into(), text: text.into() }]);
@@ -108,16 +107,21 @@ fn a_call_is_read_leniently_and_its_text_is_one_line() {
     ] {
         assert!(read(json!({ "changes": changes })).unwrap_err().starts_with(why));
     }
-    // The format of earlier versions' calls.
-    assert_eq!(read(json!({"action": "add", "text": true})), Ok(vec![add("true")]));
-    assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
-    assert!(read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing"));
-    assert!(read(json!({"action": "burn"})).unwrap_err().starts_with("action must be"));
-    let entry = json!({"type": "custom_message", "customType": NOTE_TOOL, "details": add("x").details()});
-    assert_eq!(Change::of_user(&entry.to_string()), Some(add("x")));
-    let entry = json!({"customType": NOTE_TOOL, "details": add("x").numbered(Some(4)).details()});
-    assert_eq!(Change::of_user(&entry.to_string()), Some(add("x").numbered(Some(4))));
-    assert_eq!(Change::of_user(&entry.to_string().replace("lcm_note", "theirs")), None);
+    assert!(read(json!({"action": "add", "text": "x"})).unwrap_err().starts_with("changes is empty"));
+}
+
+#[test]
+fn the_users_change_is_read_as_it_was_written() {
+    let replace = Change::Replace { number: 3, text: "y".into() };
+    for change in [add("x"), add("x").numbered(Some(4)), replace, Change::Remove { number: 3 }, Change::Clear]
+    {
+        let entry = json!({"type": "custom_message", "customType": NOTE_TOOL, "details": change.details()});
+        assert_eq!(Change::of_user(&entry.to_string()), Some(change));
+        assert_eq!(Change::of_user(&entry.to_string().replace("lcm_note", "theirs")), None);
+    }
+    let details = json!({"lcmNote": {"action": "add", "text": "two\nlines"}});
+    let entry = json!({"customType": NOTE_TOOL, "details": details});
+    assert_eq!(Change::of_user(&entry.to_string()), Some(add("two lines")));
 }
 
 proptest! {

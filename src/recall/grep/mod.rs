@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Scope;
 use super::cards::{Card, MessageCard, SummaryCard};
-use super::times::point_in_time;
+use super::times::span;
 pub use super::visibility::Place;
 use super::visibility::Visibility;
 use crate::error::{Error, Result};
@@ -259,12 +259,8 @@ pub fn grep(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
         ));
     }
-    let now = text::now();
-    let after = point_in_time("after", question.after.as_deref(), now)?;
-    let before = point_in_time("before", question.before.as_deref(), now)?;
-    if after.zip(before).is_some_and(|(after, before)| after > before) {
-        return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
-    }
+    let written = [&question.after, &question.before].map(Option::as_deref);
+    let [after, before] = span(["after", "before"], written, text::now())?;
     let sight = Visibility::new(view, scope)?;
     let request = if question.also_current { None } else { sight.current_request()? };
     let conversation = match question.session.as_deref() {

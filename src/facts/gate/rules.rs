@@ -47,10 +47,13 @@ const LIMITS: &str = concat!(
     r"|ない[でよ]|必ず|のみ|だけ|ください|不要|不能|别|必须|只|禁止|마세요|반드시|только|никогда|никто|\bне\b|всегда|нельзя",
 );
 static LIMIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(LIMITS).ok());
-/// What begins or marks a report instead of an order.
+/// What begins or marks a report instead of an order, and what begins an order that decides nothing: to look, to
+/// run, to go on.
 const STORIES: &str = concat!(
     r"(?i)^(?:so |and |but |now )*(?:it|it's|it'd|they|we|he|she|that|that's|this|there|i'm|i was|i had|es|il|elle)(?-u:\b)",
     r"|(?-u:\b)(?:was|were|had|did|is|are|has|will|would|may|might|war|waren|ist|sind|était|est|sigue|estaba)(?-u:\b)",
+    r"|^(?:the|an?|der|die|das) |(?:^|: )(?:(?:please|pls|now|then|and|so|ok),? )*(?:read|look|show|list|find|search|check|explain",
+    r"|tell|describe|summarize|review|run|try|test|go|continue)(?-u:\b)",
 );
 static STORY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(STORIES).ok());
 /// Long words without meaning.

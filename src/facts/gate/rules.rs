@@ -5,7 +5,7 @@
 //! some of the rule's words, weighted by rarity, counts as containing the rule; it needs more of them if
 //! nothing in it says that something is limited.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -151,7 +151,7 @@ fn clauses(sentence: &str) -> Vec<&str> {
 }
 
 /// Whether the `words` of one sentence express what a rule is `about`.
-pub(super) fn is_echoed(about: &[(String, f64)], words: &HashSet<String>) -> bool {
+pub(super) fn is_echoed(about: &[(String, f64)], words: &BTreeSet<String>) -> bool {
     let (limits, topic): (Vec<_>, Vec<_>) = about.iter().partition(|(word, _)| word == LIMITING);
     let all: f64 = topic.iter().map(|(_, tells)| tells).sum();
     // `deps` is the beginning of `dependencies`.
@@ -166,8 +166,9 @@ pub(super) fn is_echoed(about: &[(String, f64)], words: &HashSet<String>) -> boo
 /// Stands for a word that limits.
 const LIMITING: &str = "\u{1}";
 
-/// The words of a sentence that tell what it is about, and whether it limits something.
-pub(super) fn about_of(text: &str) -> HashSet<String> {
+/// The words of a sentence that tell what it is about, and whether it limits something. Their order is fixed, so that
+/// sums of their weights are the same each time.
+pub(super) fn about_of(text: &str) -> BTreeSet<String> {
     telling(text).chain(has_any(&LIMIT, text).then(|| LIMITING.to_owned())).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Compares a summary with anchors: it contains an anchor in any spelling that a reader would take for the
 //! same.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
@@ -36,7 +36,7 @@ pub(super) struct Summary {
     plain: String,
     numbers: Vec<Number>,
     /// The meaningful words of each sentence.
-    sentences: Vec<HashSet<String>>,
+    sentences: Vec<BTreeSet<String>>,
 }
 
 impl Summary {

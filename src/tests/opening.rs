@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
+use crate::ids::{Hash, MessageId};
 use crate::store::{Place, Store};
 
 /// Opens a project's store in `dir`. Returns its file name and the notice.
@@ -50,6 +51,45 @@ async fn a_damaged_file_is_reported_until_it_is_moved_and_its_replacement_stays_
     assert_eq!(std::fs::read(&damaged).unwrap(), [0x5a; 8192]);
     std::fs::rename(&damaged, dir.path().join("elsewhere")).unwrap();
     assert_eq!(open(dir.path()).await, ("project-2.db".into(), None));
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_migrated_and_its_messages_are_found_by_lineage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("project.db");
+    let first = Connection::open(&path).unwrap();
+    first.execute_batch("PRAGMA application_id = 0x504c434d; PRAGMA user_version = 1").unwrap();
+    first.execute_batch(include_str!("../store/db/migrations/001_init.sql")).unwrap();
+    let lineage = |row: i64| Hash::ROOT.child(&row.to_string());
+    let add = |connection: &Connection, row: i64, named: i64, parent: Option<i64>| {
+        let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+        connection.execute(sql, params![row, lineage(named), parent]).map_err(|error| error.to_string())
+    };
+    // In several runs of the index, far apart.
+    let rows = [1, 2, 16_384, 40_000, i64::MAX - 1];
+    for row in rows {
+        assert_eq!(add(&first, row, row, (row > 2).then_some(1)), Ok(1));
+    }
+    drop(first);
+
+    let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+    let found = store.read(move |view| {
+        let messages = view.messages();
+        assert_eq!(messages.message_by_lineage(lineage(3))?, None);
+        assert_eq!(messages.messages_between(Hash::ROOT, Hash([u8::MAX; 32]))?.len(), rows.len());
+        rows.into_iter().map(|row| messages.message_by_lineage(lineage(row))).collect::<Result<Vec<_>, _>>()
+    });
+    assert_eq!(found.await.unwrap(), rows.map(|row| Some(MessageId(row))).to_vec());
+    store.close().await;
+
+    let migrated = Connection::open(&path).unwrap();
+    assert_eq!(
+        migrated.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(),
+        "ok"
+    );
+    for (known, parent) in [(1, None), (16_384, Some(1))] {
+        assert!(add(&migrated, 7, known, parent).unwrap_err().contains("messages_by_parent"));
+    }
 }
 
 #[tokio::test]

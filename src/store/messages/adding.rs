@@ -8,7 +8,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId};
 use crate::model::{Role, agent_of, parts, passages};
-use crate::store::columns::writing;
+use crate::store::columns::{Queries as _, writing};
 use crate::store::messages::codec;
 use crate::store::{IndexWriter, MessageWriter};
 
@@ -104,7 +104,10 @@ impl MessageWriter<'_> {
             Ok(id) => id,
             // Few are stored already: looking for each first costs more.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                return self.message_by_lineage(message.lineage)?.ok_or_else(|| writing(error));
+                let sql =
+                    "SELECT id FROM messages WHERE ifnull(parent_id, 0) = ifnull(?1, 0) AND lineage = ?2";
+                let known = self.connection.first(sql, params![message.parent, message.lineage])?;
+                return known.ok_or_else(|| writing(error));
             }
             Err(error) => return Err(writing(error)),
         };

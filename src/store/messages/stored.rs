@@ -14,6 +14,16 @@ use crate::store::messages::codec;
 /// Up to this many messages are skipped rather than starting another query.
 const PASSED: i64 = 16;
 
+/// Selects the messages whose lineages are between `:low` and `:high`; further conditions may follow. Their index
+/// has runs of rows, and each run is searched on its own.
+pub(in crate::store) const BY_LINEAGE: &str = "WITH RECURSIVE runs (run) AS (
+       SELECT min(id >> 14) FROM messages
+        UNION ALL
+       SELECT (SELECT min(id >> 14) FROM messages WHERE id >> 14 > run) FROM runs WHERE run IS NOT NULL)
+     SELECT m.id FROM runs CROSS JOIN messages m
+         ON m.id >> 14 = run AND substr(m.lineage, 1, 6) BETWEEN substr(:low, 1, 6) AND substr(:high, 1, 6)
+      WHERE m.lineage BETWEEN :low AND :high";
+
 /// A message with its exact JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
@@ -97,21 +107,20 @@ impl Messages<'_> {
         conversation: Option<ConversationId>,
     ) -> Result<Vec<MessageId>> {
         let (low, high) = handle.range();
-        self.connection.all(
-            "SELECT id FROM messages m
-              WHERE lineage BETWEEN :low AND :high AND kind = 0
+        let sql = format!(
+            "{BY_LINEAGE} AND m.kind = 0
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
                        WHERE e.message_id = m.id AND e.conversation_id = :conversation))
-              LIMIT 2",
-            named_params! {":low": low, ":high": high, ":conversation": conversation},
-        )
+              LIMIT 2"
+        );
+        self.connection.all(&sql, named_params! {":low": low, ":high": high, ":conversation": conversation})
     }
 
     /// The messages of the conversation whose ids are between these. Excludes renditions and private messages.
     pub fn messages_between(&self, low: Hash, high: Hash) -> Result<Vec<MessageId>> {
-        self.connection
-            .all("SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind = 0", [low, high])
+        let sql = format!("{BY_LINEAGE} AND m.kind = 0");
+        self.connection.all(&sql, named_params! {":low": low, ":high": high})
     }
 
     /// Estimated tokens of a message.
@@ -142,6 +151,6 @@ impl Messages<'_> {
 
     /// The message with this identity.
     pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
-        self.connection.first("SELECT id FROM messages WHERE lineage = ?1", [lineage])
+        self.connection.first(BY_LINEAGE, named_params! {":low": lineage, ":high": lineage})
     }
 }

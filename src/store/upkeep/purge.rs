@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::params;
+use rusqlite::{named_params, params};
 use uuid::Uuid;
 
 use super::copies::Copy;
@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
 use crate::store::columns::{Queries as _, from_row};
 use crate::store::messages::codec;
+use crate::store::messages::stored::BY_LINEAGE;
 use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 
 from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
@@ -157,10 +158,8 @@ impl Upkeep<'_> {
     /// At most two purgeable messages with this short id.
     pub fn purgeable_like(&self, handle: &Handle) -> Result<Vec<MessageId>> {
         let (low, high) = handle.range();
-        self.connection.all(
-            "SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind IN (0, 1, 2) LIMIT 2",
-            [low, high],
-        )
+        let sql = format!("{BY_LINEAGE} AND m.kind IN (0, 1, 2) LIMIT 2");
+        self.connection.all(&sql, named_params! {":low": low, ":high": high})
     }
 
     /// The message that an entry of a session shows, if it can be purged.

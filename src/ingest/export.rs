@@ -144,10 +144,8 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {
         let sources = view.summaries().identities(&view.summaries().edges(id)?.sources)?;
-        summaries.push(record_of(
-            view.summaries().summary(id)?,
-            sources.iter().map(ToString::to_string).collect(),
-        ));
+        let sources = sources.iter().map(ToString::to_string).collect();
+        summaries.push(view.summaries().summary(id)?.record(sources));
     }
     if summaries.is_empty() {
         return Ok(None);
@@ -245,23 +243,7 @@ pub(super) fn record(
             Some(hashes.collect::<Result<_>>()?)
         }
     };
-    Ok(sources.map(|sources| record_of(stored, sources)))
-}
-
-fn record_of(stored: StoredSummary, sources: Vec<String>) -> SummaryRecord {
-    SummaryRecord {
-        id: stored.hash.to_string(),
-        depth: stored.depth,
-        state: stored.state(),
-        text: stored.text,
-        tokens: stored.tokens,
-        model: stored.model,
-        prompt_version: stored.prompt_version,
-        created_at: stored.created_at,
-        usage: stored.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
-        quotes: stored.quotes,
-        sources,
-    }
+    Ok(sources.map(|sources| stored.record(sources)))
 }
 
 fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {

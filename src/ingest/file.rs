@@ -18,6 +18,7 @@ use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
+use crate::sync::go_on;
 
 /// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;
@@ -294,9 +295,7 @@ impl Lines {
         if std::mem::take(&mut self.skips) {
             self.skip().map_err(failed)?;
         }
-        if self.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(&self.cancel)?;
         let mut line = Vec::new();
         let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
         let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)?;

@@ -25,7 +25,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
 use crate::store::{Batch, Place, Store, View, project_of};
-use crate::sync::aside;
+use crate::sync::{aside, go_on};
 use crate::text;
 
 /// The progress of an import.
@@ -276,9 +276,7 @@ impl Run<'_> {
         let Reading { session, mut conversation, mut slices, used, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(self.cancel)?;
             let (session, used) = (Arc::clone(&session), used.clone());
             let write =
                 move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));

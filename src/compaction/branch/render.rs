@@ -8,7 +8,7 @@ use super::{Branch, ids_of};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::ids::SummaryId;
-use crate::model::{CompactionDetails, State, SummaryRecord};
+use crate::model::{CompactionDetails, SummaryRecord};
 use crate::store::View;
 
 /// The title of a compaction's block.
@@ -113,19 +113,7 @@ impl Branch {
                 sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
             }
         };
-        Some(SummaryRecord {
-            id: summary.hash.to_string(),
-            depth: summary.depth,
-            text: summary.text.clone(),
-            tokens: summary.tokens,
-            state: if summary.degraded { State::Degraded } else { State::Ok },
-            model: summary.model.clone(),
-            prompt_version: summary.prompt_version,
-            created_at: summary.created_at,
-            usage: summary.usage.as_ref().and_then(|usage| serde_json::from_str(usage).ok()),
-            quotes: summary.quotes.clone(),
-            sources,
-        })
+        Some(summary.clone().record(sources))
     }
 
     fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::strange;
 use crate::error::{Error, Result};
 use crate::store::messages::codec;
+use crate::sync::go_on;
 
 /// The tables that are read.
 const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
@@ -240,9 +241,7 @@ impl OpenCode {
         place: OpenCodePlace,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
-        if self.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(&self.cancel)?;
         let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
         match query.query_row([place.1], read) {
             Err(error) if is_interrupted(&error) => Err(self.stopped(error)),

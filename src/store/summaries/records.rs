@@ -43,6 +43,23 @@ impl StoredSummary {
         if self.degraded { State::Degraded } else { State::Ok }
     }
 
+    /// The record that a session file carries, with the names of its sources.
+    pub fn record(self, sources: Vec<String>) -> SummaryRecord {
+        SummaryRecord {
+            id: self.hash.to_string(),
+            depth: self.depth,
+            state: self.state(),
+            text: self.text,
+            tokens: self.tokens,
+            model: self.model,
+            prompt_version: self.prompt_version,
+            created_at: self.created_at,
+            usage: self.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
+            quotes: self.quotes,
+            sources,
+        }
+    }
+
     /// The identity it has if it was made from these sources.
     pub fn identity(&self, sources: &[Hash]) -> Hash {
         let Self { depth, prompt_version, text, quotes, .. } = self;

@@ -17,6 +17,7 @@ use crate::store::StoredSession;
 use crate::store::columns::{FromRow as _, Queries as _};
 use crate::store::db::{connection, migrations, strange};
 use crate::store::messages::codec;
+use crate::sync::go_on;
 
 /// Rows to try if the database can't say how many there are.
 const MANY: i64 = 1_000_000;
@@ -214,9 +215,7 @@ impl OldStore {
                 // A row before this one: pages that point back.
                 Ok(Some(_)) | Err(_) => blind += 1,
             }
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(&self.cancel)?;
             lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
             let Some(after) = id.checked_add(1) else { break };
             id = after;

@@ -7,9 +7,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Asked, Block, DEEPEST, HEADER, Heading, Original, Place, call, headings, lines};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::{Card, SummaryCard, Target};
+use crate::sync::go_on;
 use crate::text::{count, one_line};
 use crate::tokens;
 
@@ -143,9 +144,7 @@ impl Asked<'_> {
     ) -> Result<Vec<Match>> {
         let mut found = Vec::new();
         for (at, heading) in headings.iter().enumerate() {
-            if cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(cancel)?;
             let text = self.read(*heading)?;
             if headings.len() > 1 && text.is_echo {
                 continue;

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::config::Settings;
 use crate::log::{Field, Log};
+use crate::model::Usage;
 use crate::policy::{Cost, Prices, tokens};
 
 /// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
@@ -337,10 +338,8 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
 
 /// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
 fn was_cached(reply: &Reply, expected: usize) -> bool {
-    let Some(usage) = &reply.usage else { return true };
-    let count = |name: &str| usage[name].as_u64().unwrap_or_default();
-    let is_reported = count("cacheRead") + count("cacheWrite") + count("input") > 0;
-    !is_reported || usize::try_from(2 * count("cacheRead")).is_ok_and(|read| read >= expected)
+    let usage = reply.usage.as_ref().map(Usage::of).unwrap_or_default();
+    usage.prompt() == 0 || usage.cache_read.saturating_mul(2) >= expected
 }
 
 impl Candidate {

@@ -20,7 +20,6 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::direct::WINDOW_MARGIN;
 use super::health::{PATIENCE, Pass, back_off};
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
@@ -37,6 +36,8 @@ const LOOKUP: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 /// A model that takes longer than this to fail is not tried without need.
 const SLOW: Duration = Duration::from_secs(5);
+/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
+const WINDOW_MARGIN: usize = 4_096;
 /// An answer may take this share of a window: 1/n.
 const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is not asked.
@@ -166,7 +167,7 @@ impl Chain {
             return Err(unasked(&format!("{name} was already asked")));
         }
         let mut request = request.clone();
-        fit(found, &mut request).map_err(|failure| match failure.kind {
+        fit(&found.facts, &mut request).map_err(|failure| match failure.kind {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
@@ -379,9 +380,9 @@ fn key_of(facts: &Facts) -> String {
     format!("{} {:x}", facts.name(), hasher.finish())
 }
 
-/// Limits the answer to what the model can do.
-fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
-    let model = &found.facts.model;
+/// Limits the answer to what the model can do, at least as much as Pi does.
+fn fit(facts: &Facts, request: &mut Request) -> Result<(), Failure> {
+    let model = &facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);
     }
@@ -394,7 +395,7 @@ fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
     if size(&request.prompt) <= room {
         return Ok(());
     }
-    let reason = format!("{}: its context window is too small for the question", found.facts.name());
+    let reason = format!("{}: its context window is too small for the question", facts.name());
     let room = u32::try_from(room).unwrap_or(u32::MAX);
     Err(Failure::of(Kind::TooLong { room }, reason))
 }

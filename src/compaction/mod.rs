@@ -58,7 +58,7 @@ use crate::dag::{Piece, Span, Visible, can_begin_at};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
-use crate::model::CompactionDetails;
+use crate::model::{CompactionDetails, State};
 use crate::store::{Batch, Store, View};
 use crate::{text, tokens};
 use branch::{Branch, HISTORY};
@@ -445,7 +445,7 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
 /// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
     let is_degraded = |piece: &Piece| match piece {
-        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.degraded),
+        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.state == State::Degraded),
         Piece::Message(_) => false,
     };
     branch.pieces().iter().filter(|piece| is_degraded(piece)).count()

@@ -145,7 +145,7 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
     for id in view.summaries().carried_nowhere(conversation)? {
         let sources = view.summaries().identities(&view.summaries().edges(id)?.sources)?;
         let sources = sources.iter().map(ToString::to_string).collect();
-        summaries.push(view.summaries().summary(id)?.record(sources));
+        summaries.push(view.summaries().summary(id)?.summary.record(sources));
     }
     if summaries.is_empty() {
         return Ok(None);
@@ -243,7 +243,7 @@ pub(super) fn record(
             Some(hashes.collect::<Result<_>>()?)
         }
     };
-    Ok(sources.map(|sources| stored.record(sources)))
+    Ok(sources.map(|sources| stored.summary.record(sources)))
 }
 
 fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {

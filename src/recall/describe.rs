@@ -308,7 +308,7 @@ fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPort
         holds,
         above: above(view, branch, vec![id], holds)?,
         below,
-        quotes: stored.quotes,
+        quotes: stored.summary.quotes,
         files: files_under(view, id)?,
     })
 }

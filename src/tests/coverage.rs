@@ -19,7 +19,7 @@ use crate::dag::{Forest, Piece, Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
-use crate::model::Message;
+use crate::model::{Message, State};
 use crate::policy;
 use crate::store::{Filter, Turn, View};
 use crate::tokens;
@@ -67,7 +67,7 @@ fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
         id: root,
         hash: summary.hash,
         is_leaf: matches!(sources, Sources::Messages(_)),
-        degraded: summary.degraded,
+        degraded: summary.state == State::Degraded,
         tokens: (tokens::estimate(&summary.text), from),
         messages,
     });

@@ -66,7 +66,7 @@ async fn summaries_with_secret(store: &TestStore) -> usize {
     let texts = store.store.read(|view| {
         let all = view.summaries().nodes_since(crate::ids::SummaryId(0), |_| true)?;
         all.iter()
-            .map(|node| Ok(view.summaries().summary(node.id)?.text))
+            .map(|node| Ok(view.summaries().summary(node.id)?.summary.text))
             .collect::<crate::error::Result<Vec<_>>>()
     });
     texts.await.unwrap().iter().filter(|text| text.contains(SECRET)).count()

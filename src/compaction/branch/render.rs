@@ -8,7 +8,7 @@ use super::{Branch, ids_of};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::ids::SummaryId;
-use crate::model::{CompactionDetails, SummaryRecord};
+use crate::model::{CompactionDetails, State, SummaryRecord};
 use crate::store::View;
 
 /// The title of a compaction's block.
@@ -113,7 +113,7 @@ impl Branch {
                 sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
             }
         };
-        Some(summary.clone().record(sources))
+        Some(summary.summary.clone().record(sources))
     }
 
     fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
@@ -123,7 +123,7 @@ impl Branch {
             Some(Shown {
                 hash: summary.hash,
                 depth: summary.depth,
-                degraded: summary.degraded,
+                degraded: summary.state == State::Degraded,
                 text: state::split(&summary.text).0,
                 span: span.clone(),
                 from_time: summary.from_time,

@@ -125,7 +125,11 @@ impl Asked<'_> {
         match heading {
             Heading::Summary(id) | Heading::Children(id) => {
                 let summary = self.view.summaries().summary(id)?;
-                Ok(Text { of: Card::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
+                Ok(Text {
+                    of: Card::Summary(SummaryCard::of(&summary)),
+                    text: summary.summary.text,
+                    is_echo: false,
+                })
             }
             Heading::Message(id) => {
                 let Original { card, text, is_echo, .. } = Original::read(self.view, id, false)?;

@@ -193,7 +193,7 @@ impl World {
                 self.assert_too_little(asked).await;
                 return None;
             }
-            Outcome::Cancelled => panic!("it was cancelled"),
+            outcome => panic!("it was {outcome:?}"),
         };
         let kept = kept(&compaction).to_owned();
         let before = self.held(asked.conversation, &asked.leaf, &kept, Some(newest)).await;

@@ -32,7 +32,7 @@ pub(super) fn check<'c>(
         check.run(|check| {
             let tree = view.messages().tree(conversation.id)?;
             let deciding = tree.deciding(&lasts);
-            for end in tree.ends().iter().take_while(|_| !cancel.is_cancelled()) {
+            for end in tree.ends.iter().take_while(|_| !cancel.is_cancelled()) {
                 check.run(|check| {
                     // Without such an entry it has no summaries.
                     let (summaries, is_exact) = match deciding.get(end) {

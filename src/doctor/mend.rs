@@ -213,7 +213,7 @@ impl Doctor {
 fn compared(view: &View<'_>, file: &Compared, doubts: &Doubts) -> Result<Stored> {
     let entries = view.upkeep().audit_entries(file.conversation)?;
     let mut reading = SessionFile::open(&file.path)?;
-    let mut stored = Stored::new(&reading.header().id, entries, doubts.clone());
+    let mut stored = Stored::new(&reading.header.id, entries, doubts.clone());
     while let Some(slice) = reading.slice()? {
         stored.compare(&slice, &mut Check::new(""));
     }

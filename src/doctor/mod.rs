@@ -215,7 +215,7 @@ fn hold_against(
     let mut is_whole = false;
     let mut compare = || -> Result<bool> {
         let mut file = SessionFile::open(&path)?;
-        if file.header().id != conversation.session_id {
+        if file.header.id != conversation.session_id {
             return Ok(false);
         }
         check.saw(1, "file");

@@ -69,7 +69,7 @@ impl Slices for SessionFile {
     }
 
     fn broken(&self) -> usize {
-        SessionFile::broken(self)
+        self.broken
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -80,7 +80,7 @@ impl Slices for SessionFile {
 /// A session file that is being read.
 pub struct SessionFile {
     lines: Lines,
-    header: Header,
+    pub header: Header,
     version: f64,
     /// Entries of version 1 so far; their ids are made from this number.
     unnamed: usize,
@@ -88,8 +88,8 @@ pub struct SessionFile {
     order: Order,
     /// Whether the end was reached.
     ended: bool,
-    /// Lines that could not be read.
-    broken: usize,
+    /// Lines so far that could not be read and were skipped.
+    pub broken: usize,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -118,16 +118,6 @@ impl SessionFile {
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         self.lines.cancel = cancel.clone();
         self
-    }
-
-    /// The file's header.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Lines so far that could not be read and were skipped.
-    pub fn broken(&self) -> usize {
-        self.broken
     }
 
     /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
@@ -264,8 +254,8 @@ pub(super) struct Lines {
     reader: BufReader<File>,
     /// Ends the reading.
     cancel: CancellationToken,
-    /// Whether the last line has no line break.
-    is_cut: bool,
+    /// Whether the last line has no line break: it seems to be still being written.
+    pub is_cut: bool,
     /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
     skips: bool,
 }
@@ -282,11 +272,6 @@ impl Lines {
         let file = files::open(path).map_err(unreadable)?;
         let reader = BufReader::with_capacity(SLICE, file);
         Ok(Self { reader, cancel: cancel.clone(), is_cut: false, skips: false })
-    }
-
-    /// Whether the last line seems to be still being written.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
     }
 
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.

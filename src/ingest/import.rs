@@ -148,7 +148,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
         let files = session_files(&sessions).unwrap_or_default();
         let unknown = files.iter().filter(|file| {
             let Ok(mut file) = SessionFile::open(file) else { return false };
-            let header = file.header();
+            let header = &file.header;
             let new = !known.contains(&header.id) && looking.is_own(header);
             new && file.says_anything().unwrap_or(false)
         });

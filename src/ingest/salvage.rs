@@ -58,7 +58,7 @@ impl OldSessions {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let mut store = OldStore::open(path, cancel)?;
         let sessions = store.sessions()?.into_iter();
-        let lost = store.lost();
+        let lost = store.lost;
         Ok(Self { store: Arc::new(Mutex::new(store)), sessions, lost, cancel: cancel.clone() })
     }
 

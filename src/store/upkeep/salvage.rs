@@ -29,8 +29,8 @@ pub struct OldStore {
     cancel: CancellationToken,
     /// Each session's entries, in order.
     entries: HashMap<i64, Vec<OldEntry>>,
-    /// The number of rows that can't be read at all.
-    lost: usize,
+    /// The number of sessions and entries so far whose rows can't be read at all.
+    pub lost: usize,
 }
 
 /// The entries of a session in an old database.
@@ -117,11 +117,6 @@ impl OldStore {
             Ok(())
         })?;
         Ok(sessions)
-    }
-
-    /// The number of sessions and entries so far whose rows can't be read at all.
-    pub fn lost(&self) -> usize {
-        self.lost
     }
 
     /// A session's entries, whose contents are not read yet.

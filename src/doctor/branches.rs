@@ -76,7 +76,7 @@ fn cover(view: &View<'_>, tree: &Tree, at: EntryId, below: &mut Below) -> Result
 /// A valid summary has valid sources, down to messages, so the recursion ends.
 fn messages_below<'b>(view: &View<'_>, id: SummaryId, below: &'b mut Below) -> Result<&'b [MessageId]> {
     if !below.contains_key(&id) {
-        let messages = match view.summaries().edges(id)?.sources {
+        let messages = match view.summaries().sources(id)? {
             Sources::Messages(messages) => messages,
             Sources::Summaries(sources) => {
                 let mut all = Vec::new();

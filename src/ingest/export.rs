@@ -143,7 +143,7 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
 pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {
-        let sources = view.summaries().identities(&view.summaries().edges(id)?.sources)?;
+        let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
         let sources = sources.iter().map(ToString::to_string).collect();
         summaries.push(view.summaries().summary(id)?.summary.record(sources));
     }
@@ -236,7 +236,7 @@ pub(super) fn record(
     stored: StoredSummary,
     names: &HashMap<MessageId, String>,
 ) -> Result<Option<SummaryRecord>> {
-    let sources: Option<Vec<String>> = match view.summaries().edges(id)?.sources {
+    let sources: Option<Vec<String>> = match view.summaries().sources(id)? {
         Sources::Messages(messages) => messages.iter().map(|id| names.get(id).cloned()).collect(),
         Sources::Summaries(children) => {
             let hashes = children.iter().map(|child| Ok(view.summaries().summary(*child)?.hash.to_string()));

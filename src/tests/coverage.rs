@@ -45,7 +45,7 @@ struct Below {
 /// `root` and all its sources, itself last.
 fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
     let summary = view.summaries().summary(root)?;
-    let sources = view.summaries().edges(root)?.sources;
+    let sources = view.summaries().sources(root)?;
     let (mut all, mut messages, mut from) = (Vec::new(), Vec::new(), 0);
     match &sources {
         Sources::Messages(ids) => {

@@ -76,13 +76,6 @@ impl Summary {
     }
 }
 
-/// The neighbors of a summary.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Edges {
-    pub sources: Sources,
-    pub parents: Vec<SummaryId>,
-}
-
 /// The text in a summary's row.
 pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
     match row.get::<_, Option<Vec<u8>>>("packed")? {
@@ -125,12 +118,10 @@ impl Summaries<'_> {
         self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])?
     }
 
-    /// A summary's sources and the summaries condensed from it.
-    pub fn edges(&self, id: SummaryId) -> Result<Edges> {
-        let parents = self
-            .connection
-            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])?;
-        Ok(Edges { sources: self.sources(id)?, parents })
+    /// The summaries condensed from this one.
+    pub fn parents(&self, id: SummaryId) -> Result<Vec<SummaryId>> {
+        self.connection
+            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])
     }
 
     /// The summaries that may be valid on a branch: those that start with one of its visible messages.
@@ -253,7 +244,8 @@ impl Summaries<'_> {
         self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
     }
 
-    fn sources(&self, id: SummaryId) -> Result<Sources> {
+    /// What this summary was made from.
+    pub fn sources(&self, id: SummaryId) -> Result<Sources> {
         let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.connection.all(
             "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
             [id],

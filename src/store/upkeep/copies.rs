@@ -115,7 +115,7 @@ impl Upkeep<'_> {
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
         let all: Vec<SummaryId> = self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
         for id in all {
-            let follows = match Summaries::new(self.connection).edges(id)?.sources {
+            let follows = match Summaries::new(self.connection).sources(id)? {
                 Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };

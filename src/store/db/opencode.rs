@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, Row};
 use tokio_util::sync::CancellationToken;
 
 use super::strange;
@@ -198,7 +198,7 @@ impl OpenCode {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
                 Ok(None) => break false,
-                Err(error) if is_interrupted(&error) => return Err(self.stopped(error)),
+                Err(error) if strange::is_over(&error) => return Err(self.stopped(error)),
                 Err(_) => break true,
             };
             let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
@@ -244,7 +244,7 @@ impl OpenCode {
         go_on(&self.cancel)?;
         let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
         match query.query_row([place.1], read) {
-            Err(error) if is_interrupted(&error) => Err(self.stopped(error)),
+            Err(error) if strange::is_over(&error) => Err(self.stopped(error)),
             read => Ok(read.ok()),
         }
     }
@@ -259,10 +259,6 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
-}
-
-fn is_interrupted(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

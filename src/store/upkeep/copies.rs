@@ -12,6 +12,7 @@ use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Message};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
+use crate::text::folded;
 
 /// The fewest digits of a short id.
 const FEWEST: usize = 6;
@@ -134,10 +135,6 @@ impl Upkeep<'_> {
         stay.retain(|id| !plan.messages.contains(id) && keeps(id));
         Ok(stay.into_iter().collect())
     }
-}
-
-fn folded(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The short ids in a message: in its text, and of the summaries that our summary of an abandoned branch

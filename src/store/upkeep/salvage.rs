@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
@@ -206,7 +206,7 @@ impl OldStore {
             match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
                 Ok(Some(found)) if found >= id => (id, blind) = (found, 0),
                 Ok(None) => break,
-                Err(error) if is_over(&error) => return Err(failed(error)),
+                Err(error) if strange::is_over(&error) => return Err(failed(error)),
                 // A row before this one: pages that point back.
                 Ok(Some(_)) | Err(_) => blind += 1,
             }
@@ -217,9 +217,4 @@ impl OldStore {
         }
         Ok(lost)
     }
-}
-
-/// Whether reading was stopped, because it took too long or was cancelled.
-fn is_over(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }

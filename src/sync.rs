@@ -2,11 +2,21 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::error::{Error, Result};
 
 /// Locks `mutex`, even if another thread panicked while it held the lock.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether to go on.
+///
+/// # Errors
+/// Once `cancel` is raised.
+pub fn go_on(cancel: &CancellationToken) -> Result<()> {
+    if cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// Runs `work` on a thread that may wait for the disk.

@@ -15,6 +15,11 @@ const ERROR: usize = 160;
 /// Words in such lines.
 const TROUBLE: [&str; 6] = ["error", "fatal", "panic", "exception", "errno", "failed"];
 
+/// `text` with one blank between words.
+pub fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The first `max` characters of `text` on one line, with blanks collapsed and `…` after a cut.
 pub fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::spent::{Cache, Change};
 use super::{Answer, Command, CommandContext, Doing};
+use crate::config::Context;
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
 use crate::policy::{Action, Decided, Reason};
@@ -81,7 +82,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         }
         _ => "unknown until the model's next answer".to_owned(),
     };
-    let mut rows = vec![("Context", format!("{size}, {}", mode.as_str()))];
+    let mode_name = if mode == Context::Lean { "lean" } else { "full" };
+    let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
     rows.push(("Stubs", pruned.in_words()));
     let names = ["Decided"].into_iter().chain(std::iter::repeat(""));

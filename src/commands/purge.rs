@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Answer, Command, CommandContext, Confirm};
 use crate::error::Result;
 use crate::store::PurgePlan;
-use crate::text::{count, grouped, grouped_count, in_line, minute, time_span, timestamp};
+use crate::text::{count, folded, grouped, grouped_count, in_line, minute, time_span, timestamp};
 use crate::upkeep::purge::{Removed, Still, find, remove};
 
 /// Skips the question to the user.
@@ -32,7 +32,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let what = asked.rest.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = folded(&asked.rest.text);
     let found = find(asked.store(), asked.scope, &what).await?;
     if !asked.rest.has(AGREED) {
         let answer = answer(&what, &found.plan, &found.still, None);

@@ -1,9 +1,10 @@
 //! What summaries cost, and how well the provider's prompt cache works, from the providers' reports.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
+use crate::model::{Usage, read_json};
 use crate::recall::Scope;
 use crate::store::View;
 use crate::text::{dollars, grouped};
@@ -42,42 +43,14 @@ pub(super) enum Change {
     Pruning,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Usage {
-    input: usize,
-    output: usize,
-    cache_read: usize,
-    cache_write: usize,
-    total_tokens: usize,
-    cost: Price,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Price {
-    total: f64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ReportedUsage {
-    usage: Usage,
-}
-
-impl Usage {
-    fn prompt(&self) -> usize {
-        self.input + self.cache_read + self.cache_write
-    }
-}
-
 impl Cost {
     pub fn of(usages: &[String]) -> Self {
         let mut cost = Self::default();
-        for usage in usages.iter().filter_map(|usage| serde_json::from_str::<Usage>(usage).ok()) {
+        for usage in usages.iter().filter_map(|usage| read_json(usage).ok()) {
+            let usage = Usage::of(&usage);
             cost.summaries += 1;
-            cost.tokens += usage.total_tokens.max(usage.prompt() + usage.output);
-            cost.dollars += usage.cost.total;
+            cost.tokens += usage.tokens();
+            cost.dollars += usage.dollars;
         }
         cost
     }
@@ -109,7 +82,7 @@ impl Cache {
                 }
             };
             let json = view.messages().message(message.id)?.json;
-            let ReportedUsage { usage } = serde_json::from_str(&json).unwrap_or_default();
+            let usage = Usage::of(&read_json(&json).unwrap_or_default()["usage"]);
             // A failed request reports no tokens.
             if usage.prompt() == 0 {
                 continue;

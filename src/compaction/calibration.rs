@@ -7,12 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use serde_json::Value;
-
 use crate::dag::Visible;
 use crate::error::Result;
 use crate::llm::{Answer, Reply};
-use crate::model::read_json;
+use crate::model::{Usage, read_json};
 use crate::store::{Store, View};
 use crate::sync::lock;
 
@@ -96,17 +94,11 @@ impl Measured {
     /// Records the answer to a prompt of `estimated` tokens.
     pub(super) fn note(&self, estimated: usize, answer: &Answer) {
         let Ok(Reply { model: Some(model), usage: Some(usage), .. }) = answer else { return };
-        if let Some(real) = prompt_tokens(usage).filter(|_| estimated >= ENOUGH) {
+        let real = Usage::of(usage).prompt();
+        if real > 0 && estimated >= ENOUGH {
             lock(&self.0).push(Seen { model: model.clone(), estimated, real });
         }
     }
-}
-
-/// All tokens of the prompt, from Pi's usage format.
-fn prompt_tokens(usage: &Value) -> Option<usize> {
-    let tokens = |key: &str| usage[key].as_u64().unwrap_or_default();
-    let sum = tokens("input") + tokens("cacheRead") + tokens("cacheWrite");
-    usize::try_from(sum).ok().filter(|sum| *sum > 0)
 }
 
 /// Compares the growth of the session model's prompt between two of its answers with our estimate. `visible`
@@ -138,7 +130,8 @@ pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<
 fn reported(json: &str) -> Option<(String, usize)> {
     let message = read_json(json).ok()?;
     let (provider, model) = (message["provider"].as_str()?, message["model"].as_str()?);
-    Some((format!("{provider}/{model}"), prompt_tokens(&message["usage"])?))
+    let prompt = Usage::of(&message["usage"]).prompt();
+    (prompt > 0).then(|| (format!("{provider}/{model}"), prompt))
 }
 
 #[cfg(test)]

@@ -42,9 +42,7 @@ pub use early::{At, Early, early};
 pub use forecast::{Forecast, forecast};
 pub use lean::{Looked, Shown, shown};
 pub use progress::Progress;
-#[cfg(test)]
-pub use tree::LeftSummary;
-pub use tree::{LeftBranch, LeftOutcome, summarize_left};
+pub use tree::{LeftBranch, LeftSummary, summarize_left};
 
 use std::sync::Arc;
 
@@ -58,7 +56,7 @@ use crate::dag::{Piece, Span, Visible, can_begin_at};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
-use crate::model::CompactionDetails;
+use crate::model::{CompactionDetails, State};
 use crate::store::{Batch, Store, View};
 use crate::{text, tokens};
 use branch::{Branch, HISTORY};
@@ -229,10 +227,22 @@ pub enum Outcome {
         /// Whether to warn that a summary in the block was made without a model.
         degraded: bool,
     },
-    /// Nothing to do; Pi compacts by itself.
+    /// The summary of a left branch is ready.
+    Summarized { summary: Box<LeftSummary> },
+    /// Nothing to do; Pi acts by itself.
     Declined,
     /// Stopped on request; finished summaries are kept.
     Cancelled,
+}
+
+impl Outcome {
+    fn of<T>(made: Result<Option<T>>, ready: impl FnOnce(T) -> Self) -> Result<Self> {
+        match made {
+            Ok(made) => Ok(made.map_or(Self::Declined, ready)),
+            Err(error) if error.code() == Code::Cancelled => Ok(Self::Cancelled),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// The compaction as Pi stores it.
@@ -267,15 +277,10 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
         model: request.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    match job.repeated(|| Box::pin(compact(&job, request))).await {
-        Ok(Some((branch, compaction))) => {
-            let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
-            Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })
-        }
-        Ok(None) => Ok(Outcome::Declined),
-        Err(error) if error.code() == Code::Cancelled => Ok(Outcome::Cancelled),
-        Err(error) => Err(error),
-    }
+    Outcome::of(job.repeated(|| Box::pin(compact(&job, request))).await, |(branch, compaction)| {
+        let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
+        Outcome::Compacted { compaction: Box::new(compaction), report, degraded }
+    })
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
@@ -445,7 +450,7 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
 /// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
     let is_degraded = |piece: &Piece| match piece {
-        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.degraded),
+        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.state == State::Degraded),
         Piece::Message(_) => false,
     };
     branch.pieces().iter().filter(|piece| is_degraded(piece)).count()

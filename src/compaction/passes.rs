@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::facts::{Facts, gate};
 use crate::ids::Hash;
 use crate::model::{Message, Quote, Role, State, SummaryRecord};
-use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
+use crate::store::{NewSummary, PreparedText, Store, StoredSummary, Summary, View};
 use crate::text::{self, legible};
 use crate::tokens;
 
@@ -414,14 +414,14 @@ fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
 
 fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sources: Sources) -> NewSummary {
     let Written { text, state, model, usage } = written;
-    NewSummary {
+    let prepared = match state {
+        State::Ok => PreparedText::of(&text),
+        State::Degraded => PreparedText::at_once(&text),
+    };
+    let summary = Summary {
         hash: SummaryRecord::identity(depth, state, prompts::VERSION, &text, &quotes, hashes),
         depth,
         tokens: tokens::estimate(&text),
-        prepared: match state {
-            State::Ok => PreparedText::of(&text),
-            State::Degraded => PreparedText::at_once(&text),
-        },
         text,
         state,
         model,
@@ -429,8 +429,8 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         usage: usage.map(|usage| usage.to_string()),
         created_at: text::now(),
         quotes,
-        sources,
-    }
+    };
+    NewSummary { summary, sources, prepared }
 }
 
 fn depth_above(sources: &[StoredSummary]) -> u32 {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::llm::{Answer, usage};
+use crate::model::Usage;
 use crate::sync::lock;
 use crate::text;
 
@@ -49,8 +50,7 @@ impl Progress {
         if let Ok(reply) = answer {
             reported.model.clone_from(&reply.model);
         }
-        let dollars = usage(answer).and_then(|usage| usage["cost"]["total"].as_f64());
-        reported.cost += dollars.unwrap_or_default();
+        reported.cost += usage(answer).map_or(0.0, |usage| Usage::of(usage).dollars);
     }
 
     /// Dollars spent, as far as known.

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use crate::model::{Message, Quote, QuoteKind, Role};
+use crate::text::folded;
 
 /// The most quotes of a leaf summary, and the most that a condensed one carries on.
 const MOST: usize = 8;
@@ -99,10 +100,6 @@ fn is_quotable(text: &str) -> bool {
     let wide = text.chars().filter(|c| *c >= '\u{2e80}').count();
     let characters = text.chars().count();
     characters + wide >= LENGTH.0 && characters <= LENGTH.1
-}
-
-fn folded(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The position of `quote` in `text` as whole words.

@@ -21,7 +21,7 @@ use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, count_usage, size};
 use crate::model::State;
-use crate::sync::lock;
+use crate::sync::{go_on, lock};
 use crate::{text, tokens};
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.
@@ -126,7 +126,7 @@ impl Summarizer {
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
         let turn = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
         // Cancelled while waiting: don't start.
-        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(turn) }
+        go_on(&self.cancel).map(|()| turn)
     }
 
     /// Whether asking further is useless.
@@ -149,9 +149,7 @@ impl Summarizer {
         let mut usage = None;
         let mut why = None;
         for level in [Level::Detailed(target), Level::Bullets(target / 2)] {
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(&self.cancel)?;
             if self.has_given_up() {
                 break;
             }
@@ -258,9 +256,7 @@ impl Summarizer {
     /// # Errors
     /// Only when the compaction is cancelled.
     pub(super) async fn ask_once(&self, prompt: String, target: usize) -> Result<Option<String>> {
-        if self.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(&self.cancel)?;
         if self.has_given_up() {
             return Ok(None);
         }

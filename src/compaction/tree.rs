@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::{Job, Target};
-use super::{Part, Work};
-use crate::error::{Code, Result};
+use super::{Outcome, Part, Work};
+use crate::error::Result;
 use crate::model::CompactionDetails;
 
 /// The title of the summary of an abandoned branch.
@@ -24,18 +24,6 @@ pub struct LeftBranch {
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
-}
-
-/// The outcome.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
-pub enum LeftOutcome {
-    /// The summary is ready.
-    Summarized { summary: Box<LeftSummary> },
-    /// The branch has no messages.
-    Declined,
-    /// Stopped on request; finished summaries are kept.
-    Cancelled,
 }
 
 /// The summary as Pi stores it.
@@ -56,7 +44,7 @@ pub struct LeftSummary {
 ///
 /// # Cancel safety
 /// As [`super::run`].
-pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutcome> {
+pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
     let part = Part::After(left.common_ancestor_id);
     let leaf = left.leaf_id.clone();
     let target = Target {
@@ -66,12 +54,8 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
         model: left.model,
     };
     let job = Job::begin(work, target).await?;
-    match job.repeated(|| Box::pin(account(&job, &part, &leaf))).await {
-        Ok(Some(summary)) => Ok(LeftOutcome::Summarized { summary: Box::new(summary) }),
-        Ok(None) => Ok(LeftOutcome::Declined),
-        Err(error) if error.code() == Code::Cancelled => Ok(LeftOutcome::Cancelled),
-        Err(error) => Err(error),
-    }
+    let summary = job.repeated(|| Box::pin(account(&job, &part, &leaf))).await;
+    Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })
 }
 
 async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSummary>> {

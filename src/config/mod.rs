@@ -89,16 +89,6 @@ pub enum ProjectIdentity {
     Git,
 }
 
-impl ProjectIdentity {
-    /// The value as written in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cwd => "cwd",
-            Self::Git => "git",
-        }
-    }
-}
-
 /// How large the context may grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -108,16 +98,6 @@ pub enum Context {
     Lean,
     /// As large as Pi lets it.
     Full,
-}
-
-impl Context {
-    /// The value as written in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Lean => "lean",
-            Self::Full => "full",
-        }
-    }
 }
 
 /// The largest settings file, in bytes.

@@ -32,7 +32,7 @@ pub(super) fn check<'c>(
         check.run(|check| {
             let tree = view.messages().tree(conversation.id)?;
             let deciding = tree.deciding(&lasts);
-            for end in tree.ends().iter().take_while(|_| !cancel.is_cancelled()) {
+            for end in tree.ends.iter().take_while(|_| !cancel.is_cancelled()) {
                 check.run(|check| {
                     // Without such an entry it has no summaries.
                     let (summaries, is_exact) = match deciding.get(end) {
@@ -76,7 +76,7 @@ fn cover(view: &View<'_>, tree: &Tree, at: EntryId, below: &mut Below) -> Result
 /// A valid summary has valid sources, down to messages, so the recursion ends.
 fn messages_below<'b>(view: &View<'_>, id: SummaryId, below: &'b mut Below) -> Result<&'b [MessageId]> {
     if !below.contains_key(&id) {
-        let messages = match view.summaries().edges(id)?.sources {
+        let messages = match view.summaries().sources(id)? {
             Sources::Messages(messages) => messages,
             Sources::Summaries(sources) => {
                 let mut all = Vec::new();

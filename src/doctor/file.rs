@@ -41,12 +41,10 @@ pub(super) fn check(
             check.find(Remedy::Rebuild, "SQLite says", || line);
         }
     }
-    for row in view.upkeep().dangling()? {
-        let name = || match row.row {
-            Some(id) => format!("{} {id} to {}", row.table, row.into),
-            None => format!("{} to {}", row.table, row.into),
-        };
-        match (row.table.as_str(), row.into.as_str()) {
+    for (table, row, into) in view.upkeep().dangling()? {
+        let row = row.map(|row| format!(" {row}")).unwrap_or_default();
+        let name = || format!("{table}{row} to {into}");
+        match (table.as_str(), into.as_str()) {
             // Other checks describe these better.
             ("messages" | "entries", "messages" | "entries") => {}
             // What is derived from messages can be rebuilt.

@@ -21,13 +21,7 @@ fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
     }
     let rows = u64::try_from(view.upkeep().indexed_rows(index)?.len()).ok();
     if view.upkeep().counted_rows(index)? != rows {
-        check.find(Remedy::Fix, "the row count of the index is wrong", || {
-            match index {
-                Index::Messages => "messages",
-                Index::Summaries => "summaries",
-            }
-            .into()
-        });
+        check.find(Remedy::Fix, "the row count of the index is wrong", || index.of().into());
     }
     Ok(())
 }

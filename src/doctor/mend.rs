@@ -74,55 +74,44 @@ impl Doctor {
     }
 
     async fn mend(&self, found: Findings) -> Result<Vec<(usize, &'static str)>> {
-        let Findings {
-            derived_is_damaged,
-            reindex,
-            loose_ends,
-            facts,
-            heads,
-            miscounted,
-            doomed,
-            index_is_broken,
-            files,
-            damaged,
-            ..
-        } = found;
         let mut done = Vec::new();
         let mut did = |n: usize, what| {
             if n > 0 {
                 done.push((n, what));
             }
         };
-        did(usize::from(derived_is_damaged), "counts and index of unusual messages rebuilt");
-        did(usize::from(reindex), "SQLite index rebuilt");
-        did(facts.len(), "message with corrected role, tool, tokens or time");
-        did(heads.len(), "entry with corrected last message");
-        did(usize::from(miscounted), "messages counted again");
-        let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
+        did(usize::from(found.derived_is_damaged), "counts and index of unusual messages rebuilt");
+        did(usize::from(found.reindex), "SQLite index rebuilt");
+        did(found.facts.len(), "message with corrected role, tool, tokens or time");
+        did(found.heads.len(), "entry with corrected last message");
+        did(usize::from(found.miscounted), "messages counted again");
+        let (dropped, summaries) = (found.doomed.len(), !found.doomed.is_empty() || found.loose_ends);
         // Before the fold, which relies on the recorded last messages.
         self.store
             .write(move |batch| {
-                if reindex {
+                if found.reindex {
                     batch.upkeep().reindex()?;
                 }
-                if index_is_broken {
+                if found.index_is_broken {
                     batch.upkeep().clear_indexes()?;
                 }
-                facts.iter().try_for_each(|(message, facts)| batch.upkeep().set_facts(*message, facts))?;
-                batch.upkeep().set_heads(&heads)?;
-                if miscounted {
+                for (message, facts) in &found.facts {
+                    batch.upkeep().set_facts(*message, facts)?;
+                }
+                batch.upkeep().set_heads(&found.heads)?;
+                if found.miscounted {
                     batch.messages().forget_counts()?;
                 }
-                batch.upkeep().drop_summaries(&doomed)?;
-                if loose_ends {
+                batch.upkeep().drop_summaries(&found.doomed)?;
+                if found.loose_ends {
                     batch.upkeep().drop_loose_ends()?;
                 }
                 Ok(())
             })
             .await?;
-        did(self.put_back(&files, damaged).await?, "text restored from a session file");
+        did(self.put_back(&found.files, found.damaged).await?, "text restored from a session file");
         did(dropped, "summary removed, with those condensed from it");
-        did(usize::from(loose_ends), "edges without a summary removed");
+        did(usize::from(found.loose_ends), "edges without a summary removed");
         let count = async || {
             self.store
                 .read(|view| Ok((view.upkeep().message_rows()?, view.upkeep().summary_rows()?.len())))
@@ -130,9 +119,9 @@ impl Doctor {
         };
         let (messages_before, summaries_before) = count().await?;
         let mut hung = 0;
-        for file in files {
+        for file in found.files {
             // Session files also contain summaries.
-            if file.lacks || dropped > 0 || loose_ends {
+            if file.lacks || dropped > 0 || found.loose_ends {
                 hung += self.store_again(file).await?;
             }
         }
@@ -141,16 +130,16 @@ impl Doctor {
         did(hung, "entry reattached to its parent");
         did(summaries_after - summaries_before, "summary restored from session files");
         let remake = move |batch: &Batch<'_>| {
-            if index_is_broken || summaries {
+            if found.index_is_broken || summaries {
                 batch.upkeep().rebuild_summary_index()?;
             }
-            if index_is_broken {
+            if found.index_is_broken {
                 batch.upkeep().rebuild_message_index()?;
             }
             Ok(())
         };
         self.store.write(remake).await?;
-        did(usize::from(index_is_broken), "full-text index rebuilt");
+        did(usize::from(found.index_is_broken), "full-text index rebuilt");
         self.store.checkpoint().await?;
         Ok(done)
     }
@@ -213,7 +202,7 @@ impl Doctor {
 fn compared(view: &View<'_>, file: &Compared, doubts: &Doubts) -> Result<Stored> {
     let entries = view.upkeep().audit_entries(file.conversation)?;
     let mut reading = SessionFile::open(&file.path)?;
-    let mut stored = Stored::new(&reading.header().id, entries, doubts.clone());
+    let mut stored = Stored::new(&reading.header.id, entries, doubts.clone());
     while let Some(slice) = reading.slice()? {
         stored.compare(&slice, &mut Check::new(""));
     }

@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{Hash, MessageId};
 use crate::model::{Message, parts, passages, replacements};
 use crate::store::{AuditedMessage, Facts, Index, View};
+use crate::sync::go_on;
 
 /// Every message up to this number is looked up in the index, then as many again, evenly distributed.
 const ASKED: usize = 2_000;
@@ -68,9 +69,9 @@ impl Walk {
 
     /// Checks them until `cancel` is raised.
     pub fn all(&mut self, view: &View<'_>, cancel: &CancellationToken) {
-        let walked = view.upkeep().audit_messages(|message| match cancel.is_cancelled() {
-            true => Err(Error::cancelled()),
-            false => self.message(view, &message),
+        let walked = view.upkeep().audit_messages(|message| {
+            go_on(cancel)?;
+            self.message(view, &message)
         });
         if self.purged > 0 && walked.is_ok() {
             self.check.notes.push(format!("{} of them purged", self.purged));

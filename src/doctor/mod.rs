@@ -24,10 +24,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::ingest::file::SessionFile;
 use crate::store::{Facts, Store, StoredSession, View};
+use crate::sync::go_on;
 
 pub use mend::{Mended, Outcome};
 pub use report::{Check, Finding, Remedy, Report};
@@ -107,7 +108,7 @@ impl Doctor {
         let cancel = self.cancel.clone();
         let look = move |view: &View<'_>| {
             let seen = examine(view, &cancel);
-            if cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(seen) }
+            go_on(&cancel).map(|()| seen)
         };
         let (mut report, mut found, conversations) = self.store.read(look).await?;
         if let [_, messages, entries, ..] = report.checks.as_mut_slice() {
@@ -214,7 +215,7 @@ fn hold_against(
     let mut is_whole = false;
     let mut compare = || -> Result<bool> {
         let mut file = SessionFile::open(&path)?;
-        if file.header().id != conversation.session_id {
+        if file.header.id != conversation.session_id {
             return Ok(false);
         }
         check.saw(1, "file");

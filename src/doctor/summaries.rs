@@ -37,9 +37,9 @@ pub(super) fn check(
     let order: Vec<SummaryId> = summaries.iter().map(|summary| summary.id).collect();
     let mut sources: HashMap<SummaryId, Vec<(i64, Source)>> = HashMap::new();
     let mut edges = 0;
-    for edge in view.upkeep().audit_edges()? {
+    for (summary, ordinal, source) in view.upkeep().audit_edges()? {
         edges += 1;
-        sources.entry(edge.summary).or_default().push((edge.ordinal, edge.source));
+        sources.entry(summary).or_default().push((ordinal, source));
     }
     let dag = Dag {
         summaries: summaries.into_iter().map(|summary| (summary.id, summary)).collect(),

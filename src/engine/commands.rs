@@ -59,42 +59,33 @@ impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
     /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
     pub async fn command(&self, request: &str) -> Result<Answer> {
-        let CommandRequest {
-            line,
-            leaf_id,
-            context_window,
-            columns,
-            live,
-            folders,
-            sources,
-            viewer_template,
-        } = read_json("the command", request)?;
+        let asked: CommandRequest = read_json("the command", request)?;
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
-        if commands::removes(&line) {
+        if commands::removes(&asked.line) {
             // Work ahead may be using what is to be removed.
             let now = CancellationToken::new();
             now.cancel();
             self.background.give_way(&now).await;
         }
-        let asked = CommandContext {
+        let context = CommandContext {
             home: &self.home,
-            folders: &folders,
-            scope: &self.scope(leaf_id),
+            folders: &asked.folders,
+            scope: &self.scope(asked.leaf_id),
             settings: &settings,
             importer: &self.importer,
-            sources: &sources,
+            sources: &asked.sources,
             doing: &self.doing(&settings),
-            columns,
-            window: context_window,
-            viewer_template: viewer_template.as_deref(),
-            live: &live,
+            columns: asked.columns,
+            window: asked.context_window,
+            viewer_template: asked.viewer_template.as_deref(),
+            live: &asked.live,
             manner: Style::default(),
             cancel: self.closing.child_token(),
             rest: Rest::default(),
         };
-        let answer = commands::run(asked, &line).await;
-        if commands::removes(&line) {
+        let answer = commands::run(context, &asked.line).await;
+        if commands::removes(&asked.line) {
             // What was counted is counted again.
             let _ = self.store.checkpoint().await;
         }

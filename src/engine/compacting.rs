@@ -7,9 +7,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, background, read_json};
-use crate::compaction::{
-    self, Ahead, LeftBranch, LeftOutcome, Outcome, Prepared, Progress, Request, Session, Work,
-};
+use crate::compaction::{self, Ahead, LeftBranch, Outcome, Prepared, Progress, Request, Session, Work};
 use crate::config::{Context, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
@@ -119,12 +117,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store fails; then Pi should summarize it by itself.
-    pub async fn summarize_left(
-        &self,
-        operation: u32,
-        left: &str,
-        host: Arc<dyn Host>,
-    ) -> Result<LeftOutcome> {
+    pub async fn summarize_left(&self, operation: u32, left: &str, host: Arc<dyn Host>) -> Result<Outcome> {
         let left: LeftBranch = read_json("the branch that is left", left)?;
         self.flush().await?;
         if self.persistor.is_behind() {
@@ -143,8 +136,8 @@ impl Engine {
             Ok(Outcome::Compacted { compaction, .. }) => {
                 ("compacted", compaction.details.covered, compaction.details.summaries.len())
             }
-            Ok(Outcome::Declined) => ("declined", 0, 0),
             Ok(Outcome::Cancelled) => ("cancelled", 0, 0),
+            Ok(_) => ("declined", 0, 0),
             Err(error) => (error.code().as_str(), 0, 0),
         };
         let fields = [

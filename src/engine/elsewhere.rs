@@ -34,7 +34,7 @@ pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>>
         format!(
             "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
              /lcm import --history-of {project} brings it here",
-            identity.as_str(),
+            if identity == ProjectIdentity::Git { "git" } else { "cwd" },
             path.display()
         )
     }))

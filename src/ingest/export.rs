@@ -143,11 +143,9 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
 pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {
-        let sources = view.summaries().identities(&view.summaries().edges(id)?.sources)?;
-        summaries.push(record_of(
-            view.summaries().summary(id)?,
-            sources.iter().map(ToString::to_string).collect(),
-        ));
+        let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
+        let sources = sources.iter().map(ToString::to_string).collect();
+        summaries.push(view.summaries().summary(id)?.summary.record(sources));
     }
     if summaries.is_empty() {
         return Ok(None);
@@ -238,30 +236,14 @@ pub(super) fn record(
     stored: StoredSummary,
     names: &HashMap<MessageId, String>,
 ) -> Result<Option<SummaryRecord>> {
-    let sources: Option<Vec<String>> = match view.summaries().edges(id)?.sources {
+    let sources: Option<Vec<String>> = match view.summaries().sources(id)? {
         Sources::Messages(messages) => messages.iter().map(|id| names.get(id).cloned()).collect(),
         Sources::Summaries(children) => {
             let hashes = children.iter().map(|child| Ok(view.summaries().summary(*child)?.hash.to_string()));
             Some(hashes.collect::<Result<_>>()?)
         }
     };
-    Ok(sources.map(|sources| record_of(stored, sources)))
-}
-
-fn record_of(stored: StoredSummary, sources: Vec<String>) -> SummaryRecord {
-    SummaryRecord {
-        id: stored.hash.to_string(),
-        depth: stored.depth,
-        state: stored.state(),
-        text: stored.text,
-        tokens: stored.tokens,
-        model: stored.model,
-        prompt_version: stored.prompt_version,
-        created_at: stored.created_at,
-        usage: stored.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
-        quotes: stored.quotes,
-        sources,
-    }
+    Ok(sources.map(|sources| stored.summary.record(sources)))
 }
 
 fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {

@@ -18,6 +18,7 @@ use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
+use crate::sync::go_on;
 
 /// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;
@@ -68,7 +69,7 @@ impl Slices for SessionFile {
     }
 
     fn broken(&self) -> usize {
-        SessionFile::broken(self)
+        self.broken
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -79,7 +80,7 @@ impl Slices for SessionFile {
 /// A session file that is being read.
 pub struct SessionFile {
     lines: Lines,
-    header: Header,
+    pub header: Header,
     version: f64,
     /// Entries of version 1 so far; their ids are made from this number.
     unnamed: usize,
@@ -87,8 +88,8 @@ pub struct SessionFile {
     order: Order,
     /// Whether the end was reached.
     ended: bool,
-    /// Lines that could not be read.
-    broken: usize,
+    /// Lines so far that could not be read and were skipped.
+    pub broken: usize,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -117,16 +118,6 @@ impl SessionFile {
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         self.lines.cancel = cancel.clone();
         self
-    }
-
-    /// The file's header.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Lines so far that could not be read and were skipped.
-    pub fn broken(&self) -> usize {
-        self.broken
     }
 
     /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
@@ -263,8 +254,8 @@ pub(super) struct Lines {
     reader: BufReader<File>,
     /// Ends the reading.
     cancel: CancellationToken,
-    /// Whether the last line has no line break.
-    is_cut: bool,
+    /// Whether the last line has no line break: it seems to be still being written.
+    pub is_cut: bool,
     /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
     skips: bool,
 }
@@ -283,20 +274,13 @@ impl Lines {
         Ok(Self { reader, cancel: cancel.clone(), is_cut: false, skips: false })
     }
 
-    /// Whether the last line seems to be still being written.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
     pub fn next(&mut self, max: usize) -> Result<Option<Line>> {
         let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
         if std::mem::take(&mut self.skips) {
             self.skip().map_err(failed)?;
         }
-        if self.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(&self.cancel)?;
         let mut line = Vec::new();
         let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
         let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)?;

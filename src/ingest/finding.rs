@@ -132,7 +132,7 @@ pub(super) fn find(
                 continue;
             }
         };
-        let header = file.header();
+        let header = &file.header;
         if home.is_open(header) || (*source == Source::Project && !home.is_own(header)) {
             continue;
         }
@@ -190,7 +190,7 @@ fn find_logs(
         for session in &sessions {
             let hashed =
                 || candidates.iter().find(|folder| session.is_about(folder)).map(|&own| own.to_owned());
-            match session.header().cwd.clone().or_else(hashed) {
+            match session.header.cwd.clone().or_else(hashed) {
                 Some(cwd) if everything => projects.entry(Some(home.project_of(&cwd))).or_default(),
                 // For the agents, the worktrees and folders of a repository are one project.
                 Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
@@ -200,7 +200,7 @@ fn find_logs(
                 }
                 _ => continue,
             }
-            .insert(session.header().id.clone());
+            .insert(session.header.id.clone());
         }
         for (cwd, meant) in projects {
             found.push(Found { sessions: Some(meant), ..Found::new(log.clone(), cwd, Some(agent)) });

@@ -25,7 +25,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
 use crate::store::{Batch, Place, Store, View, project_of};
-use crate::sync::aside;
+use crate::sync::{aside, go_on};
 use crate::text;
 
 /// The progress of an import.
@@ -148,7 +148,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
         let files = session_files(&sessions).unwrap_or_default();
         let unknown = files.iter().filter(|file| {
             let Ok(mut file) = SessionFile::open(file) else { return false };
-            let header = file.header();
+            let header = &file.header;
             let new = !known.contains(&header.id) && looking.is_own(header);
             new && file.says_anything().unwrap_or(false)
         });
@@ -276,9 +276,7 @@ impl Run<'_> {
         let Reading { session, mut conversation, mut slices, used, rest } = reading;
         let mut new = 0;
         while let Some(slice) = slices.recv().await {
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(self.cancel)?;
             let (session, used) = (Arc::clone(&session), used.clone());
             let write =
                 move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));

@@ -108,12 +108,12 @@ fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessio
     let is_in_database = is_database(path);
     if let Some(agent) = found.agent {
         let is_meant = |session: &ForeignSession| {
-            found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header().id))
+            found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header.id))
         };
         let (meant, others): (Vec<_>, Vec<_>) = agent.open(path, cancel)?.into_iter().partition(is_meant);
         let mut broken = others.iter().map(Slices::broken).sum();
         return Ok(Box::new(meant.into_iter().map(move |session| Unread {
-            header: session.header().clone(),
+            header: session.header.clone(),
             path: None,
             is_side_chain: session.is_side_chain(),
             is_in_database,
@@ -139,7 +139,7 @@ fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessio
         })));
     }
     let file = SessionFile::open(path)?.until(cancel);
-    let header = file.header().clone();
+    let header = file.header.clone();
     if header.id.is_empty() {
         return Err(Error::invalid(NO_ID));
     }

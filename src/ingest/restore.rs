@@ -7,7 +7,7 @@ use crate::dag::{Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, SummaryRecord};
-use crate::store::{Batch, NewSummary, PreparedText};
+use crate::store::{Batch, NewSummary, PreparedText, Summary};
 
 /// Stores the summaries that the entry `entry_id` carries and the store lacks, and records which ones it
 /// carries.
@@ -98,12 +98,7 @@ fn add(
     sources: Sources,
     hashes: &[Hash],
 ) -> Result<Option<SummaryId>> {
-    let SummaryRecord { depth, state, prompt_version, text, quotes, .. } = record;
-    let identity = SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, hashes);
-    if hashes.is_empty() || identity != hash {
-        return Ok(None);
-    }
-    let summary = NewSummary {
+    let summary = Summary {
         hash,
         depth: record.depth,
         text: record.text.clone(),
@@ -114,8 +109,11 @@ fn add(
         usage: record.usage.as_ref().map(ToString::to_string),
         created_at: record.created_at,
         quotes: record.quotes.clone(),
-        sources,
-        prepared: PreparedText::of(&record.text),
     };
+    if hashes.is_empty() || summary.identity(hashes) != hash {
+        return Ok(None);
+    }
+    let prepared = PreparedText::of(&summary.text);
+    let summary = NewSummary { summary, sources, prepared };
     batch.summaries().add_summary(&summary).map(Some)
 }

@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::file::{Header, Slices};
 use super::fold::Handover;
 use super::order::{Order, size_of};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files;
 use crate::model::{Content, Entry};
 use crate::store::{OldEntries, OldStore};
-use crate::sync::lock;
+use crate::sync::{go_on, lock};
 
 /// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;
@@ -58,7 +58,7 @@ impl OldSessions {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let mut store = OldStore::open(path, cancel)?;
         let sessions = store.sessions()?.into_iter();
-        let lost = store.lost();
+        let lost = store.lost;
         Ok(Self { store: Arc::new(Mutex::new(store)), sessions, lost, cancel: cancel.clone() })
     }
 
@@ -106,9 +106,7 @@ impl Slices for OldSessionEntries {
         while size < SLICE
             && let Some((row, parent)) = self.next_row()
         {
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(&self.cancel)?;
             match lock(&self.store).entry(&mut self.entries, row, parent) {
                 Some(entry) => {
                     size += size_of(&entry);

@@ -83,7 +83,7 @@ impl Outline {
     pub fn of(view: &View<'_>, conversation: ConversationId, open: Option<&str>) -> Result<Self> {
         let tree = view.messages().tree(conversation)?;
         let open = open.map(|open| view.messages().entry_row(conversation, open)).transpose()?.flatten();
-        let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
+        let ends: BTreeSet<EntryId> = tree.ends.iter().copied().chain(open).collect();
         let mut outline = Self::default();
         let mut wanted = HashSet::new();
         for entry in tree.entries() {

@@ -1,11 +1,13 @@
 //! What a call used and what it costs, in Pi's format and by Pi's rules.
 
+use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
 use super::Answer;
 
 /// Tokens of one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Used {
     /// Of the question, excluding cached tokens.
     pub input: u64,
@@ -13,15 +15,17 @@ pub(super) struct Used {
     pub cache_read: u64,
     pub cache_write: u64,
     /// The part of `cache_write` that is kept for an hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<u64>,
     /// The part of `output` that was thinking.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
 }
 
 impl Used {
     /// Pi's report, with costs by the model's `rates` in dollars per million tokens.
     pub(super) fn report(self, rates: &Map<String, Value>) -> Value {
-        let Self { input, output, cache_read, cache_write, cache_write_1h, reasoning } = self;
+        let Self { input, output, cache_read, cache_write, cache_write_1h, .. } = self;
         let rates = tier(rates, input + cache_read + cache_write);
         let rate = |key: &str| rates.get(key).and_then(Value::as_f64).unwrap_or_default();
         // In Pi's order of operations, so that even the last digit is equal.
@@ -36,13 +40,7 @@ impl Used {
         ];
         let total = costs.iter().fold(0.0, |sum, cost| sum + cost);
         let [input_cost, output_cost, read_cost, write_cost] = costs.map(dollars);
-        let mut report =
-            json!({"input": input, "output": output, "cacheRead": cache_read, "cacheWrite": cache_write});
-        for (key, count) in [("cacheWrite1h", cache_write_1h), ("reasoning", reasoning)] {
-            if let Some(count) = count {
-                report[key] = count.into();
-            }
-        }
+        let mut report = json!(self);
         report["totalTokens"] = (input + output + cache_read + cache_write).into();
         report["cost"] = json!({
             "input": input_cost, "output": output_cost, "cacheRead": read_cost, "cacheWrite": write_cost,

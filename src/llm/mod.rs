@@ -81,12 +81,7 @@ pub trait Model: Send + Sync {
 
 /// The approximate tokens of `text`, by our estimate or Pi's, whichever is larger.
 pub fn size(text: &str) -> usize {
-    crate::tokens::estimate(text).max(pi_size(text))
-}
-
-/// The same by Pi's estimate, by which Pi limits answers.
-fn pi_size(text: &str) -> usize {
-    text.encode_utf16().count().div_ceil(4)
+    crate::tokens::estimate(text).max(text.encode_utf16().count().div_ceil(4))
 }
 
 /// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors have the same

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::config::Settings;
+use crate::model::Usage;
 use crate::sync::lock;
 use crate::text;
 
@@ -79,7 +80,8 @@ impl Spend {
 
     /// Counts an admitted call: as reported, otherwise `estimate` tokens.
     pub(super) fn note(&self, usage: Option<&Value>, estimate: usize) {
-        let tokens = usage.map(reported).filter(|tokens| *tokens > 0).unwrap_or(estimate);
+        let tokens =
+            usage.map(|usage| Usage::of(usage).tokens()).filter(|tokens| *tokens > 0).unwrap_or(estimate);
         lock(&self.0).add(tokens);
     }
 
@@ -104,14 +106,6 @@ impl Counts {
             self.hour.pop_front();
         }
     }
-}
-
-/// All tokens of a report in Pi's format.
-fn reported(usage: &Value) -> usize {
-    let count =
-        |key: &str| usage[key].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
-    let parts = ["input", "output", "cacheRead", "cacheWrite"].map(count).iter().sum();
-    count("totalTokens").max(parts)
 }
 
 #[cfg(test)]

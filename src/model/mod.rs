@@ -11,6 +11,7 @@ mod notes;
 mod passages;
 mod searchable;
 mod summary;
+mod usage;
 
 pub use agents::{agent_of, agent_of_session, foreign, original_of};
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
@@ -21,3 +22,4 @@ pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
+pub use usage::Usage;

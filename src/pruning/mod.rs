@@ -48,7 +48,7 @@ pub struct Live {
     /// session.
     pub summarizer: Option<Cost>,
     /// The usage that the provider reported for the request just answered.
-    pub usage: Option<Usage>,
+    pub usage: Option<Value>,
     /// Tokens of system prompt and tools.
     pub prompt_tokens: Option<usize>,
     /// Tokens of this extension's tools within that.
@@ -59,20 +59,6 @@ pub struct Live {
     pub can_fold: bool,
     /// Whether appended entries reach only the request after the next, because the host does not wait.
     pub is_late: bool,
-}
-
-/// Tokens of a request, as Pi stores them with the answer.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Usage {
-    /// Of the prompt, neither read from the cache nor written to it.
-    pub input: usize,
-    /// Of the answer.
-    pub output: usize,
-    /// Read from the cache.
-    pub cache_read: usize,
-    /// Written to the cache.
-    pub cache_write: usize,
 }
 
 /// A stub in place of a tool's result.

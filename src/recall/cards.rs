@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ids::SummaryId;
-use crate::model::{agent_of, title};
+use crate::model::{State, agent_of, title};
 use crate::store::{StoredMessage, StoredSummary, View};
 
 /// The header of a message or a summary.
@@ -88,7 +88,7 @@ impl SummaryCard {
         Self {
             handle: summary.hash.summary_handle(),
             depth: summary.depth,
-            degraded: summary.degraded,
+            degraded: summary.state == State::Degraded,
             messages: summary.messages,
             from_time: summary.from_time,
             to_time: summary.to_time,

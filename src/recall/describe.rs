@@ -296,7 +296,7 @@ fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
 fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPortrait> {
     let stored = view.summaries().summary(id)?;
     let holds = branch.forest.span(id).is_some();
-    let below = match view.summaries().edges(id)?.sources {
+    let below = match view.summaries().sources(id)? {
         Sources::Summaries(children) => Below::Summaries(SummaryCard::read_all(view, &children)?),
         Sources::Messages(messages) => {
             Below::Messages(messages.iter().map(|id| line(view, branch, *id)).collect::<Result<_>>()?)
@@ -308,7 +308,7 @@ fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPort
         holds,
         above: above(view, branch, vec![id], holds)?,
         below,
-        quotes: stored.quotes,
+        quotes: stored.summary.quotes,
         files: files_under(view, id)?,
     })
 }
@@ -355,7 +355,7 @@ fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) 
     while !level.is_empty() && cards.len() < MOST_ABOVE {
         let mut next = Vec::new();
         for id in level {
-            for parent in view.summaries().edges(id)?.parents {
+            for parent in view.summaries().parents(id)? {
                 let wanted = !holding || branch.forest.span(parent).is_some();
                 if wanted && seen.insert(parent) {
                     cards.push(SummaryCard::read(view, parent)?);
@@ -373,7 +373,7 @@ fn files_under(view: &View<'_>, root: SummaryId) -> Result<Files> {
     let mut files = Files::default();
     let mut waiting = vec![root];
     while let Some(id) = waiting.pop() {
-        match view.summaries().edges(id)?.sources {
+        match view.summaries().sources(id)? {
             Sources::Summaries(children) => waiting.extend(children),
             Sources::Messages(messages) => {
                 let read = |message| {

@@ -56,6 +56,6 @@ impl Original {
 pub fn whole(view: &View<'_>, scope: &Scope, id: &str, raw: bool) -> Result<(String, Vec<Image>)> {
     match resolve(view, scope, id)? {
         Target::Message(id) => Original::read(view, id, raw).map(|message| (message.text, message.images)),
-        Target::Summary(id) => Ok((view.summaries().summary(id)?.text, Vec::new())),
+        Target::Summary(id) => Ok((view.summaries().summary(id)?.summary.text, Vec::new())),
     }
 }

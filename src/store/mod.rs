@@ -42,7 +42,7 @@ pub use messages::tree::Tree;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{DepthCount, Totals};
-pub use summaries::records::StoredSummary;
+pub use summaries::records::{StoredSummary, Summary};
 pub use summaries::{Summaries, SummaryWriter};
 pub use upkeep::audit::{AuditedEntry, AuditedMessage, AuditedSummary, Facts, Source};
 pub use upkeep::audit_index::Index;

@@ -14,7 +14,7 @@ use crate::ids::{Hash, SummaryId};
 use crate::ingest::import::Home;
 use crate::model::{Quote, State, SummaryRecord};
 use crate::recall::Scope;
-use crate::store::{NewSummary, PreparedText, Store};
+use crate::store::{NewSummary, PreparedText, Store, Summary};
 use crate::tokens;
 use crate::tools::{self, Block};
 
@@ -81,11 +81,10 @@ impl Asking {
         quotes: Vec<Quote>,
     ) -> SummaryId {
         let state = if text.starts_with("Extract") { State::Degraded } else { State::Ok };
-        let summary = NewSummary {
+        let summary = Summary {
             hash: SummaryRecord::identity(depth, state, 1, &text, &quotes, &hashes),
             depth,
             tokens: tokens::estimate(&text),
-            prepared: PreparedText::of(&text),
             text,
             state,
             model: (state == State::Ok).then(|| self.model.clone()),
@@ -93,8 +92,9 @@ impl Asking {
             usage: None,
             created_at: 1_763_700_000_000,
             quotes,
-            sources,
         };
+        let prepared = PreparedText::of(&summary.text);
+        let summary = NewSummary { summary, sources, prepared };
         self.store.store.write(move |batch| batch.summaries().add_summary(&summary)).await.unwrap()
     }
 

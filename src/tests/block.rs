@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{LeftBranch, LeftOutcome, LeftSummary, summarize_left};
+use crate::compaction::{LeftBranch, LeftSummary, Outcome, summarize_left};
 use crate::config::Settings;
 use crate::ids::ConversationId;
 use crate::llm::{Failure, Reply, Request};
@@ -343,7 +343,7 @@ async fn account(
     conversation: ConversationId,
     (leaf, ancestor): (&str, Option<&str>),
     model: &std::sync::Arc<ScriptedModel>,
-) -> LeftOutcome {
+) -> Outcome {
     let left = LeftBranch {
         leaf_id: leaf.into(),
         common_ancestor_id: ancestor.map(Into::into),
@@ -356,9 +356,9 @@ async fn account(
     summarize_left(compact.work(model, CancellationToken::new()), left).await.unwrap()
 }
 
-fn summary_of(outcome: LeftOutcome) -> LeftSummary {
+fn summary_of(outcome: Outcome) -> LeftSummary {
     match outcome {
-        LeftOutcome::Summarized { summary } => *summary,
+        Outcome::Summarized { summary } => *summary,
         other => panic!("no summary: {other:?}"),
     }
 }
@@ -387,7 +387,7 @@ async fn a_left_branchs_summaries_are_reused_when_it_is_resumed() {
     assert_eq!(again.summary, summary.summary);
     assert_eq!(silent.prompts(), [""; 0]);
     let nothing = account(&store, conversation, (session.leaf(), Some(session.leaf())), &silent).await;
-    assert_eq!(nothing, LeftOutcome::Declined);
+    assert_eq!(nothing, Outcome::Declined);
     let whole = summary_of(account(&store, conversation, (session.leaf(), None), &silent).await);
     assert!(whole.summary.contains("covers 62 messages, none missing"), "{}", whole.summary);
 }

@@ -17,7 +17,7 @@ use crate::{error, tokens};
 
 /// The messages below a summary, read from the edges.
 fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
-    match view.summaries().edges(id)?.sources {
+    match view.summaries().sources(id)? {
         Sources::Messages(messages) => Ok(messages),
         Sources::Summaries(summaries) => {
             let mut all = Vec::new();

@@ -19,7 +19,7 @@ use crate::dag::{Forest, Piece, Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
-use crate::model::Message;
+use crate::model::{Message, State};
 use crate::policy;
 use crate::store::{Filter, Turn, View};
 use crate::tokens;
@@ -45,7 +45,7 @@ struct Below {
 /// `root` and all its sources, itself last.
 fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
     let summary = view.summaries().summary(root)?;
-    let sources = view.summaries().edges(root)?.sources;
+    let sources = view.summaries().sources(root)?;
     let (mut all, mut messages, mut from) = (Vec::new(), Vec::new(), 0);
     match &sources {
         Sources::Messages(ids) => {
@@ -67,7 +67,7 @@ fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
         id: root,
         hash: summary.hash,
         is_leaf: matches!(sources, Sources::Messages(_)),
-        degraded: summary.degraded,
+        degraded: summary.state == State::Degraded,
         tokens: (tokens::estimate(&summary.text), from),
         messages,
     });
@@ -193,7 +193,7 @@ impl World {
                 self.assert_too_little(asked).await;
                 return None;
             }
-            Outcome::Cancelled => panic!("it was cancelled"),
+            outcome => panic!("it was {outcome:?}"),
         };
         let kept = kept(&compaction).to_owned();
         let before = self.held(asked.conversation, &asked.leaf, &kept, Some(newest)).await;

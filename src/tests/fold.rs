@@ -480,7 +480,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
             };
             store.write(work).await.unwrap();
         }
-        assert_eq!(file.broken(), 0);
+        assert_eq!(file.broken, 0);
     }
     let Place::File(path) = store.place().clone() else { panic!("no file") };
     let digest = digest(&path);

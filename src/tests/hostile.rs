@@ -191,8 +191,8 @@ async fn stored(asking: &Asking) -> (Vec<String>, HashSet<String>) {
         let (mut said, mut ids) = (Vec::new(), HashSet::new());
         for id in (1..=view.summaries().newest_summary()?.0).map(SummaryId) {
             let summary = view.summaries().summary(id)?;
-            said.push(summary.text);
             ids.insert(summary.hash.summary_handle());
+            said.push(summary.summary.text);
         }
         for other in view.messages().other_sessions(ConversationId(0), 10)? {
             let leaf = view.messages().last_entry(other)?.unwrap_or_default();

@@ -507,7 +507,7 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
     let mut pair = rows.await.unwrap();
     pair.reverse();
     let hashes: Vec<Hash> = pair.iter().map(|message| message.seen.hash).collect();
-    let summary = crate::store::NewSummary {
+    let summary = crate::store::Summary {
         hash: crate::model::SummaryRecord::identity(0, crate::model::State::Ok, 1, SECRET, &[], &hashes),
         depth: 0,
         text: SECRET.into(),
@@ -518,6 +518,9 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
         usage: None,
         created_at: 0,
         quotes: Vec::new(),
+    };
+    let summary = crate::store::NewSummary {
+        summary,
         prepared: crate::store::PreparedText::of(SECRET),
         sources: crate::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{LeftBranch, LeftOutcome, summarize_left};
+use crate::compaction::{LeftBranch, Outcome, summarize_left};
 use crate::llm::Reply;
 use crate::store::{Purge, Store};
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ async fn summaries_with_secret(store: &TestStore) -> usize {
     let texts = store.store.read(|view| {
         let all = view.summaries().nodes_since(crate::ids::SummaryId(0), |_| true)?;
         all.iter()
-            .map(|node| Ok(view.summaries().summary(node.id)?.text))
+            .map(|node| Ok(view.summaries().summary(node.id)?.summary.text))
             .collect::<crate::error::Result<Vec<_>>>()
     });
     texts.await.unwrap().iter().filter(|text| text.contains(SECRET)).count()
@@ -136,7 +136,7 @@ async fn a_branch_summary_starts_over_too() {
         model: None,
     };
     let work = compact.work(purging(dir.path(), 2, 1), CancellationToken::new());
-    let LeftOutcome::Summarized { summary } = summarize_left(work, left).await.unwrap() else {
+    let Outcome::Summarized { summary } = summarize_left(work, left).await.unwrap() else {
         panic!("declined")
     };
     assert!(summary.summary.contains("1 purged") && !summary.summary.contains(SECRET), "{}", summary.summary);

@@ -12,7 +12,7 @@ use crate::error::{Code, Result};
 use crate::ingest::Handover;
 use crate::model::{State, SummaryRecord, parse_batch};
 use crate::recall::Scope;
-use crate::store::{Batch, NewSummary, PreparedText, Store};
+use crate::store::{Batch, NewSummary, PreparedText, Store, Summary};
 
 const TOOLS: [&str; 5] = [lcm_grep::NAME, lcm_expand::NAME, lcm_describe::NAME, lcm_note::NAME, "lcm_other"];
 /// The most bytes of an answer that a host keeps.
@@ -141,7 +141,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     let (rows, hashes): (Vec<_>, Vec<_>) =
         branch.iter().take(3).map(|message| (message.seen.id, message.seen.hash)).unzip();
     let text = "The port.\nIt is 8443; a line of the log says so.";
-    let summary = NewSummary {
+    let summary = Summary {
         hash: SummaryRecord::identity(0, State::Ok, 1, text, &[], &hashes),
         depth: 0,
         text: text.into(),
@@ -152,12 +152,12 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
         usage: None,
         created_at: 1_763_700_000_000,
         quotes: Vec::new(),
-        sources: Sources::Messages(rows),
-        prepared: PreparedText::of(text),
     };
-    batch.summaries().add_summary(&summary)?;
+    let handle = summary.hash.summary_handle();
+    let (sources, prepared) = (Sources::Messages(rows), PreparedText::of(text));
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
     let mut ids: Vec<String> = branch.iter().map(|message| message.original.message_handle()).collect();
-    ids.push(summary.hash.summary_handle());
+    ids.push(handle);
     Ok((Scope::at(conversation, Some(leaf)), ids))
 }
 

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::recall::Image;
 use crate::recall::Scope;
 use crate::store::{Store, View};
+use crate::sync::go_on;
 pub use lcm_expand::NAME as EXPAND;
 pub use lcm_note::{Notepad, stored as stored_notes};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
@@ -57,9 +58,7 @@ pub async fn call(
     notepad: Option<&Notepad>,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
-    if cancel.is_cancelled() {
-        return Err(Error::cancelled());
-    }
+    go_on(cancel)?;
     let answer: Answer = match (name, notepad) {
         (lcm_grep::NAME, _) => lcm_grep::answer,
         (lcm_expand::NAME, _) => lcm_expand::answer,

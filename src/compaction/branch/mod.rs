@@ -206,7 +206,7 @@ impl Branch {
                     let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
                     facts = Facts::of(read.iter().enumerate());
                     // After a purge, its row may belong to another summary.
-                    if view.summaries().edges(id)?.sources == Sources::Messages(messages) {
+                    if view.summaries().sources(id)? == Sources::Messages(messages) {
                         found.push((id, view.summaries().summary(id)?.hash, facts.clone()));
                     }
                 }

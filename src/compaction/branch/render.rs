@@ -113,19 +113,7 @@ impl Branch {
                 sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
             }
         };
-        Some(SummaryRecord {
-            id: summary.hash.to_string(),
-            depth: summary.depth,
-            text: summary.text.clone(),
-            tokens: summary.tokens,
-            state: if summary.degraded { State::Degraded } else { State::Ok },
-            model: summary.model.clone(),
-            prompt_version: summary.prompt_version,
-            created_at: summary.created_at,
-            usage: summary.usage.as_ref().and_then(|usage| serde_json::from_str(usage).ok()),
-            quotes: summary.quotes.clone(),
-            sources,
-        })
+        Some(summary.summary.clone().record(sources))
     }
 
     fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
@@ -135,7 +123,7 @@ impl Branch {
             Some(Shown {
                 hash: summary.hash,
                 depth: summary.depth,
-                degraded: summary.degraded,
+                degraded: summary.state == State::Degraded,
                 text: state::split(&summary.text).0,
                 span: span.clone(),
                 from_time: summary.from_time,

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::compaction::Shown;
 use crate::config::Settings;
+use crate::model::Usage;
 use crate::policy::{self, Action, Alone, Cost, Decided, Decision, Folds, Ledger, Moment, Prices, Request};
-use crate::pruning::{Live, Usage};
+use crate::pruning::Live;
 
 /// How many decisions are kept for display.
 const KEPT: usize = 6;
@@ -142,17 +143,14 @@ impl Lean {
         if self.terms.is_none() {
             return;
         }
-        if let Some(dollars) = usage["cost"]["total"].as_f64().filter(|dollars| *dollars > 0.0) {
-            self.ledger.add_paid(dollars * MILLION);
+        let usage = Usage::of(usage);
+        if usage.dollars > 0.0 {
+            self.ledger.add_paid(usage.dollars * MILLION);
             return;
         }
-        let Ok(Usage { input, output, cache_read, cache_write }) = serde_json::from_value(usage.clone())
-        else {
-            return;
-        };
         let Prices { input: price, output: answer, .. } =
             self.summarizer.unwrap_or_else(|| Prices::of(Cost::default()));
-        self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
+        self.ledger.add_cost(price, usage.prompt(), answer, usage.output);
     }
 
     /// Records that the user made Pi compact, which Pi alone would have done too.
@@ -171,17 +169,17 @@ impl Lean {
     /// Adds the request that was just answered. If `shown` is `None` because the context could not be read in
     /// time, the growth of the prompt is used instead.
     pub fn add(&mut self, live: &Live, shown: Option<&Shown>, settings: &Settings) {
-        let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
+        let Some(usage) = live.usage.as_ref().map(Usage::of) else { return };
         let context = live.context_tokens.unwrap_or_default();
         // A provider may report nothing, or impossible numbers.
-        let prompt = match input.saturating_add(cache_read).saturating_add(cache_write) {
-            0 => context.saturating_sub(output),
+        let prompt = match usage.prompt() {
+            0 => context.saturating_sub(usage.output),
             counted => counted,
         };
         if prompt == 0 || live.context_window.is_some_and(|window| prompt > 2 * window) {
             return;
         }
-        self.reports_cache |= cache_read + cache_write > 0;
+        self.reports_cache |= usage.cache_read + usage.cache_write > 0;
         let before = self.last.as_ref().and_then(|(_, before)| *before);
         let change = shown.map_or(before, |shown| Some(shown.last_change));
         let mut is_changed = match shown {
@@ -197,8 +195,8 @@ impl Lean {
         let shown = shown.unwrap_or(&nothing);
         let request = Request {
             prompt,
-            read: (self.reports_cache || self.ledger.requests == 0).then_some(cache_read),
-            output,
+            read: (self.reports_cache || self.ledger.requests == 0).then_some(usage.cache_read),
+            output: usage.output,
             grown: shown.grown,
             summarizable: if is_first { shown.summarizable } else { shown.grown_summarizable },
             hidden: shown.hidden,

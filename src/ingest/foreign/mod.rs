@@ -189,7 +189,7 @@ impl Records for Lines {
             match Lines::next(self, LINE)? {
                 None => return Ok(None),
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
-                Some(Line::Text(line)) if self.is_cut() && Fields::of(&line).is_none() => {
+                Some(Line::Text(line)) if self.is_cut && Fields::of(&line).is_none() => {
                     return Ok(Some(Raw::Broken));
                 }
                 Some(Line::Text(line)) => return Ok(Some(Raw::Text(line))),

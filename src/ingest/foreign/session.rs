@@ -14,7 +14,7 @@ use crate::model::{Content, Entry, Fields, foreign};
 /// A session of another agent that is being read.
 pub(in crate::ingest) struct ForeignSession {
     agent: &'static Agent,
-    header: Header,
+    pub header: Header,
     log: Log,
     context: Context,
     order: Order,
@@ -81,10 +81,6 @@ impl ForeignSession {
             known: 0,
             ended: false,
         }
-    }
-
-    pub fn header(&self) -> &Header {
-        &self.header
     }
 
     /// Whether it is a side chain of the session it names.

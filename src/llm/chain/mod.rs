@@ -20,7 +20,6 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::direct::WINDOW_MARGIN;
 use super::health::{PATIENCE, Pass, back_off};
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
@@ -28,6 +27,7 @@ use super::{
 };
 use crate::config::Settings;
 use crate::log::{Field, Log};
+use crate::model::Usage;
 use crate::policy::{Cost, Prices, tokens};
 
 /// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
@@ -36,6 +36,8 @@ const LOOKUP: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 /// A model that takes longer than this to fail is not tried without need.
 const SLOW: Duration = Duration::from_secs(5);
+/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
+const WINDOW_MARGIN: usize = 4_096;
 /// An answer may take this share of a window: 1/n.
 const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is not asked.
@@ -165,7 +167,7 @@ impl Chain {
             return Err(unasked(&format!("{name} was already asked")));
         }
         let mut request = request.clone();
-        fit(found, &mut request).map_err(|failure| match failure.kind {
+        fit(&found.facts, &mut request).map_err(|failure| match failure.kind {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
@@ -337,10 +339,8 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
 
 /// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
 fn was_cached(reply: &Reply, expected: usize) -> bool {
-    let Some(usage) = &reply.usage else { return true };
-    let count = |name: &str| usage[name].as_u64().unwrap_or_default();
-    let is_reported = count("cacheRead") + count("cacheWrite") + count("input") > 0;
-    !is_reported || usize::try_from(2 * count("cacheRead")).is_ok_and(|read| read >= expected)
+    let usage = reply.usage.as_ref().map(Usage::of).unwrap_or_default();
+    usage.prompt() == 0 || usage.cache_read.saturating_mul(2) >= expected
 }
 
 impl Candidate {
@@ -380,9 +380,9 @@ fn key_of(facts: &Facts) -> String {
     format!("{} {:x}", facts.name(), hasher.finish())
 }
 
-/// Limits the answer to what the model can do.
-fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
-    let model = &found.facts.model;
+/// Limits the answer to what the model can do, at least as much as Pi does.
+fn fit(facts: &Facts, request: &mut Request) -> Result<(), Failure> {
+    let model = &facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);
     }
@@ -395,7 +395,7 @@ fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
     if size(&request.prompt) <= room {
         return Ok(());
     }
-    let reason = format!("{}: its context window is too small for the question", found.facts.name());
+    let reason = format!("{}: its context window is too small for the question", facts.name());
     let room = u32::try_from(room).unwrap_or(u32::MAX);
     Err(Failure::of(Kind::TooLong { room }, reason))
 }

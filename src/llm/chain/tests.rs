@@ -398,6 +398,22 @@ async fn a_question_larger_than_the_window_is_asked_of_no_model() {
     assert!(chain.ask(request(&"word ".repeat(4_000))).await.is_ok());
 }
 
+#[test]
+fn an_answer_may_use_the_available_room() {
+    let most = |changes: Value| {
+        let mut facts = facts("a/one");
+        facts["model"].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        let mut request = Request { max_tokens: 5_000, ..request("q") };
+        fit(&serde_json::from_value(facts).unwrap(), &mut request).map(|()| request.max_tokens).ok()
+    };
+    assert_eq!(most(json!({"contextWindow": 100_000})), Some(1_000));
+    assert_eq!(most(json!({"maxTokens": 9_000, "contextWindow": 100_000})), Some(5_000));
+    assert_eq!(most(json!({"maxTokens": 0, "contextWindow": 0})), Some(5_000));
+    // A quarter of the window.
+    assert_eq!(most(json!({"maxTokens": 9_000, "contextWindow": 12_000})), Some(3_000));
+    assert_eq!(most(json!({"contextWindow": 100})), None);
+}
+
 #[tokio::test]
 async fn a_model_with_too_small_a_window_is_skipped() {
     let script = Script::new(

@@ -7,7 +7,7 @@ use super::super::{ModelFacts, Request};
 use super::{Read, refused};
 
 /// The request's body, with fields in Pi's order.
-pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
+pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
     let ways = Ways::of(model);
     let mut messages = Vec::new();
     if !request.system.is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
     if ways.store {
         body["store"] = false.into();
     }
-    body[ways.max_tokens_field] = most_tokens.into();
+    body[ways.max_tokens_field] = request.max_tokens.into();
     // No thinking is wanted, and some models must be told so.
     if model.reasoning
         && ways.reasoning_effort

@@ -7,12 +7,12 @@ use super::super::{ModelFacts, Request};
 use super::{Read, refused};
 
 /// The request's body, with fields in Pi's order.
-pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
+pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let mut body = json!({
         "model": model.id,
         "messages": [{"role": "user", "content": text(&request.prompt)}],
-        "max_tokens": most_tokens,
+        "max_tokens": request.max_tokens,
         "stream": false,
     });
     if !request.system.is_empty() {

@@ -20,11 +20,9 @@ use serde_json::{Value, json};
 use self::eligibility::Plan;
 use super::cost::Used;
 use super::failure::complaint;
-use super::{Answer, Facts, Failure, ModelFacts, Request, Secret, pi_size, read_message};
+use super::{Answer, Facts, Failure, ModelFacts, Request, Secret, read_message};
 use crate::model::read_json;
 
-/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
-pub(super) const WINDOW_MARGIN: usize = 4_096;
 /// A model that can be asked without Pi.
 pub struct Direct {
     model: ModelFacts,
@@ -63,24 +61,10 @@ fn variable(name: &str) -> Option<String> {
 
 impl Direct {
     fn body(&self, request: &Request) -> Value {
-        let most = self.most_tokens(request);
         match self.plan.wire {
-            Wire::Completions => completions::body(&self.model, request, most),
-            Wire::Messages => messages::body(&self.model, request, most),
+            Wire::Completions => completions::body(&self.model, request),
+            Wire::Messages => messages::body(&self.model, request),
         }
-    }
-
-    /// As many tokens as the model can answer, up to the requested number, by Pi's own estimate of the
-    /// question.
-    fn most_tokens(&self, request: &Request) -> usize {
-        let model = &self.model;
-        let most = model
-            .max_tokens
-            .filter(|most| *most > 0)
-            .map_or(request.max_tokens, |most| most.min(request.max_tokens));
-        let Some(window) = model.context_window.filter(|window| *window > 0) else { return most.max(1) };
-        let taken = pi_size(&request.system) + pi_size(&request.prompt) + WINDOW_MARGIN;
-        most.min(window.saturating_sub(taken)).max(1)
     }
 
     async fn call(&self, request: &Request) -> Answer {

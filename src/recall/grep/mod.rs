@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::ids::{AGENTS, ConversationId, MessageId, SummaryId};
 use crate::model::{agent_of_session, searchable};
 use crate::store::{Filter, StoredMessage, StoredSummary, View};
+use crate::sync::go_on;
 use crate::text::{self, one_line};
 
 pub use fold::fold_equals;
@@ -408,7 +409,7 @@ impl Search<'_> {
 
     /// Stops a cancelled search.
     fn go_on(&self) -> Result<()> {
-        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        go_on(self.cancel)
     }
 
     /// The session in which a message first appeared.

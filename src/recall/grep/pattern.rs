@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
 use crate::store::{Packed, StoredSummary, Turn};
+use crate::sync::go_on;
 use crate::text;
 
 /// The maximum size of a compiled expression in bytes.
@@ -116,9 +117,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     let (first, stopped) = (OnceLock::new(), Cell::new(None));
     // Gives the snippet of a match; none if there was no time to look.
     let look = |packed: Packed| {
-        if cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(cancel)?;
         let id = packed.id;
         // One message of an expensive expression may take seconds, and many are read ahead. The first is
         // searched however late it is: each answer must get on.

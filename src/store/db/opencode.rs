@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, Row};
 use tokio_util::sync::CancellationToken;
 
 use super::strange;
 use crate::error::{Error, Result};
 use crate::store::messages::codec;
+use crate::sync::go_on;
 
 /// The tables that are read.
 const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];
@@ -197,7 +198,7 @@ impl OpenCode {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
                 Ok(None) => break false,
-                Err(error) if is_interrupted(&error) => return Err(self.stopped(error)),
+                Err(error) if strange::is_over(&error) => return Err(self.stopped(error)),
                 Err(_) => break true,
             };
             let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
@@ -240,12 +241,10 @@ impl OpenCode {
         place: OpenCodePlace,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
-        if self.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(&self.cancel)?;
         let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
         match query.query_row([place.1], read) {
-            Err(error) if is_interrupted(&error) => Err(self.stopped(error)),
+            Err(error) if strange::is_over(&error) => Err(self.stopped(error)),
             read => Ok(read.ok()),
         }
     }
@@ -260,10 +259,6 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
-}
-
-fn is_interrupted(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

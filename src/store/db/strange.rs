@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::raw::c_int;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, with_ending};
@@ -45,6 +45,11 @@ pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlit
     };
     guard(&mut connection, size, cancel)?;
     Ok(connection)
+}
+
+/// Whether reading was stopped, because it took too long or was cancelled.
+pub(in crate::store) fn is_over(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
 fn has_one_name(file: &fs::Metadata) -> bool {

@@ -17,7 +17,8 @@ type Row = (Option<EntryId>, BranchEntry);
 #[derive(Debug)]
 pub struct Tree {
     entries: BTreeMap<EntryId, Row>,
-    ends: Vec<EntryId>,
+    /// The leaves.
+    pub ends: Vec<EntryId>,
 }
 
 impl Messages<'_> {
@@ -37,11 +38,6 @@ impl Messages<'_> {
 }
 
 impl Tree {
-    /// The leaves.
-    pub fn ends(&self) -> &[EntryId] {
-        &self.ends
-    }
-
     /// The entry of this row.
     pub fn entry(&self, row: EntryId) -> Option<&BranchEntry> {
         self.entries.get(&row).map(|(_, entry)| entry)

@@ -6,59 +6,20 @@ use serde_json::value::RawValue;
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use crate::ids::{Hash, SummaryId};
-use crate::model::{Quote, State, SummaryRecord, parts};
+use crate::ids::SummaryId;
+use crate::model::parts;
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::summaries::extras::Extras;
-use crate::store::{IndexWriter, StoredSummary, SummaryWriter};
+use crate::store::{IndexWriter, Summary, SummaryWriter};
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
 pub struct NewSummary {
-    pub hash: Hash,
-    pub depth: u32,
-    pub text: String,
-    pub tokens: usize,
-    /// Whether a model made it.
-    pub state: State,
-    /// `provider/model`; `None` for an extract.
-    pub model: Option<String>,
-    pub prompt_version: u32,
-    /// The usage of its model calls, as JSON.
-    pub usage: Option<String>,
-    pub created_at: i64,
-    /// Verbatim quotes from its messages.
-    pub quotes: Vec<Quote>,
+    pub summary: Summary,
     pub sources: Sources,
-    /// Made from `text`.
+    /// Made from its text.
     pub prepared: PreparedText,
-}
-
-impl NewSummary {
-    /// A summary from elsewhere.
-    pub(in crate::store) fn again(stored: &StoredSummary, sources: Sources) -> Self {
-        Self {
-            hash: stored.hash,
-            depth: stored.depth,
-            text: stored.text.clone(),
-            tokens: stored.tokens,
-            state: stored.state(),
-            model: stored.model.clone(),
-            prompt_version: stored.prompt_version,
-            usage: stored.usage.clone(),
-            created_at: stored.created_at,
-            quotes: stored.quotes.clone(),
-            sources,
-            prepared: PreparedText::of(&stored.text),
-        }
-    }
-
-    /// The identity it has if it was made from these sources.
-    pub(in crate::store) fn identity(&self, sources: &[Hash]) -> Hash {
-        let Self { depth, state, prompt_version, text, quotes, .. } = self;
-        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
-    }
 }
 
 /// The stored form of a summary's text, which any thread can prepare.
@@ -97,17 +58,18 @@ impl SummaryWriter<'_> {
     }
 
     /// The same with the facts of its messages, if known.
-    pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
+    pub fn add_summary_with(&self, new: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
+        let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
         }
-        if summary.identity(&self.identities(&summary.sources)?) != summary.hash {
+        if summary.identity(&self.identities(sources)?) != summary.hash {
             return Err(Error::store(
                 "something that was being summarized has been purged meanwhile; the next compaction does without it",
             ));
         }
-        let span = self.span_of(&summary.sources)?;
-        let PreparedText { packed, codec, parts } = &summary.prepared;
+        let span = self.span_of(sources)?;
+        let PreparedText { packed, codec, parts } = prepared;
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
@@ -138,7 +100,7 @@ impl SummaryWriter<'_> {
                 ":to_time": span.to_time,
             },
         )?;
-        self.add_edges(SummaryId(id), &summary.sources)?;
+        self.add_edges(SummaryId(id), sources)?;
         IndexWriter::new(self.connection).add_text(id, &summary.text, parts)?;
         Ok(SummaryId(id))
     }

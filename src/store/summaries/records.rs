@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
+use std::ops::Deref;
 
 use rusqlite::{Params, Row, named_params};
 
@@ -14,16 +15,14 @@ use crate::store::columns::{FromRow, Queries as _, tokens_at};
 use crate::store::messages::codec;
 use crate::store::{Filter, Summaries, Turn};
 
-/// A summary as stored, without its edges.
+/// A summary without its edges.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoredSummary {
-    pub id: SummaryId,
+pub struct Summary {
     pub hash: Hash,
     pub depth: u32,
     pub text: String,
     pub tokens: usize,
-    /// Whether it was made without a model.
-    pub degraded: bool,
+    pub state: State,
     /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
     pub prompt_version: u32,
@@ -32,29 +31,49 @@ pub struct StoredSummary {
     pub created_at: i64,
     /// Verbatim quotes from its messages, in order.
     pub quotes: Vec<Quote>,
+}
+
+/// A summary as stored, with its span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary {
+    pub id: SummaryId,
+    pub summary: Summary,
     pub messages: usize,
     pub from_time: i64,
     pub to_time: i64,
 }
 
-impl StoredSummary {
-    /// How it was made.
-    pub fn state(&self) -> State {
-        if self.degraded { State::Degraded } else { State::Ok }
+impl Deref for StoredSummary {
+    type Target = Summary;
+
+    fn deref(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+impl Summary {
+    /// The record that a session file carries, with the names of its sources.
+    pub fn record(self, sources: Vec<String>) -> SummaryRecord {
+        SummaryRecord {
+            id: self.hash.to_string(),
+            depth: self.depth,
+            text: self.text,
+            tokens: self.tokens,
+            state: self.state,
+            model: self.model,
+            prompt_version: self.prompt_version,
+            created_at: self.created_at,
+            usage: self.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
+            quotes: self.quotes,
+            sources,
+        }
     }
 
     /// The identity it has if it was made from these sources.
     pub fn identity(&self, sources: &[Hash]) -> Hash {
-        let Self { depth, prompt_version, text, quotes, .. } = self;
-        SummaryRecord::identity(*depth, self.state(), *prompt_version, text, quotes, sources)
+        let Self { depth, state, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
     }
-}
-
-/// The neighbors of a summary.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Edges {
-    pub sources: Sources,
-    pub parents: Vec<SummaryId>,
 }
 
 /// The text in a summary's row.
@@ -68,23 +87,25 @@ pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String
 impl FromRow for Result<StoredSummary> {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
-        let summary = StoredSummary {
-            id: row.get("id")?,
+        let is_extract = row.get::<_, String>("state")? == State::Degraded.as_str();
+        let summary = Summary {
             hash: row.get("hash")?,
             depth: row.get("depth")?,
             text: String::new(),
             tokens: tokens_at(row, "tokens")?,
-            degraded: row.get::<_, String>("state")? == "degraded",
+            state: if is_extract { State::Degraded } else { State::Ok },
             model: row.get("model")?,
             prompt_version: row.get("prompt_version")?,
             usage: usage.map(|usage| usage.get().to_owned()),
             created_at: row.get("created_at")?,
             quotes: quotes.unwrap_or_default(),
-            messages: row.get("messages")?,
-            from_time: row.get("from_time")?,
-            to_time: row.get("to_time")?,
         };
-        Ok(text_of(row)?.map(|text| StoredSummary { text, ..summary }))
+        let (id, messages) = (row.get("id")?, row.get("messages")?);
+        let (from_time, to_time) = (row.get("from_time")?, row.get("to_time")?);
+        Ok(text_of(row)?.map(|text| {
+            let summary = Summary { text, ..summary };
+            StoredSummary { id, summary, messages, from_time, to_time }
+        }))
     }
 }
 
@@ -97,12 +118,10 @@ impl Summaries<'_> {
         self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])?
     }
 
-    /// A summary's sources and the summaries condensed from it.
-    pub fn edges(&self, id: SummaryId) -> Result<Edges> {
-        let parents = self
-            .connection
-            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])?;
-        Ok(Edges { sources: self.sources(id)?, parents })
+    /// The summaries condensed from this one.
+    pub fn parents(&self, id: SummaryId) -> Result<Vec<SummaryId>> {
+        self.connection
+            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])
     }
 
     /// The summaries that may be valid on a branch: those that start with one of its visible messages.
@@ -225,7 +244,8 @@ impl Summaries<'_> {
         self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
     }
 
-    fn sources(&self, id: SummaryId) -> Result<Sources> {
+    /// What this summary was made from.
+    pub fn sources(&self, id: SummaryId) -> Result<Sources> {
         let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.connection.all(
             "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
             [id],

@@ -9,7 +9,7 @@ use crate::ids::Hash;
 use crate::model::Files;
 use crate::store::columns::{FromRow as _, Queries as _, from_row};
 use crate::store::summaries::extras::from_sql;
-use crate::store::{Messages, NewSummary, StoredSummary, SummaryWriter, UpkeepWriter};
+use crate::store::{Messages, NewSummary, PreparedText, StoredSummary, SummaryWriter, UpkeepWriter};
 
 /// A summary in an old database, with the hashes of its sources.
 #[derive(Clone, Debug)]
@@ -119,7 +119,9 @@ impl UpkeepWriter<'_> {
             return Ok(false);
         }
         let Some(sources) = summaries.named(old.summary.depth, &old.sources)? else { return Ok(false) };
-        summaries.add_summary(&NewSummary::again(&old.summary, sources)).map(|_| true)
+        let prepared = PreparedText::of(&old.summary.text);
+        let summary = old.summary.summary.clone();
+        summaries.add_summary(&NewSummary { summary, sources, prepared }).map(|_| true)
     }
 
     /// Records a fact from an old database, if its entry and its summary exist here.

@@ -26,16 +26,6 @@ pub struct FileFacts {
     pub current: i64,
 }
 
-/// A row that refers to a missing one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dangling {
-    pub table: String,
-    /// The row; `None` in a table without row ids.
-    pub row: Option<i64>,
-    /// The table it refers to.
-    pub into: String,
-}
-
 /// A message's raw row, with the recorded facts of its parent.
 #[derive(Debug)]
 pub struct AuditedMessage {
@@ -114,16 +104,6 @@ pub struct AuditedSummary {
     pub to_time: i64,
 }
 
-/// An edge's raw row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuditedEdge {
-    /// The summary made from the source.
-    pub summary: SummaryId,
-    /// The source's position among that summary's sources, from 0.
-    pub ordinal: i64,
-    pub source: Source,
-}
-
 /// One end of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -160,7 +140,6 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     })
 }
 
-from_row!(Dangling { table, row = "rowid", into = "parent" });
 from_row!(Facts { role, tool = "tool_name", tokens, timestamp });
 
 impl FromRow for AuditedEntry {
@@ -195,16 +174,6 @@ impl FromRow for AuditedSummary {
             from_time: row.get("from_time")?,
             to_time: row.get("to_time")?,
         })
-    }
-}
-
-impl FromRow for AuditedEdge {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let source = match row.get("message_id")? {
-            Some(message) => Source::Message(message),
-            None => Source::Summary(row.get::<_, Option<_>>("source_id")?.unwrap_or(SummaryId(0))),
-        };
-        Ok(Self { summary: row.get("summary_id")?, ordinal: row.get("ordinal")?, source })
     }
 }
 
@@ -252,8 +221,9 @@ impl Upkeep<'_> {
             .collect()
     }
 
-    /// Rows that refer to missing ones.
-    pub fn dangling(&self) -> Result<Vec<Dangling>> {
+    /// Rows that refer to missing ones: the table, the row unless the table has no row ids, and the table it
+    /// refers to.
+    pub fn dangling(&self) -> Result<Vec<(String, Option<i64>, String)>> {
         self.connection.all("PRAGMA foreign_key_check", [])
     }
 
@@ -300,8 +270,14 @@ impl Upkeep<'_> {
         self.connection.all("SELECT * FROM summaries ORDER BY id", [])
     }
 
-    /// The edges of the summaries, in order.
-    pub fn audit_edges(&self) -> Result<Vec<AuditedEdge>> {
-        self.connection.all("SELECT * FROM summary_sources ORDER BY summary_id, ordinal", [])
+    /// The edges of the summaries, in order: each with its summary, its position there from 0, and its source.
+    pub fn audit_edges(&self) -> Result<Vec<(SummaryId, i64, Source)>> {
+        let sql = "SELECT summary_id, ordinal, message_id, coalesce(source_id, 0) FROM summary_sources
+                   ORDER BY summary_id, ordinal";
+        let edges: Vec<(_, _, Option<_>, _)> = self.connection.all(sql, [])?;
+        let edge = |(summary, ordinal, message, source): (_, _, Option<_>, _)| {
+            (summary, ordinal, message.map_or(Source::Summary(source), Source::Message))
+        };
+        Ok(edges.into_iter().map(edge).collect())
     }
 }

@@ -19,6 +19,16 @@ pub enum Index {
     Summaries,
 }
 
+impl Index {
+    /// What its rows are of.
+    pub fn of(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Summaries => "summaries",
+        }
+    }
+}
+
 /// SQLite's variable-length integers: seven bits per byte, highest first, with all of the ninth byte. `None`
 /// if the last one is truncated.
 fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
@@ -52,21 +62,14 @@ impl Upkeep<'_> {
 
     /// An index's row ids, in order. It stores no text, but the length of each row.
     pub fn indexed_rows(&self, index: Index) -> Result<Vec<i64>> {
-        let sql = match index {
-            Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
-            Index::Summaries => "SELECT id FROM summaries_fts_docsize ORDER BY id",
-        };
-        self.connection.all(sql, [])
+        self.connection.all(&format!("SELECT id FROM {}_fts_docsize ORDER BY id", index.of()), [])
     }
 
     /// The rows whose length, which ranking needs, an index can't read.
     pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
-        let sql = match index {
-            Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
-            Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
-        };
+        let sql = format!("SELECT id, sz FROM {}_fts_docsize ORDER BY id", index.of());
         let mut without = Vec::new();
-        self.connection.each(sql, [], |row| {
+        self.connection.each(&sql, [], |row| {
             let lengths: Option<Vec<u8>> = row.get(1)?;
             if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
                 without.push(row.get(0)?);
@@ -78,12 +81,9 @@ impl Upkeep<'_> {
 
     /// The row count in the record that an index ranks by; `None` if it can't be read.
     pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
-        let sql = match index {
-            Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
-            Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
-        };
+        let sql = format!("SELECT block FROM {}_fts_data WHERE id = 1", index.of());
         // Nothing was indexed yet.
-        let record = self.connection.first::<Option<Vec<u8>>>(sql, [])?.flatten().unwrap_or_default();
+        let record = self.connection.first::<Option<Vec<u8>>>(&sql, [])?.flatten().unwrap_or_default();
         Ok(varints(&record).and_then(|numbers| match *numbers {
             [] => Some(0),
             [rows, ..] if numbers.len() == 1 + INDEXED => Some(rows),
@@ -93,19 +93,13 @@ impl Upkeep<'_> {
 
     /// Whether the index has the row `row`.
     pub fn has_row(&self, index: Index, row: i64) -> Result<bool> {
-        let sql = match index {
-            Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
-            Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
-        };
-        Ok(self.connection.first::<()>(sql, [row])?.is_some())
+        let sql = format!("SELECT 1 FROM {}_fts_docsize WHERE id = ?1", index.of());
+        Ok(self.connection.first::<()>(&sql, [row])?.is_some())
     }
 
     /// Whether the index finds the row `row` for an FTS5 `expression`.
     pub fn finds(&self, index: Index, expression: &str, row: i64) -> Result<bool> {
-        let sql = match index {
-            Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
-            Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
-        };
-        Ok(self.connection.first::<()>(sql, params![expression, row])?.is_some())
+        let sql = format!("SELECT 1 FROM {0}_fts WHERE {0}_fts MATCH ?1 AND rowid = ?2", index.of());
+        Ok(self.connection.first::<()>(&sql, params![expression, row])?.is_some())
     }
 }

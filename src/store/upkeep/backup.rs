@@ -13,6 +13,7 @@ use crate::files::temporary::Temporary;
 use crate::store::columns::Queries as _;
 use crate::store::db::connection;
 use crate::store::{Upkeep, UpkeepWriter};
+use crate::sync::go_on;
 use crate::text;
 
 /// The key for the paths of backups, a JSON array.
@@ -122,9 +123,7 @@ impl Upkeep<'_> {
     pub fn back_up_and_verify(&self, path: &Path, cancel: &CancellationToken) -> Result<BackupFacts> {
         let copy = self.copy_beside(path, cancel)?;
         let verified = self.verify(&copy.path(), cancel);
-        if cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
+        go_on(cancel)?;
         named(copy, path)?;
         verified.map_err(|why| {
             let path = path.display();

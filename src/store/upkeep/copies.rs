@@ -12,6 +12,7 @@ use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Message};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
+use crate::text::folded;
 
 /// The fewest digits of a short id.
 const FEWEST: usize = 6;
@@ -115,7 +116,7 @@ impl Upkeep<'_> {
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
         let all: Vec<SummaryId> = self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
         for id in all {
-            let follows = match Summaries::new(self.connection).edges(id)?.sources {
+            let follows = match Summaries::new(self.connection).sources(id)? {
                 Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };
@@ -134,10 +135,6 @@ impl Upkeep<'_> {
         stay.retain(|id| !plan.messages.contains(id) && keeps(id));
         Ok(stay.into_iter().collect())
     }
-}
-
-fn folded(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The short ids in a message: in its text, and of the summaries that our summary of an abandoned branch

@@ -79,7 +79,7 @@ impl Upkeep<'_> {
         }
         let mut waiting: Vec<SummaryId> = summaries.iter().copied().collect();
         while let Some(summary) = waiting.pop() {
-            let parents = Summaries::new(self.connection).edges(summary)?.parents;
+            let parents = Summaries::new(self.connection).parents(summary)?;
             waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
         }
         Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })

@@ -110,7 +110,7 @@ impl UpkeepWriter<'_> {
         let mut changed = Changed::new();
         let mut broken = BTreeSet::new();
         for (id, old) in all {
-            let sources = Summaries::new(self.connection).edges(SummaryId(id))?.sources;
+            let sources = Summaries::new(self.connection).sources(SummaryId(id))?;
             let (rows, known): (Vec<i64>, _) = match &sources {
                 Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
                 Sources::Summaries(ids) => (ids.iter().map(|id| id.0).collect(), &changed),

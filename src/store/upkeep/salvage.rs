@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ use crate::store::StoredSession;
 use crate::store::columns::{FromRow as _, Queries as _};
 use crate::store::db::{connection, migrations, strange};
 use crate::store::messages::codec;
+use crate::sync::go_on;
 
 /// Rows to try if the database can't say how many there are.
 const MANY: i64 = 1_000_000;
@@ -28,8 +29,8 @@ pub struct OldStore {
     cancel: CancellationToken,
     /// Each session's entries, in order.
     entries: HashMap<i64, Vec<OldEntry>>,
-    /// The number of rows that can't be read at all.
-    lost: usize,
+    /// The number of sessions and entries so far whose rows can't be read at all.
+    pub lost: usize,
 }
 
 /// The entries of a session in an old database.
@@ -116,11 +117,6 @@ impl OldStore {
             Ok(())
         })?;
         Ok(sessions)
-    }
-
-    /// The number of sessions and entries so far whose rows can't be read at all.
-    pub fn lost(&self) -> usize {
-        self.lost
     }
 
     /// A session's entries, whose contents are not read yet.
@@ -210,22 +206,15 @@ impl OldStore {
             match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
                 Ok(Some(found)) if found >= id => (id, blind) = (found, 0),
                 Ok(None) => break,
-                Err(error) if is_over(&error) => return Err(failed(error)),
+                Err(error) if strange::is_over(&error) => return Err(failed(error)),
                 // A row before this one: pages that point back.
                 Ok(Some(_)) | Err(_) => blind += 1,
             }
-            if self.cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(&self.cancel)?;
             lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
             let Some(after) = id.checked_add(1) else { break };
             id = after;
         }
         Ok(lost)
     }
-}
-
-/// Whether reading was stopped, because it took too long or was cancelled.
-fn is_over(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }

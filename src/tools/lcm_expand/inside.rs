@@ -7,9 +7,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Asked, Block, DEEPEST, HEADER, Heading, Original, Place, call, headings, lines};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::{Card, SummaryCard, Target};
+use crate::sync::go_on;
 use crate::text::{count, one_line};
 use crate::tokens;
 
@@ -124,7 +125,11 @@ impl Asked<'_> {
         match heading {
             Heading::Summary(id) | Heading::Children(id) => {
                 let summary = self.view.summaries().summary(id)?;
-                Ok(Text { of: Card::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
+                Ok(Text {
+                    of: Card::Summary(SummaryCard::of(&summary)),
+                    text: summary.summary.text,
+                    is_echo: false,
+                })
             }
             Heading::Message(id) => {
                 let Original { card, text, is_echo, .. } = Original::read(self.view, id, false)?;
@@ -143,9 +148,7 @@ impl Asked<'_> {
     ) -> Result<Vec<Match>> {
         let mut found = Vec::new();
         for (at, heading) in headings.iter().enumerate() {
-            if cancel.is_cancelled() {
-                return Err(Error::cancelled());
-            }
+            go_on(cancel)?;
             let text = self.read(*heading)?;
             if headings.len() > 1 && text.is_echo {
                 continue;

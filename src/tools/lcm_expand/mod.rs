@@ -330,7 +330,7 @@ impl Asked<'_> {
                 Ok(Some(end))
             }
             Heading::Children(id) => {
-                let Sources::Summaries(children) = summaries.edges(id)?.sources else { return Ok(None) };
+                let Sources::Summaries(children) = summaries.sources(id)? else { return Ok(None) };
                 if !budget.take_whole(children.len() * LINE) {
                     return Ok(None);
                 }
@@ -426,7 +426,7 @@ fn headings(view: &View<'_>, root: SummaryId, depth: u32) -> Result<Vec<Heading>
     for below in 0..=depth {
         let mut next = Vec::new();
         for id in &level {
-            match view.summaries().edges(*id)?.sources {
+            match view.summaries().sources(*id)? {
                 Sources::Summaries(children) => {
                     headings.push(Heading::Children(*id));
                     next.extend(children);

@@ -17,6 +17,7 @@ use crate::ingest::import::Home;
 use crate::model::{Content, Message, Part, Role, agent_of_session, original_of, parse_one};
 use crate::recall::Scope;
 use crate::store::{ExportedEntry, StoredSession, View};
+use crate::sync::go_on;
 use crate::text::{grouped, minute, now};
 use output::{Output, unwritable};
 
@@ -83,7 +84,7 @@ impl Exporter {
     }
 
     fn check(&self) -> Result<()> {
-        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        go_on(&self.cancel)
     }
 }
 

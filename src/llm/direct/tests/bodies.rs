@@ -85,14 +85,3 @@ fn thinking_is_disabled_if_possible() {
     let never = with(haiku(), json!({"reasoning": false}));
     assert_eq!(body(never)["thinking"], Value::Null);
 }
-
-#[test]
-fn an_answer_may_use_the_available_room() {
-    let most = |changes: Value| body(with(haiku(), changes))["max_tokens"].as_u64().unwrap();
-    assert_eq!(most(json!({})), 5_000);
-    assert_eq!(most(json!({"maxTokens": 1_000})), 1_000);
-    assert_eq!(most(json!({"maxTokens": 0, "contextWindow": 0})), 5_000);
-    // "Be short." is estimated at 3 tokens, "What happened?" at 4; 4096 are kept free.
-    assert_eq!(most(json!({"contextWindow": 4_096 + 7 + 900})), 900);
-    assert_eq!(most(json!({"contextWindow": 100})), 1);
-}

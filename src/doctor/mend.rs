@@ -93,7 +93,7 @@ impl Doctor {
                 done.push((n, what));
             }
         };
-        did(usize::from(derived_is_damaged), "counts and index of unusual messages rebuilt");
+        did(usize::from(derived_is_damaged), "counts and indexes of messages rebuilt");
         did(usize::from(reindex), "SQLite index rebuilt");
         did(facts.len(), "message with corrected role, tool, tokens or time");
         did(heads.len(), "entry with corrected last message");

@@ -740,14 +740,17 @@ async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
-async fn counts_and_the_index_of_unusual_messages_are_rebuilt_if_their_pages_are_damaged() {
-    for damaged in [&["counts"][..], &["messages_unusual"], &["counts", "messages_unusual"]] {
+async fn counts_and_indexes_of_messages_are_rebuilt_if_their_pages_are_damaged() {
+    let [unusual, by_parent, by_lineage] = ["messages_unusual", "messages_by_parent", "messages_by_lineage"];
+    for damaged in
+        [&["counts"][..], &[unusual], &[by_parent], &[by_lineage], &["counts", unusual, by_lineage]]
+    {
         let patient = Patient::new().await.without_first_pages(damaged).await;
         let report = patient.doctor().await;
         assert!(report.contains("SQLite can't read what follows from the messages: "), "{report}");
         assert!(report.contains("/lcm doctor --fix repairs what it can"), "{report}");
         let report = patient.heals().await;
-        assert!(report.contains("1× counts and index of unusual messages rebuilt"), "{report}");
+        assert!(report.contains("1× counts and indexes of messages rebuilt"), "{report}");
         // Storing goes on.
         let json = Session::new().chat(3, 10).json();
         let work = patient.store.write(move |batch| {

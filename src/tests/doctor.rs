@@ -489,6 +489,27 @@ async fn lost_messages_are_restored_in_their_own_rows() {
 }
 
 #[tokio::test]
+async fn below_a_message_lost_with_its_entry_a_copy_of_the_session_adds_none() {
+    let patient = Patient::new().await;
+    patient.damage(
+        "DELETE FROM messages WHERE id = (SELECT message_id FROM entries WHERE entry_id = 'e12');
+         DELETE FROM entries WHERE entry_id = 'e12'",
+    );
+    let report = patient.fix().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    let messages: i64 = patient.ask("SELECT count(*) FROM messages");
+    let entries: Vec<String> =
+        fs::read_to_string(patient.file()).unwrap().lines().skip(1).map(ToOwned::to_owned).collect();
+    let work = patient.store.write(move |batch| {
+        let conversation = batch.messages().conversation_row("copy", None, None, 0)?;
+        let entries = parse_batch(&format!("[{}]", entries.join(",")))?;
+        Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation).map(drop)
+    });
+    work.await.unwrap();
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM messages"), messages);
+}
+
+#[tokio::test]
 async fn a_lost_message_is_not_restored_from_a_file_with_another_text() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();

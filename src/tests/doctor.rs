@@ -85,6 +85,18 @@ impl Patient {
         work.await.unwrap();
     }
 
+    /// Stores the session of the file under another id.
+    async fn ingest_again(&self, id: &'static str) {
+        let file = fs::read_to_string(self.file()).unwrap();
+        let entries: Vec<String> = file.lines().skip(1).map(ToOwned::to_owned).collect();
+        let work = self.store.write(move |batch| {
+            let conversation = batch.messages().conversation_row(id, None, None, 0)?;
+            let entries = parse_batch(&format!("[{}]", entries.join(",")))?;
+            Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation).map(drop)
+        });
+        work.await.unwrap();
+    }
+
     async fn compact(&self, session: Session) -> Session {
         self.ingest(&session).await;
         let test_store = super::support::TestStore::of(self.store.clone());
@@ -490,23 +502,22 @@ async fn lost_messages_are_restored_in_their_own_rows() {
 
 #[tokio::test]
 async fn below_a_message_lost_with_its_entry_a_copy_of_the_session_adds_none() {
+    let lost = "DELETE FROM messages WHERE id = (SELECT message_id FROM entries WHERE entry_id = 'e12');
+                DELETE FROM entries WHERE entry_id = 'e12'";
     let patient = Patient::new().await;
-    patient.damage(
-        "DELETE FROM messages WHERE id = (SELECT message_id FROM entries WHERE entry_id = 'e12');
-         DELETE FROM entries WHERE entry_id = 'e12'",
-    );
+    let messages: i64 = patient.ask("SELECT count(*) FROM messages");
+    patient.damage(lost);
     let report = patient.fix().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
-    let messages: i64 = patient.ask("SELECT count(*) FROM messages");
-    let entries: Vec<String> =
-        fs::read_to_string(patient.file()).unwrap().lines().skip(1).map(ToOwned::to_owned).collect();
-    let work = patient.store.write(move |batch| {
-        let conversation = batch.messages().conversation_row("copy", None, None, 0)?;
-        let entries = parse_batch(&format!("[{}]", entries.join(",")))?;
-        Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation).map(drop)
-    });
-    work.await.unwrap();
+    patient.ingest_again("copy").await;
     assert_eq!(patient.ask::<i64>("SELECT count(*) FROM messages"), messages);
+
+    // If one was stored before, the repair does what it can.
+    let patient = Patient::new().await;
+    patient.damage(lost);
+    patient.ingest_again("copy").await;
+    let report = patient.fix().await;
+    assert!(report.contains("1× entry reattached to its parent"), "{report}");
 }
 
 #[tokio::test]

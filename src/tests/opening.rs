@@ -97,7 +97,12 @@ async fn a_file_of_the_first_format_that_cant_be_migrated_stays_as_it_is() {
     let [one, other] = [1, 2].map(|row: i64| Hash::ROOT.child(&row.to_string()));
     let first = include_str!("../store/db/migrations/001_init.sql");
     let another = first.replace("NOT NULL UNIQUE,  --", "NOT NULL UNIQUE, --");
-    for (schema, expected) in [(&*another, "no such index"), (first, "UNIQUE constraint failed")] {
+    let others = format!("{first}; INSERT INTO _metadata VALUES ('cwd', '/other')");
+    for (schema, expected) in [
+        (&*another, "project.db is damaged: no such index"),
+        (first, "project.db is damaged: UNIQUE constraint failed"),
+        (&others, "project.db holds the history of another project, /other; the history goes to"),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("project.db");
         let made = Connection::open(&path).unwrap();
@@ -119,7 +124,7 @@ async fn a_file_of_the_first_format_that_cant_be_migrated_stays_as_it_is() {
         }
         let (name, notice) = open(dir.path()).await;
         let notice = notice.unwrap();
-        assert!(notice.contains("project.db is damaged: ") && notice.contains(expected), "{notice}");
+        assert!(notice.contains(expected), "{notice}");
         assert_eq!(name, "project-2.db");
         assert!(std::fs::read(&path).unwrap() == bytes);
     }

@@ -18,7 +18,8 @@ pub(super) fn check(
             "application_id".into()
         });
     }
-    if facts.version != facts.current {
+    // A file that is only read keeps an older format.
+    if !(1..=facts.current).contains(&facts.version) {
         check.find(Remedy::Rebuild, "the format differs from this version's", || {
             format!("{} and {}", facts.version, facts.current)
         });

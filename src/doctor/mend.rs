@@ -80,7 +80,7 @@ impl Doctor {
                 done.push((n, what));
             }
         };
-        did(usize::from(found.derived_is_damaged), "counts and index of unusual messages rebuilt");
+        did(usize::from(found.derived_is_damaged), "counts and indexes of messages rebuilt");
         did(usize::from(found.reindex), "SQLite index rebuilt");
         did(found.facts.len(), "message with corrected role, tool, tokens or time");
         did(found.heads.len(), "entry with corrected last message");

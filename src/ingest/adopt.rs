@@ -174,7 +174,7 @@ async fn take_over(
             times.iter().try_for_each(|times| {
                 batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied())
             })?;
-            batch.upkeep().lacking(&lineages)
+            batch.upkeep().lacking(lineages)
         })
         .await?;
     Ok(())

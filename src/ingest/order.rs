@@ -4,7 +4,7 @@
 //! entry that comes before its parent waits here for it. If the parent never comes, Pi shows the entry as a
 //! root.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::fold::Handover;
 use crate::model::{Content, Entry};
@@ -16,8 +16,8 @@ pub(super) struct Order {
     came: HashSet<String>,
     /// Ids of the waiting entries.
     held: HashSet<String>,
-    /// The waiting entries by the id of their parent and their position in the file.
-    waiting: HashMap<String, BTreeMap<usize, Entry>>,
+    /// The waiting entries by the id of their parent, each with its position in the file, in order.
+    waiting: HashMap<String, VecDeque<(usize, Entry)>>,
     /// The number of entries so far; an id may be repeated.
     entries: usize,
     ready: VecDeque<Entry>,
@@ -33,7 +33,7 @@ impl Order {
             None => self.release(entry),
             Some(parent) => {
                 self.held.insert(entry.id.clone());
-                self.waiting.entry(parent.clone()).or_default().insert(self.entries, entry);
+                self.waiting.entry(parent.clone()).or_default().push_back((self.entries, entry));
             }
         }
     }
@@ -47,13 +47,12 @@ impl Order {
         // First the entries whose parent does not exist, then the first entry of each cycle.
         let mut left: Vec<(bool, usize, String)> = (self.waiting.iter())
             .flat_map(|(parent, children)| {
-                children.keys().map(|place| (self.came.contains(parent), *place, parent.clone()))
+                children.iter().map(|(place, _)| (self.came.contains(parent), *place, parent.clone()))
             })
             .collect();
         left.sort();
-        for (_, place, parent) in left {
-            let children = self.waiting.get_mut(&parent);
-            if let Some(child) = children.and_then(|children| children.remove(&place)) {
+        for (_, _, parent) in left {
+            if let Some((_, child)) = self.waiting.get_mut(&parent).and_then(VecDeque::pop_front) {
                 self.orphans.insert(child.id.clone());
                 self.release(child);
             }
@@ -83,7 +82,7 @@ impl Order {
         while let Some(entry) = next.pop() {
             self.held.remove(&entry.id);
             // The stack takes the last child first.
-            next.extend(self.waiting.remove(&entry.id).into_iter().flat_map(BTreeMap::into_values).rev());
+            next.extend(self.waiting.remove(&entry.id).into_iter().flatten().rev().map(|(_, child)| child));
             self.ready.push_back(entry);
         }
     }

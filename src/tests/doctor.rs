@@ -85,6 +85,18 @@ impl Patient {
         work.await.unwrap();
     }
 
+    /// Stores the session of the file under another id.
+    async fn ingest_again(&self, id: &'static str) {
+        let file = fs::read_to_string(self.file()).unwrap();
+        let entries: Vec<String> = file.lines().skip(1).map(ToOwned::to_owned).collect();
+        let work = self.store.write(move |batch| {
+            let conversation = batch.messages().conversation_row(id, None, None, 0)?;
+            let entries = parse_batch(&format!("[{}]", entries.join(",")))?;
+            Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation).map(drop)
+        });
+        work.await.unwrap();
+    }
+
     async fn compact(&self, session: Session) -> Session {
         self.ingest(&session).await;
         let test_store = super::support::TestStore::of(self.store.clone());
@@ -489,6 +501,26 @@ async fn lost_messages_are_restored_in_their_own_rows() {
 }
 
 #[tokio::test]
+async fn below_a_message_lost_with_its_entry_a_copy_of_the_session_adds_none() {
+    let lost = "DELETE FROM messages WHERE id = (SELECT message_id FROM entries WHERE entry_id = 'e12');
+                DELETE FROM entries WHERE entry_id = 'e12'";
+    let patient = Patient::new().await;
+    let messages: i64 = patient.ask("SELECT count(*) FROM messages");
+    patient.damage(lost);
+    let report = patient.fix().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    patient.ingest_again("copy").await;
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM messages"), messages);
+
+    // If one was stored before, the repair does what it can.
+    let patient = Patient::new().await;
+    patient.damage(lost);
+    patient.ingest_again("copy").await;
+    let report = patient.fix().await;
+    assert!(report.contains("1× entry reattached to its parent"), "{report}");
+}
+
+#[tokio::test]
 async fn a_lost_message_is_not_restored_from_a_file_with_another_text() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();
@@ -721,6 +753,32 @@ async fn a_file_with_another_application_id_or_format_is_reported() {
 }
 
 #[tokio::test]
+async fn a_sound_file_of_the_first_format_is_sound_before_and_after_its_migration() {
+    let patient = Patient::new().await;
+    patient.store.close().await;
+    let before = messages_of(&patient.database());
+    patient.damage(
+        "DROP INDEX messages_by_parent; DROP INDEX messages_by_lineage;
+         CREATE UNIQUE INDEX messages_by_hash ON messages (lineage);
+         PRAGMA user_version = 1; PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET name = 'sqlite_autoindex_messages_1', sql = NULL WHERE name = 'messages_by_hash';
+         UPDATE sqlite_schema SET sql = replace(sql, 'lineage       BLOB NOT NULL,       ', 'lineage       BLOB NOT NULL UNIQUE,')
+          WHERE name = 'messages'; PRAGMA writable_schema = RESET",
+    );
+    let apart = Store::read_only_at(&patient.database(), &CancellationToken::new()).unwrap().store;
+    let report = ask(&apart, &patient.scope, "doctor").await.unwrap().text;
+    assert!(report.starts_with("Database       ok     format 1\n"), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    apart.close().await;
+
+    let patient = patient.reopened().await;
+    let report = patient.doctor().await;
+    assert!(report.starts_with("Database       ok     format 2\n"), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    assert_eq!(messages_of(&patient.database()), before);
+}
+
+#[tokio::test]
 async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
     let patient = Patient::new().await;
     patient.store.checkpoint().await.unwrap();
@@ -740,14 +798,17 @@ async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
-async fn counts_and_the_index_of_unusual_messages_are_rebuilt_if_their_pages_are_damaged() {
-    for damaged in [&["counts"][..], &["messages_unusual"], &["counts", "messages_unusual"]] {
+async fn counts_and_indexes_of_messages_are_rebuilt_if_their_pages_are_damaged() {
+    let [unusual, by_parent, by_lineage] = ["messages_unusual", "messages_by_parent", "messages_by_lineage"];
+    for damaged in
+        [&["counts"][..], &[unusual], &[by_parent], &[by_lineage], &["counts", unusual, by_lineage]]
+    {
         let patient = Patient::new().await.without_first_pages(damaged).await;
         let report = patient.doctor().await;
         assert!(report.contains("SQLite can't read what follows from the messages: "), "{report}");
         assert!(report.contains("/lcm doctor --fix repairs what it can"), "{report}");
         let report = patient.heals().await;
-        assert!(report.contains("1× counts and index of unusual messages rebuilt"), "{report}");
+        assert!(report.contains("1× counts and indexes of messages rebuilt"), "{report}");
         // Storing goes on.
         let json = Session::new().chat(3, 10).json();
         let work = patient.store.write(move |batch| {

@@ -93,6 +93,44 @@ async fn a_file_of_the_first_format_is_migrated_and_its_messages_are_found_by_li
 }
 
 #[tokio::test]
+async fn a_file_of_the_first_format_that_cant_be_migrated_stays_as_it_is() {
+    let [one, other] = [1, 2].map(|row: i64| Hash::ROOT.child(&row.to_string()));
+    let first = include_str!("../store/db/migrations/001_init.sql");
+    let another = first.replace("NOT NULL UNIQUE,  --", "NOT NULL UNIQUE, --");
+    let others = format!("{first}; INSERT INTO _metadata VALUES ('cwd', '/other')");
+    for (schema, expected) in [
+        (&*another, "project.db is damaged: no such index"),
+        (first, "project.db is damaged: UNIQUE constraint failed"),
+        (&others, "project.db holds the history of another project, /other; the history goes to"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("project.db");
+        let made = Connection::open(&path).unwrap();
+        made.execute_batch("PRAGMA application_id = 0x504c434d; PRAGMA user_version = 1").unwrap();
+        made.execute_batch(schema).unwrap();
+        for lineage in [one, other] {
+            let sql = "INSERT INTO messages VALUES (NULL, ?1, NULL, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+            made.execute(sql, [lineage]).unwrap();
+        }
+        made.pragma_update(None, "journal_mode", "WAL").unwrap();
+        drop(made);
+        let mut bytes = std::fs::read(&path).unwrap();
+        if schema == first {
+            // Damage made both rows the same message.
+            while let Some(at) = bytes.windows(32).position(|bytes| bytes == other.0) {
+                bytes[at..at + 32].copy_from_slice(&one.0);
+            }
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        let (name, notice) = open(dir.path()).await;
+        let notice = notice.unwrap();
+        assert!(notice.contains(expected), "{notice}");
+        assert_eq!(name, "project-2.db");
+        assert!(std::fs::read(&path).unwrap() == bytes);
+    }
+}
+
+#[tokio::test]
 async fn a_newer_versions_file_is_reported_each_time() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(open(dir.path()).await, ("project.db".into(), None));

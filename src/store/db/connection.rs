@@ -206,22 +206,18 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
-    let is_new = check_owner(&connection, path, failed)?;
+    let is_new = check_owner(&connection, path, cwd, failed)?;
     set_up(&connection).map_err(failed)?;
     migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
-    match project_in(&connection).map_err(failed)? {
-        Some(owner) if owner != cwd => {
-            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
-        }
-        _ => Ok((connection, is_new)),
-    }
+    Ok((connection, is_new))
 }
 
-/// Rejects a database that is not ours before anything is written to it. Returns whether it is empty.
+/// Rejects a database that is not ours, or another project's, before anything is written to it. Returns whether it is empty.
 fn check_owner(
     connection: &Connection,
     path: &Path,
+    cwd: &str,
     failed: impl Fn(rusqlite::Error) -> Error,
 ) -> Result<bool> {
     if is_empty(connection).map_err(&failed)? {
@@ -244,7 +240,12 @@ fn check_owner(
     if version > migrations::current() {
         return Err(newer(path, version));
     }
-    Ok(false)
+    match project_in(connection).map_err(&failed)? {
+        Some(owner) if owner != cwd => {
+            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
+        }
+        _ => Ok(false),
+    }
 }
 
 pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {

@@ -35,20 +35,28 @@ pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
-/// What is kept only to answer faster, and follows from the other tables.
-pub(in crate::store) const DERIVED: [&str; 2] = ["counts", "messages_unusual"];
+/// What follows from the other tables and is kept only to answer faster, each with a query that reads all of it.
+pub(in crate::store) const DERIVED: [(&str, &str); 4] = [
+    ("counts", "SELECT count(messages) FROM counts"),
+    (
+        "messages_unusual",
+        "SELECT count(*) FROM messages INDEXED BY messages_unusual WHERE kind <> 0 OR role = 'user'",
+    ),
+    ("messages_by_parent", "SELECT count(lineage) FROM messages INDEXED BY messages_by_parent"),
+    ("messages_by_lineage", "SELECT count(id) FROM messages INDEXED BY messages_by_lineage"),
+];
 
 /// Recreates what is [`DERIVED`], empty, without reading what is there. Its pages are free once the file is rewritten.
 pub(in crate::store) fn remake_derived(connection: &Connection) -> rusqlite::Result<()> {
     let own = Connection::open_in_memory()?;
     STEPS.iter().try_for_each(|step| own.execute_batch(step))?;
     connection.pragma_update(None, "writable_schema", true)?;
-    let removed = DERIVED.iter().try_for_each(|name| {
+    let removed = DERIVED.iter().try_for_each(|(name, _)| {
         connection.execute("DELETE FROM sqlite_schema WHERE name = ?1", [name]).map(drop)
     });
     connection.pragma_update(None, "writable_schema", "RESET")?;
     removed?;
-    DERIVED.iter().try_for_each(|name| {
+    DERIVED.iter().try_for_each(|(name, _)| {
         let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
         connection.execute_batch(&own.query_row(sql, [name], |row| row.get::<_, String>(0))?)
     })

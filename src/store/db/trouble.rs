@@ -36,10 +36,14 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
     error.saying(sentence)
 }
 
-/// The same for a file that is being opened. A damaged file is skipped, and the doctor will not check it.
+/// The same for a file that is being opened. A damaged file is skipped, and the doctor will not check it; so is one with
+/// tables or rows that no engine makes, as it can't be migrated.
 pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
+    let strange = [ErrorCode::Unknown, ErrorCode::ConstraintViolation].map(Some);
     match cause(&error) {
-        Some(cause) if is_damage(cause) => Error::damaged(said(path), cause.to_string()),
+        Some(cause) if is_damage(cause) || strange.contains(&cause.sqlite_error_code()) => {
+            Error::damaged(said(path), cause.to_string())
+        }
         _ => explained(error, path),
     }
 }

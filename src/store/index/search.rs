@@ -242,20 +242,49 @@ impl FullTextIndex<'_> {
     fn results_behind(&self, calling: MessageId) -> Result<Vec<MessageId>> {
         /// Rows to scan.
         const BEHIND: i64 = 64;
-        let rows: Vec<(MessageId, Option<MessageId>, bool)> = self.connection.all(
+        let mut query = self.connection.prepared(
             "SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id",
-            params![calling, BEHIND],
         )?;
+        let mut rows = query.query(params![calling, BEHIND])?;
         let (mut results, mut last) = (Vec::new(), calling);
-        for (id, parent, is_result) in rows {
-            if parent == Some(last) {
-                if !is_result {
+        while let Some(row) = rows.next()? {
+            if row.get::<_, Option<MessageId>>(1)? == Some(last) {
+                // Mostly the next row: the others need not be read.
+                if !row.get(2)? {
                     break;
                 }
-                last = id;
-                results.push(id);
+                last = row.get(0)?;
+                results.push(last);
             }
         }
         Ok(results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn the_results_of_a_call_are_found_without_reading_what_follows() {
+        let mut memory = Connection::open_in_memory().unwrap();
+        memory.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        for (row, role) in (1..).zip(["assistant", "toolResult", "toolResult"].iter().chain(&["user"; 60])) {
+            let sql = "INSERT INTO messages VALUES
+                       (?1, CAST(?1 AS BLOB), nullif(?1 - 1, 0), 0, 0, ?2, NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+            memory.execute(sql, params![row, role]).unwrap();
+        }
+        let steps = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&steps);
+        let count = move || counted.fetch_add(1, Ordering::Relaxed) == usize::MAX;
+        memory.progress_handler(1, Some(count)).unwrap();
+        let found = FullTextIndex::new(&memory).results_behind(MessageId(1)).unwrap();
+        assert_eq!(found, [MessageId(2), MessageId(3)]);
+        assert!(steps.load(Ordering::Relaxed) < 100);
     }
 }

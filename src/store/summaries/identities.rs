@@ -1,5 +1,7 @@
 //! The identities of a summary's sources.
 
+use rusqlite::params;
+
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::Hash;
@@ -30,7 +32,17 @@ impl Summaries<'_> {
 
     /// The sources with these identities, of a summary of this depth; `None` if one is missing, or there are none.
     pub fn named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
-        let message = |name: &Hash| Messages::new(self.connection).message_by_lineage(*name);
+        let mut last = None;
+        let message = |name: &Hash| {
+            // Most are in consecutive rows, and looking one up takes a search in each run of rows.
+            let sql = "SELECT id FROM messages WHERE id = ?1 + 1 AND lineage = ?2";
+            let next = self.connection.first(sql, params![last, name])?;
+            last = next.map_or_else(
+                || Messages::new(self.connection).message_by_lineage(*name),
+                |next| Ok(Some(next)),
+            )?;
+            Ok(last)
+        };
         let summary = |name: &Hash| self.summary_by_hash(*name);
         Ok(match depth {
             _ if names.is_empty() => None,

@@ -1,6 +1,6 @@
 //! What `/lcm doctor --fix` may do: save the database, then rebuild what follows from the messages. It may
 //! change a message in two ways only: restore a row's text if the row's hash proves it, or store a lost
-//! message again. It also corrects recorded facts that follow from the text.
+//! message again. It also corrects recorded facts that follow from its text and place.
 
 use rusqlite::params;
 
@@ -127,9 +127,25 @@ impl UpkeepWriter<'_> {
         })
     }
 
-    /// Moves an entry below another.
+    /// Moves an entry below another, and its message below the one there if its own parent is lost and its hash proves it.
+    /// Otherwise a copy of the session would have its message again.
     pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
-        self.connection.change("UPDATE entries SET parent_id = ?2 WHERE id = ?1", [entry, parent])
+        self.connection.change("UPDATE entries SET parent_id = ?2 WHERE id = ?1", [entry, parent])?;
+        let found: Option<(MessageId, MessageId, Hash)> = self.connection.first(
+            "SELECT m.id, head.id, head.lineage
+               FROM entries e JOIN messages m ON m.id = e.message_id
+               JOIN entries above ON above.id = e.parent_id JOIN messages head ON head.id = above.head_id
+              WHERE e.id = ?1 AND e.kind = 1 AND NOT EXISTS (SELECT 1 FROM messages WHERE id = m.parent_id)
+                AND NOT EXISTS (SELECT 1 FROM messages WHERE ifnull(parent_id, 0) = head.id AND lineage = m.lineage)",
+            [entry],
+        )?;
+        if let Some((id, head, lineage)) = found
+            && let Ok(message) = Messages::new(self.connection).message(id)
+            && lineage.child(&message.json) == message.lineage
+        {
+            self.connection.change("UPDATE messages SET parent_id = ?2 WHERE id = ?1", [id, head])?;
+        }
+        Ok(())
     }
 
     /// Removes summaries with their edges. The list must include every summary condensed from them.

@@ -122,9 +122,9 @@ async fn a_summary_that_lacks_much_is_asked_for_once_more_if_that_is_cheap() {
     let full = format!("The user said: {rules} Changed `evict_oldest` in src/cache.rs, and 40 kB are free.");
     for (cost, second, ahead, asked, kept) in [
         (0.001, full.as_str(), true, 1, "The user said"),
-        (0.001, "Less.", true, 1, "Also: Keep it below 250 ms, Never deploy on Fridays"),
-        (0.1, full.as_str(), true, 0, "Also: Keep it below 250 ms, Never deploy on Fridays"),
-        (0.001, full.as_str(), false, 0, "Also: Keep it below 250 ms, Never deploy on Fridays"),
+        (0.001, "Less.", true, 1, "Also: Never deploy on Fridays, Keep it below 250 ms"),
+        (0.1, full.as_str(), true, 0, "Also: Never deploy on Fridays, Keep it below 250 ms"),
+        (0.001, full.as_str(), false, 0, "Also: Never deploy on Fridays, Keep it below 250 ms"),
     ] {
         let session = Session::new().user(rules);
         let session = session.assistant("`evict_oldest` in src/cache.rs frees 40 kB.").chat(30, 30);

@@ -19,7 +19,7 @@ const NUMBER: &str = concat!(
     r"(?:(?<minutes>m)(?-u:\b)|[ \u{a0}\u{202f}-]?(?<unit>%|€|£|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent",
     r"|ms|ns|us|µs|s|sec\w*|sek\w*|seg\w*|saniye",
     r"|min|minut\w*|dakika|h|hours?|heures?|horas?|stunden?|days?|jours?|d[ií]as?|tagen?|giorni|weeks?|semaines?|semanas?|wochen?",
-    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b(?:/s)?|bytes",
+    r"|months?|mois|meses|mesi|monate?n?|years?|ans|años|anos|anni|jahre?n?|j|[kmgt]i?b(?:/s)?|bytes",
     r"|px|rem|dpi|mm|cm|kg|ppm|bit|cores?|v?cpus?|gpus?|eur|euros?",
     r"|usd|dollars?|gbp|[kmg]bit/s|[kmg]bps|px",
     r"|fps|[kmg]?hz|rpm|rps|qps|[a-z]{3,}/s)(?-u:\b)",
@@ -29,10 +29,10 @@ const NUMBER: &str = concat!(
     r"|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|ドル|円|美元|달러|руб\p{L}*|строк\p{L}*|행|건",
     r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)",
     r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b))",
-    r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s|[A-Z]{2,}s)(?-u:\b))?",
+    r"| (?:[a-z]{4,} )?(?<things>[A-Za-z][a-z]{2,}[a-rt-z]s|[A-Z]{2,}s)(?-u:\b))?",
 );
 /// Units with several names, each with the beginnings of these.
-const UNITS: [(&str, &[&str]); 12] = [
+const UNITS: [(&str, &[&str]); 13] = [
     ("€", &["eur"]),
     ("$", &["usd", "dollar", "ドル", "美元", "달러"]),
     ("core", &["core", "cpu", "vcpu"]),
@@ -40,14 +40,16 @@ const UNITS: [(&str, &[&str]); 12] = [
     ("ms", &["ms", "毫秒", "ミリ秒", "밀리초", "мс"]),
     ("min", &["min", "分", "분", "мин", "dakika"]),
     ("h", &["hour", "heure", "hora", "stunde", "小", "時", "시간", "час", "ore", "uur", "uren", "godzin"]),
-    ("d", &["day", "jour", "dia", "día", "tag", "giorn", "天", "日", "일", "дн", "день"]),
+    ("year", &["year", "ans", "año", "ano", "anni", "jahr"]),
+    ("d", &["day", "j", "dia", "día", "tag", "giorn", "天", "日", "일", "дн", "день"]),
     ("week", &["week", "sema", "woche"]),
     ("month", &["month", "mois", "mese", "mesi", "monat"]),
     ("%", &["percent", "prozent", "por ciento", "pour cent"]),
     ("s", &["sec", "sek", "seg", "秒", "초", "сек", "saniye"]),
 ];
-/// What users set limits for; how many of them a model has seen is unimportant.
-const COUNTED: &str = " items lines files characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
+/// What is counted; `things` are any others.
+const COUNTED: &str = " things rows records users requests tokens messages connections customers documents items lines files \
+    characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
 /// Products with versions; words that end like a plural but are singular.
 const VERSIONED: &str = " node python java jdk php ruby rails django laravel angular react vue next postgres postgresql mysql \
     mariadb ubuntu debian alpine android ios api sdk kotlin go golang rust swift xcode unity terraform kubernetes elixir phoenix vite \
@@ -98,19 +100,8 @@ impl Number {
             // The model tries many.
             "color" => of_user,
             "%" => self.amount > 0.0 && self.amount < 100.0,
-            // For users and the like: more than a few.
-            "rows" | "records" | "users" | "requests" | "tokens" | "messages" => {
-                of_user || self.amount >= 100.0
-            }
-            "things" => {
-                self.amount > 1.0
-                    && (of_user
-                        || self.amount >= 10.0
-                            && !["tests", "lines", "files", "cases", "checks"]
-                                .iter()
-                                .any(|word| self.spelling.ends_with(word)))
-            }
-            unit if is_among(COUNTED, unit) => of_user && self.amount > 1.0,
+            // More than a few.
+            unit if is_count(unit) => self.amount > if of_user { 1.0 } else { 9.0 },
             _ => self.is_name() || self.amount > 0.0,
         }
     }
@@ -137,25 +128,11 @@ impl Number {
     pub(super) fn is_said_by(&self, other: &Self) -> bool {
         let off = (self.amount - other.amount).abs();
         // Servers write `250m` for megabytes too.
-        if self.unit == "mb" && other.unit == "min" && other.spelling.ends_with('m') {
+        let are_same =
+            |one: &Self, next: &Self| one.unit == "min" && one.spelling.ends_with('m') && next.unit == "mb";
+        if are_same(self, other) || are_same(other, self) {
             return off < 1e-9;
         }
-        let is_count = |unit: &str| {
-            is_among(COUNTED, unit)
-                || matches!(
-                    unit,
-                    "things"
-                        | "rows"
-                        | "records"
-                        | "users"
-                        | "requests"
-                        | "tokens"
-                        | "messages"
-                        | "connections"
-                        | "customers"
-                        | "documents"
-                )
-        };
         if is_count(&self.unit) && (is_count(&other.unit) || other.unit.is_empty() && self.amount >= 10.0) {
             return off < 1e-9 || other.half > self.half && off <= other.half.min(self.amount / 10.0);
         }
@@ -163,7 +140,7 @@ impl Number {
             return off < 1e-9;
         }
         if other.unit.is_empty() {
-            return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0);
+            return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0 || self.amount.fract() > 0.0);
         }
         let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
         let (amount, half, other_half) = (self.amount * times, self.half * times, other.half * other_times);
@@ -303,6 +280,10 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         && !text[end..].starts_with([':', '/', '-', '.', '\''])
         && !text[..start].ends_with(['-', '/', ':']);
     Some(Number { is_set, unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
+}
+
+fn is_count(unit: &str) -> bool {
+    is_among(COUNTED, unit)
 }
 
 /// The canonical name of a unit.

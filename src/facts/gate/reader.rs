@@ -169,14 +169,19 @@ impl<'a> Reader<'a> {
             let is_sql_call = ending == "sql"
                 && !["create", "add", "rename"].iter().any(|word| line.to_lowercase().starts_with(word));
             let is_override = line.contains("override ") || new.contains(&format!("super().{name}"));
-            !is_plain(name) && end_of(stem, 1) != name && !is_override && !is_sql_call
+            !is_plain(name)
+                && !name.starts_with('_')
+                && end_of(stem, 1) != name
+                && !is_override
+                && !is_sql_call
         };
         let after: HashSet<(&str, &str)> = defined(new).filter(|(name, line)| is_own(name, line)).collect();
         let is_about = !is_of_tests(path);
         let names_of =
             |all: &HashSet<(&'a str, &str)>| all.iter().map(|(name, _)| *name).collect::<HashSet<_>>();
         let added: HashSet<&str> = names_of(&after).difference(&names_of(&before)).copied().collect();
-        let few = after.difference(&before).filter(|(name, line)| !is_value(name, line)).count() <= FEW;
+        let few = after.difference(&before).filter(|(name, line)| !is_value(name, line)).count()
+            <= FEW + usize::from(!are_settings);
         for definition in &after {
             let is_new = !before.contains(definition);
             let is_added = added.len() <= FEW && added.contains(definition.0) && is_compound(definition.0);
@@ -340,8 +345,13 @@ impl<'a> Reader<'a> {
             seen,
         };
         let is_gone = |path: &str| self.removed.iter().any(|removed| ends_at(path, &removed.to_lowercase()));
-        let (files, mut all): (Vec<Anchor>, Vec<Anchor>) =
+        let (mut files, mut all): (Vec<Anchor>, Vec<Anchor>) =
             self.found.into_values().partition(|anchor| anchor.kind == Kind::Path);
+        // A bare name is a file's if a call uses it.
+        let is_called = |name: &str| self.words.get(stem(name)).is_some_and(|word| word.by & BY_CALL > 0);
+        for file in files.iter_mut().filter(|file| file.weight == NEAR && is_called(&file.text)) {
+            file.weight = ASSISTANT;
+        }
         all.extend(one_each(files.into_iter().filter(|file| !is_gone(&file.key)).collect()));
         let mut told = Vec::new();
         for (text, word) in &self.words {
@@ -381,7 +391,12 @@ impl<'a> Reader<'a> {
                 to.push(name(text, 2 + word.pieces.min(5), word.last));
             }
         }
-        let first = |a: &Anchor, b: &Anchor| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text));
+        // Rules stay in the order in which they were said.
+        fn name_of(one: &Anchor) -> Option<&str> {
+            Some(one.text.as_str()).filter(|_| one.kind != Kind::Rule)
+        }
+        let first =
+            |a: &Anchor, b: &Anchor| (b.weight, b.seen, name_of(a)).cmp(&(a.weight, a.seen, name_of(b)));
         // Of the names that are only talked about, those of most parts.
         told.sort_by(first);
         all.extend(told.into_iter().take((self.at / 5).clamp(2, MOST_TOLD)));

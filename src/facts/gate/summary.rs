@@ -15,6 +15,9 @@ use super::{Anchor, Kind};
 /// Several files in one, as `src/{a,b}.rs`.
 const BRACES: &str = r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)";
 
+/// Digits that distinguish a file's name, as in `0019_invoices`.
+const STAMP: usize = 4;
+
 /// Words for numbers, each at the place of its value.
 const ONES: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
     seventeen eighteen nineteen";
@@ -24,7 +27,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let number =
         format!(r"(?:(?<tens>{tens})(?:[ -](?<digit>{ones}))?|(?<ones>{ones}))(?<hundred> hundred)?");
     let part = r"(?<part>half|(?:a )?quarter of) an?|an? (?<unit>\w+) and a half";
-    let single = "(?:eine[nrm]?|une?|una|uma?) (?<single>minute|stunde|heure|hora|minuto|minuta)|an? (?<round>hundred|thousand|million)";
+    let single = "(?:eine[nrm]?|une?|una|uma?) (?<single>minute|stunde|heure|hora|minuto|minuta)|an? (?<span>day|week|month|year)|an? (?<round>hundred|thousand|million)";
     Regex::new(&format!(r"\b(?:{number}(?<more> and a half)?|{part}|{single})\b")).ok()
 });
 static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
@@ -58,8 +61,7 @@ impl Summary {
         match (anchor.kind, &anchor.number) {
             (Kind::Rule, number) => {
                 let is_said = |number: &Number| self.numbers.iter().any(|said| number.is_said_by(said));
-                let mut sentences = self.sentences.iter();
-                sentences.any(|words| is_echoed(&anchor.about, words)) || number.as_ref().is_some_and(is_said)
+                is_echoed(&anchor.about, &self.sentences) || number.as_ref().is_some_and(is_said)
             }
             (Kind::Path, _) => self.holds_path(anchor),
             // Any number may look like a small code.
@@ -88,8 +90,10 @@ impl Summary {
     fn holds_path(&self, file: &Anchor) -> bool {
         let name = stem(end_of(&file.text, 1));
         let module = stem(end_of(&file.key, 2));
-        let is_own = !file.has_twin && (name.contains(['-', '.']) || is_compound(name));
-        let tick = if name.contains(['-', '.']) { "" } else { "`" };
+        let digits = name.chars().filter(char::is_ascii_digit).count();
+        let is_unlike_words = name.contains(['-', '.']) || digits >= STAMP && digits < name.len();
+        let is_own = !file.has_twin && (is_unlike_words || is_compound(name));
+        let tick = if is_unlike_words { "" } else { "`" };
         has(&self.lower, end_of(&file.key, 1 + usize::from(file.has_twin)), "-.")
             || (is_own && has(&self.plain, &squeezed(&format!("{tick}{}", name.to_lowercase())), ""))
             || (module.contains('/')
@@ -107,6 +111,7 @@ fn in_digits(lower: &str) -> String {
         let number = if at("hundred").is_empty() { number } else { 100 * number };
         match (at("part"), at("unit"), at("more")) {
             _ if !at("single").is_empty() => format!("1 {}", at("single")),
+            _ if !at("span").is_empty() => format!("1 {}", at("span")),
             _ if at("round") == "hundred" => "100".to_owned(),
             _ if !at("round").is_empty() => format!("1 {}", at("round")),
             ("", "", "") => number.to_string(),

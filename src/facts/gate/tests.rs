@@ -26,7 +26,7 @@ fn lost_details_are_found_with_few_false_alarms() {
 #[test]
 fn most_lost_details_of_the_first_held_out_set_are_found() {
     let [found, alarms, added] = measured(include_str!("held_out.json")).percents();
-    assert!(found >= 97.0 && alarms <= 4.0 && added <= 7.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 98.5 && alarms <= 3.8 && added <= 7.5, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 /// By another author, and now used for tuning. The rules that did not know it found 83.3 %, with 6.6 % false
@@ -34,11 +34,11 @@ fn most_lost_details_of_the_first_held_out_set_are_found() {
 #[test]
 fn most_lost_details_of_another_authors_set_are_found() {
     let [found, alarms, added] = measured(include_str!("held_out_b.json")).percents();
-    assert!(found >= 88.5 && alarms <= 5.0 && added <= 3.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 88.9 && alarms <= 4.4 && added <= 3.5, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 /// By a third author, whose short summaries lose more, with lists of the rules and decisions they keep and
-/// of what they lose. The goals are 95, 2 and 8 %. Used for tuning, as are the next two, which were unseen
+/// of what they lose. The goals are 95, 2 and 8 %. Used for tuning, as are the next three, which were unseen
 /// before. The rules before that have 57.5, 12.1 and 7.8 % in today's measure, in which what counts is the
 /// line: a fact is back if the line says it, an alarm is what the line says in vain, and what the author
 /// lists as lost is no ballast.
@@ -47,7 +47,7 @@ fn two_thirds_of_the_lost_details_of_short_summaries_are_found() {
     let figures = measured(include_str!("dev_c.json"));
     let [found, alarms, added] = figures.percents();
     assert!(
-        found >= 64.5 && alarms <= 13.5 && added <= 11.0,
+        found >= 65.5 && alarms <= 13.5 && added <= 10.2,
         "{found:.1} {alarms:.1} {added:.1} {:#?}",
         figures.missed
     );
@@ -58,7 +58,7 @@ fn two_thirds_of_the_lost_details_of_short_summaries_are_found() {
 #[test]
 fn most_lost_details_of_more_short_summaries_are_found() {
     let [found, alarms, added] = measured(include_str!("held_out_c.json")).percents();
-    assert!(found >= 72.5 && alarms <= 15.0 && added <= 12.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 73.5 && alarms <= 14.8 && added <= 12.2, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 /// By a fourth author. Asked first, before tuning: 66.9, 23.1 and 11.5 %, in today's measure 66.7, 23.1 and
@@ -66,22 +66,22 @@ fn most_lost_details_of_more_short_summaries_are_found() {
 #[test]
 fn most_lost_details_of_a_set_newer_than_the_rules_are_found() {
     let [found, alarms, added] = measured(include_str!("held_out_d.json")).percents();
-    assert!(found >= 71.5 && alarms <= 19.0 && added <= 11.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 71.5 && alarms <= 18.5 && added <= 11.2, "{found:.1} {alarms:.1} {added:.1}");
 }
 
-/// By a fifth author, and asked only once the rules were finished: they do not know it. Those before them found
-/// 55.2 % with 7.7 % false alarms. Do not read this set when changing the rules.
+/// By a fifth author, and now used for tuning. Asked first, before tuning: 65.7, 7.6 and 5.2 %; of what is in scope,
+/// 78.3 % with 7.7 % false alarms.
 #[test]
-fn lost_details_of_the_unseen_set_are_found_as_often_as_measured() {
+fn most_lost_details_of_a_fifth_authors_set_are_found() {
     let [found, alarms, added] = measured(include_str!("held_out_e.json")).percents();
-    assert!(found >= 65.5 && alarms <= 8.0 && added <= 5.5, "{found:.1} {alarms:.1} {added:.1}");
+    assert!(found >= 73.0 && alarms <= 7.0 && added <= 5.5, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 /// Of what the authors of short summaries list as lost, in percent; and all that is added for it.
 #[test]
 fn half_of_what_short_summaries_lose_anyway_is_put_back() {
     for (set, least, most) in
-        [(include_str!("dev_c.json"), 51.0, 23.5), (include_str!("held_out_c.json"), 63.5, 27.0)]
+        [(include_str!("dev_c.json"), 51.9, 22.5), (include_str!("held_out_c.json"), 63.5, 26.8)]
     {
         let figures = measured(set);
         let [back, added] = [(figures.back, figures.lost), (figures.all_added, figures.bytes)]
@@ -99,7 +99,8 @@ fn few_facts_of_a_summary_count_as_missing() {
         (include_str!("held_out_b.json"), 0.5),
         (include_str!("dev_c.json"), 2.5),
         (include_str!("held_out_c.json"), 3.0),
-        (include_str!("held_out_d.json"), 1.0),
+        (include_str!("held_out_d.json"), 0.5),
+        (include_str!("held_out_e.json"), 2.8),
     ] {
         let all = measured(set).tally(|_| true);
         let reworded = percent(all.reworded, all.anchors);
@@ -114,11 +115,11 @@ fn facts_in_scope_are_found_as_often_as_measured() {
     for (set, least, most, false_most) in [
         (include_str!("stretches.json"), 99.0, 1.5, 0.5),
         (include_str!("held_out.json"), 98.0, 3.6, 0.5),
-        (include_str!("held_out_b.json"), 91.0, 4.5, 0.5),
-        (include_str!("dev_c.json"), 79.0, 12.0, 2.0),
-        (include_str!("held_out_c.json"), 80.5, 12.6, 3.5),
-        (include_str!("held_out_d.json"), 83.0, 18.5, 1.0),
-        (include_str!("held_out_e.json"), 78.0, 8.0, 3.5),
+        (include_str!("held_out_b.json"), 91.9, 4.2, 0.5),
+        (include_str!("dev_c.json"), 80.5, 11.8, 2.0),
+        (include_str!("held_out_c.json"), 82.0, 12.6, 3.1),
+        (include_str!("held_out_d.json"), 83.0, 17.5, 0.5),
+        (include_str!("held_out_e.json"), 87.0, 7.0, 3.0),
     ] {
         let figures = measured(set);
         let all = figures.tally(|scope| scope != Scope::Outside);
@@ -153,6 +154,10 @@ fn a_rule_after_pasted_instructions_is_an_anchor() {
 fn an_answer_comes_with_its_question_and_rules_do_not_take_all_the_room() {
     let answer = [Said::Assistant("Both images in the same release?"), Said::User("no, separate.")];
     assert_eq!(lost(&answer, "Built."), ["Both images in the same release? no, separate."]);
+    let order = |said| [Said::User("Hi."), Said::Assistant("It asks the group each time."), Said::User(said)];
+    assert_eq!(lost(&order("and cache it"), "Built."), ["cache it"]);
+    assert_eq!(lost(&order("and cache it"), "Next: cache the group."), [""; 0]);
+    assert_eq!(lost(&order("Approved"), "Built."), [""; 0]);
     let rules: String = (0..40).map(|n| format!("Never touch module number {n} of billing.\n")).collect();
     let said = [Said::User(&rules), Said::Edit { path: "src/cache.rs", old: "", new: "" }];
     let anchors = anchors(said);
@@ -173,6 +178,18 @@ fn a_rule_is_present_if_a_sentence_is_about_the_same() {
     }
 }
 
+/// The more sentences have a word, the less it tells: it is what the summary is about.
+#[test]
+fn a_topic_that_recurs_does_not_express_a_rule() {
+    let said = [
+        Said::User("The watchdog resets the board."),
+        Said::Assistant("I see."),
+        Said::User("Don't touch the watchdog timeout."),
+    ];
+    assert_eq!(lost(&said, "The watchdog fired. It never let the watchdog rest.").len(), 1);
+    assert_eq!(lost(&said, "The watchdog fired. Its timeout stays."), [""; 0]);
+}
+
 /// A first message describes; later ones give orders in passing, and explain them.
 #[test]
 fn short_answers_are_decisions() {
@@ -182,6 +199,11 @@ fn short_answers_are_decisions() {
         ("make it 2048", vec!["make it 2048"]),
         ("rounding by finance wins, always", vec!["rounding by finance wins, always"]),
         ("fix the links, not the slugs", vec!["fix the links, not the slugs"]),
+        ("lgtm", vec![]),
+        ("the list goes to Hanane", vec!["the list goes to Hanane"]),
+        ("41 missing: report it", vec!["41 missing: report it"]),
+        ("Write it for everyone, blameless, no names", vec!["Write it for everyone, blameless", "no names"]),
+        ("no, save it in reviews, I paste it myself", vec!["no, save it in reviews", "I paste it myself"]),
         ("Never deploy on Fridays, customers complain", vec!["Never deploy on Fridays"]),
         ("Exactly right, thanks", vec![]),
         ("it was slow for the editors yesterday", vec![]),
@@ -207,6 +229,11 @@ fn a_number_may_be_converted() {
         ("Cached for 15 min.", "a quarter of an hour"),
         ("Cached for 45 min.", "Forty-five minutes"),
         ("It took 300 requests.", "three hundred requests"),
+        ("It takes 7 days.", "a week"),
+        ("Off by 16.5 hours.", "16.5"),
+        ("Bodies of 64m.", "64 MB"),
+        ("Garde 30 jours.", "30 j"),
+        ("It lasts 2.7 years.", "2.7 ans"),
     ] {
         assert_eq!(lost(&[Said::User(said)], summary), [""; 0], "{said}");
         assert_eq!(lost(&[Said::User(said)], "7 ms, 9 GB").len(), 1, "{said}");
@@ -224,6 +251,7 @@ fn codes_names_and_files_of_many_tools_are_anchors() {
         (Said::Output("a 0/1 CrashLoopBackOff 7"), "CrashLoopBackOff"),
         (Said::Assistant("VK_ERROR_DEVICE_LOST on AMD"), "VK_ERROR_DEVICE_LOST"),
         (Said::Assistant("MySQL error 1205"), "error 1205"),
+        (Said::Assistant("All 57 host tests pass."), "57 host tests"),
         (Said::User("upgrade to Spring Boot 3.2"), "Spring Boot 3.2"),
         (Said::User("タイムアウトは30秒"), "タイムアウトは 30秒"),
         (Said::User("set the limit to 200"), "limit to 200"),
@@ -313,6 +341,7 @@ fn a_file_and_a_name_may_be_spelled_in_many_ways() {
         ("/home/u/app/src/cache.rs", "changed `src::cache`"),
         ("pkg/theme-selector.ts", "the theme-selector"),
         ("app/OrderService.java", "`OrderService` returns"),
+        ("db/0019_invoices.py", "migration 0019_invoices"),
     ] {
         assert_eq!(lost(&[edit(path)], summary), [""; 0], "{summary}");
         assert_eq!(lost(&[edit(path)], "changed my-cache.rs, cache.rst, theme, order").len(), 1);

@@ -209,12 +209,13 @@ fn names(text: &str, fact: &str) -> bool {
         || numbers(fact).iter().any(|number| numbers(text).iter().any(|other| is_same(number, other)))
 }
 
-/// Whether a reader of `text` has the fact. A rule's number alone does not give it back, nor less than half
+/// Whether a reader of `texts` has the fact. A rule's number alone does not give it back, nor less than half
 /// of its words.
-fn gives_back(text: &str, fact: &str, kind: Option<&str>) -> bool {
-    let is_whole = has(&text.to_lowercase(), &fact.to_lowercase(), "");
-    is_whole
-        || names(text, fact) && (!matches!(kind, Some("rule" | "decision")) || 2 * text.len() >= fact.len())
+fn give_back(texts: &[&str], fact: &str, kind: Option<&str>) -> bool {
+    let is_whole = texts.iter().any(|text| has(&text.to_lowercase(), &fact.to_lowercase(), ""));
+    let parts: Vec<&&str> = texts.iter().filter(|text| names(text, fact)).collect();
+    let bytes: usize = parts.iter().map(|text| text.len()).sum();
+    is_whole || !parts.is_empty() && (!matches!(kind, Some("rule" | "decision")) || 2 * bytes >= fact.len())
 }
 
 /// The summary with each of its facts removed in turn, unless it still says that word elsewhere. Rules and
@@ -266,7 +267,7 @@ pub(super) fn measured(stretches: &str) -> Figures {
         figures.lost += lost.len();
         figures.back += lost
             .iter()
-            .filter(|fact| gives_back(&line, fact["fact"].as_str().unwrap(), fact["kind"].as_str()))
+            .filter(|fact| give_back(&[&line], fact["fact"].as_str().unwrap(), fact["kind"].as_str()))
             .count();
         let is_shown = |report: &&&Anchor| line.contains(&report.text);
         for alarm in reports.iter().filter(is_shown).filter(|report| !named(report, &lost)) {
@@ -280,11 +281,15 @@ pub(super) fn measured(stretches: &str) -> Figures {
         for (cut, fact) in omissions(stretch, &whole) {
             let missing = missing(&anchors, &cut);
             let line = also(&missing, room(&cut)).unwrap_or_default();
-            // The reader has it back if the line says it, whichever anchor did that.
-            let is_back = |new: &&Anchor| gives_back(&new.text, &fact, kind(&fact));
+            // The reader has it back if the line says it, whichever anchors did that.
+            let said_by = |is_said: &dyn Fn(&Anchor) -> bool| {
+                let texts: Vec<&str> =
+                    missing.iter().filter(|new| is_said(new)).map(|new| new.text.as_str()).collect();
+                give_back(&texts, &fact, kind(&fact))
+            };
             let is_found = has(&line.to_lowercase(), &fact.to_lowercase(), "")
-                || missing.iter().any(|new| line.contains(&new.text) && is_back(new));
-            let is_seen = missing.iter().any(is_back);
+                || said_by(&|new| line.contains(&new.text));
+            let is_seen = said_by(&|_| true);
             let scope = scope(&fact, kind(&fact), &said);
             figures.crowded += usize::from(is_seen && !is_found);
             if !is_found {

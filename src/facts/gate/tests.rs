@@ -77,6 +77,14 @@ fn most_lost_details_of_a_fifth_authors_set_are_found() {
     assert!(found >= 73.0 && alarms <= 7.0 && added <= 5.5, "{found:.1} {alarms:.1} {added:.1}");
 }
 
+/// By a sixth author, and asked only once the rules were finished: they do not know it. Those before them found
+/// 54.0 % with 11.9 % false alarms. Do not read this set when changing the rules.
+#[test]
+fn lost_details_of_the_unseen_set_are_found_as_often_as_measured() {
+    let [found, alarms, added] = measured(include_str!("held_out_f.json")).percents();
+    assert!(found >= 55.0 && alarms <= 12.7 && added <= 8.0, "{found:.1} {alarms:.1} {added:.1}");
+}
+
 /// Of what the authors of short summaries list as lost, in percent; and all that is added for it.
 #[test]
 fn half_of_what_short_summaries_lose_anyway_is_put_back() {
@@ -120,6 +128,7 @@ fn facts_in_scope_are_found_as_often_as_measured() {
         (include_str!("held_out_c.json"), 82.0, 12.6, 3.1),
         (include_str!("held_out_d.json"), 83.0, 17.5, 0.5),
         (include_str!("held_out_e.json"), 87.0, 7.0, 3.0),
+        (include_str!("held_out_f.json"), 67.5, 10.7, 3.0),
     ] {
         let figures = measured(set);
         let all = figures.tally(|scope| scope != Scope::Outside);

@@ -56,7 +56,7 @@ static LIMIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(LIMITS).ok()
 const STORIES: &str = concat!(
     r"(?i)^(?:so |and |but |now )*(?:it|it's|it'd|they|we|he|she|that|that's|this|there|i'm|i was|i had|es|il|elle)(?-u:\b)",
     r"|(?-u:\b)(?:was|were|had|did|is|are|has|will|would|may|might|war|waren|ist|sind|était|est|sigue|estaba)(?-u:\b)",
-    r"|(?:^|: )(?:(?:please|pls|now|then|and|so|ok),? )*(?:read|look|show|list|find|search|check|explain",
+    r"|^(?:the|an?|der|die|das) \S+(?: \S+)?$|(?:^|: )(?:(?:please|pls|now|then|and|so|ok),? )*(?:read|look|show|list|find|search|check|explain",
     r"|tell|describe|summarize|review|run|try|test|go|continue)(?-u:\b)",
 );
 static STORY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(STORIES).ok());

@@ -210,6 +210,7 @@ fn short_answers_are_decisions() {
         ("fix the links, not the slugs", vec!["fix the links, not the slugs"]),
         ("lgtm", vec![]),
         ("the list goes to Hanane", vec!["the list goes to Hanane"]),
+        ("the login page", vec![]),
         ("41 missing: report it", vec!["41 missing: report it"]),
         ("Write it for everyone, blameless, no names", vec!["Write it for everyone, blameless", "no names"]),
         ("no, save it in reviews, I paste it myself", vec!["no, save it in reviews", "I paste it myself"]),

@@ -131,6 +131,7 @@ fn commands() -> [Command; 9] {
         of(&sessions::COMMAND, &[]),
         of(&search::COMMAND, &[search::PROJECT, search::MORE])
             .name(GREP)
+            .alias(search::COMMAND.name)
             .about("search all sessions of the project, or one with --session")
             .args(filters())
             .mut_arg("--regex", |option| option.short('e'))

@@ -123,6 +123,8 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     assert_eq!(found(&["--", "--regex"]).await, (1, 0));
     assert_eq!(found(&["fox", "--before", "2020-01-01"]).await, (0, 1));
 
+    // As in Pi.
+    assert_eq!(machine.say(&["search", "wolf"]).await.code, 1);
     let nothing = machine.say(&["grep", "wolf"]).await;
     let said = Reply { output: String::new(), complaint: "Nothing found for wolf.".into(), code: 1 };
     assert_eq!(nothing, said);

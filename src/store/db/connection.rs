@@ -15,10 +15,12 @@ use crate::files;
 pub(in crate::store) const APPLICATION_ID: i64 = 0x504c_434d;
 /// The mark of development versions: "LCM1".
 const DEVELOPMENT_ID: i64 = 0x4c43_4d31;
-/// How long a statement waits for another process's transaction.
-pub(in crate::store) const BUSY: Duration = Duration::from_secs(5);
-/// The same, for work that is not worth waiting for.
-pub(in crate::store) const BRIEFLY: Duration = Duration::from_millis(50);
+/// How long a statement waits for another process's transaction: about 5 s.
+pub(in crate::store) const BUSY: Patience = |tries| try_again(tries, 5_000);
+/// The same, for work that is not worth waiting for: about 50 ms.
+pub(in crate::store) const BRIEFLY: Patience = |tries| try_again(tries, 50);
+/// Whether to try again after so many tries.
+type Patience = fn(i32) -> bool;
 /// Index pages merged per call: 2 MB, tens of milliseconds.
 pub(super) const MERGED: usize = 500;
 /// Free pages are kept for reuse up to one in this many.
@@ -27,6 +29,13 @@ const TRIFLE: usize = 50;
 const GIVEN_BACK: usize = 2_000;
 /// How many file names are tried when the first ones are occupied.
 const NAMES: usize = 9;
+
+/// Waits a millisecond, `most` times. SQLite's own pauses grow to 100 ms, and miss the moments between the transactions of
+/// another process's import.
+fn try_again(tries: i32, most: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < most
+}
 
 /// Where a store is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,8 +163,8 @@ pub(in crate::store) fn unread(path: &Path, error: rusqlite::Error) -> Error {
 /// the log, and a read-only one would leave it behind.
 pub(in crate::store) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(BUSY))?;
     distrust(&connection)?;
     Ok(connection)
 }
@@ -205,7 +214,7 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     make_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.busy_handler(Some(BUSY)).map_err(failed)?;
     let is_new = check_owner(&connection, path, cwd, failed)?;
     set_up(&connection).map_err(failed)?;
     migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;

@@ -137,7 +137,7 @@ pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<
 pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(connection::BRIEFLY).map_err(failed)?;
+    connection.busy_handler(Some(connection::BRIEFLY)).map_err(failed)?;
     let is_busy =
         |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     // Leave a file alone, and run nothing in it, if another program made or changed it.

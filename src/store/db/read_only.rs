@@ -84,7 +84,7 @@ impl Store {
         let note = || {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = Connection::open_with_flags(path, flags).ok()?;
-            connection.busy_timeout(connection::BUSY).ok()?;
+            connection.busy_handler(Some(connection::BUSY)).ok()?;
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
             if migrations::version(&tx).ok()? != migrations::current() {
                 return None;

@@ -290,7 +290,7 @@ impl Store {
         let is_damaged = lock(&self.0.trouble).is_known;
         self.in_turn(move |connection| {
             // Another reader may block this. Don't wait: the next checkpoint catches up.
-            let _ = connection.busy_timeout(connection::BRIEFLY);
+            let _ = connection.busy_handler(Some(connection::BRIEFLY));
             // Leave a damaged file as it is.
             if !is_damaged {
                 if !matches!(bulk::clean_up(connection), Ok(true)) {
@@ -303,7 +303,7 @@ impl Store {
             if vacuum::is_pending(connection) {
                 let _ = vacuum::run(connection);
             }
-            let _ = connection.busy_timeout(connection::BUSY);
+            let _ = connection.busy_handler(Some(connection::BUSY));
         })
         .await
     }
@@ -421,7 +421,7 @@ fn transaction<T: 'static>(
             outcome.is_ok().then_some(connection::BUSY)
         };
         if let Some(patience) = patience {
-            let _ = connection.busy_timeout(patience);
+            let _ = connection.busy_handler(Some(patience));
         }
         done(outcome.map_err(|error| store.explain(error)));
     })

@@ -42,7 +42,7 @@ pub(in crate::store) const DERIVED: [(&str, &str); 4] = [
         "messages_unusual",
         "SELECT count(*) FROM messages INDEXED BY messages_unusual WHERE kind <> 0 OR role = 'user'",
     ),
-    ("messages_by_parent", "SELECT count(lineage) FROM messages INDEXED BY messages_by_parent"),
+    ("messages_by_parent", "SELECT count(id) FROM messages INDEXED BY messages_by_parent"),
     ("messages_by_lineage", "SELECT count(id) FROM messages INDEXED BY messages_by_lineage"),
 ];
 

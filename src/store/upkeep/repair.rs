@@ -136,7 +136,8 @@ impl UpkeepWriter<'_> {
                FROM entries e JOIN messages m ON m.id = e.message_id
                JOIN entries above ON above.id = e.parent_id JOIN messages head ON head.id = above.head_id
               WHERE e.id = ?1 AND e.kind = 1 AND NOT EXISTS (SELECT 1 FROM messages WHERE id = m.parent_id)
-                AND NOT EXISTS (SELECT 1 FROM messages WHERE ifnull(parent_id, 0) = head.id AND lineage = m.lineage)",
+                AND NOT EXISTS (SELECT 1 FROM messages WHERE ifnull(parent_id, 0) = head.id
+                                   AND substr(lineage, 1, 16) = substr(m.lineage, 1, 16))",
             [entry],
         )?;
         if let Some((id, head, lineage)) = found

@@ -22,8 +22,8 @@ const DICTIONARY: &[u8] = include_bytes!("messages.dictionary");
 const WORTH_TRYING: usize = 48;
 /// Higher levels cost more than they save: see docs/storage.md.
 const LEVEL: i32 = 7;
-/// For what is not worth [`LEVEL`]: a quarter of the time, a tenth more bytes.
-const QUICK_LEVEL: i32 = 3;
+/// For what is not worth [`LEVEL`]: a quarter of the time, a twentieth more bytes.
+const QUICK_LEVEL: i32 = 2;
 /// The longest text that is packed. No provider takes a request this long.
 pub(in crate::store) const MOST_PACKED: usize = 64 * 1024 * 1024;
 

@@ -10,7 +10,7 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
-use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, purged_variant};
+use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -61,13 +61,16 @@ impl PreparedHandover {
         self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
     }
 
-    /// Stores the entries that are not stored yet.
+    /// Stores the entries that are not stored yet. Returns the number of messages that are new to the project.
     ///
     /// # Errors
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
-    pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<()> {
-        Fold { batch, conversation }.all(&self.handover, self.ready.iter())
+    pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+        let before = batch.messages().last_rows()?;
+        let brings_purged =
+            self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
+        Fold { batch, conversation, before, brings_purged }.all(&self.handover, self.ready.iter())
     }
 
     /// Stores the summaries that stored entries carry and the store has lost.
@@ -140,11 +143,15 @@ type Head = Option<(MessageId, Hash, i64)>;
 struct Fold<'f> {
     batch: &'f Batch<'f>,
     conversation: ConversationId,
+    /// The last rows before it.
+    before: LastRows,
+    /// Whether some of its messages come purged.
+    brings_purged: bool,
 }
 
 impl Fold<'_> {
-    /// Folds all entries, or none, with their prepared messages.
-    fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<()> {
+    /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
+    fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
         // The parent is mostly the entry before, so that one needs no lookup.
         let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
         for entry in &handover.entries {
@@ -160,7 +167,7 @@ impl Fold<'_> {
             let (row, head) = self.add(&id, entry, ready, parent, above)?;
             last = Some((id, row, head));
         }
-        Ok(())
+        self.batch.messages().count_added(self.conversation, self.before)
     }
 
     /// The id to store an entry under; `None` if it is stored.
@@ -168,7 +175,7 @@ impl Fold<'_> {
     /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
     /// children. Another message with the same id is stored under an id of its own, so that search finds it.
     fn free_id<'e>(&self, entry: &'e Entry) -> Result<Option<Cow<'e, str>>> {
-        let Self { batch, conversation } = *self;
+        let Self { batch, conversation, .. } = *self;
         let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
         if !is_taken(&entry.id)? {
             return Ok(Some(Cow::from(&entry.id)));
@@ -204,7 +211,7 @@ impl Fold<'_> {
         parent: Option<EntryId>,
         above: Head,
     ) -> Result<(EntryId, Head)> {
-        let Self { batch, conversation } = *self;
+        let Self { batch, conversation, .. } = *self;
         let mut head = above;
         let mut id = Cow::from(id);
         // How many hiding edits directly below the parent are this extension's.
@@ -218,7 +225,14 @@ impl Fold<'_> {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let new = new_message(json, ready, entry.timestamp, above);
-                let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
+                // Nothing below a message that is new itself was purged.
+                let is_below_new = above.is_some_and(|(above, ..)| self.before.is_before(above));
+                let purged = if is_below_new && !self.brings_purged {
+                    None
+                } else {
+                    batch.upkeep().purged_as(conversation, &entry.id, &new)?
+                };
+                let shown = match purged {
                     Some(purged) => {
                         if *id != *entry.id {
                             id = Cow::from(purged_variant(&entry.id, purged.0));
@@ -265,7 +279,9 @@ impl Fold<'_> {
         {
             batch.summaries().note_entry_files(row, files)?;
         }
-        if let Some(details) = carried(&entry.content) {
+        // Pi's own summary of a branch; anything else that carries summaries is no message.
+        let may_carry = ready.is_none_or(|ready| ready.message.role == Role::BranchSummary);
+        if may_carry && let Some(details) = carried(&entry.content) {
             restore(batch, conversation, &entry.id, row, &details)?;
         }
         Ok((row, head))
@@ -273,7 +289,7 @@ impl Fold<'_> {
 
     /// Stores the message of the entry `target` as an edit shows it.
     fn add_rendition(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Option<MessageId>> {
-        let Self { batch, conversation } = *self;
+        let Self { batch, conversation, .. } = *self;
         let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
         let original = batch.messages().message(original)?;
         let json = with_replacement(&original.json, replacement);

@@ -354,12 +354,12 @@ fn add(
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
         }
     };
-    let last = batch.messages().last_message()?;
+    let mut new = 0;
     let read = iter::from_fn(|| others.try_recv().ok());
     for slice in iter::once(slice).chain(read).take(TOGETHER) {
-        slice.fold(batch, conversation)?;
+        new += slice.fold(batch, conversation)?;
         // Its reader frees it, unless that has ended.
         let _ = used.send(slice);
     }
-    Ok((conversation, batch.messages().messages_after(last)?))
+    Ok((conversation, new))
 }

@@ -63,11 +63,14 @@ pub fn parts(text: &str) -> String {
         if word.is_empty() || is_of_one_piece(word) {
             continue;
         }
-        let is_mixed = word.contains(is_ideograph);
+        let is_mixed = !word.is_ascii() && word.contains(is_ideograph);
         if is_mixed {
             bigrams(word).iter().for_each(|pair| push(pair));
         }
-        for run in word.split(is_ideograph).filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD) {
+        for run in word
+            .split(|c| is_mixed && is_ideograph(c))
+            .filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD)
+        {
             // 用docker部署: one word to a tokenizer.
             if is_mixed {
                 push(run);

@@ -31,6 +31,7 @@ pub use index::{FullTextIndex, IndexWriter};
 pub use messages::adding::{NewMessage, Prepared};
 #[cfg(test)]
 pub(crate) use messages::codec::unseal;
+pub use messages::counts::LastRows;
 pub use messages::entries::{EntryRole, NewEntry};
 pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, Turn};

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::store::IndexWriter;
-use crate::store::columns::Queries as _;
+use crate::store::columns::{Queries as _, writing};
 
 impl IndexWriter<'_> {
     /// The row for the next passage.
@@ -23,9 +23,10 @@ impl IndexWriter<'_> {
         first: i64,
         passages: impl IntoIterator<Item = (&'p str, impl AsRef<str>)>,
     ) -> Result<()> {
-        let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        let mut insert =
+            self.connection.prepared("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")?;
         (first..).zip(passages).try_for_each(|(row, (body, parts))| {
-            self.connection.change(sql, params![row, body, parts.as_ref()])
+            insert.execute(params![row, body, parts.as_ref()]).map(drop).map_err(writing)
         })
     }
 

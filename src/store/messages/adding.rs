@@ -116,9 +116,6 @@ impl MessageWriter<'_> {
             let passages = passages.iter().map(|(range, parts)| (&message.searchable[range.clone()], parts));
             IndexWriter::new(self.connection).add_passages(first, passages)?;
         }
-        if matches!(message.kind, MessageKind::Conversation | MessageKind::Private) {
-            self.count_message()?;
-        }
         Ok(MessageId(id))
     }
 }

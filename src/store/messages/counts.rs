@@ -6,22 +6,37 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::ids::{ConversationId, MessageId};
 use crate::store::columns::{FromRow, Queries as _};
 use crate::store::{MessageWriter, Messages};
 
-/// The counts of the session `?1`, from its entries.
-const COUNTED: &str = "
+/// The counts of the session `?1`, from those of its entries that meet a condition. Of the entries that show one message
+/// the first counts.
+macro_rules! counted {
+    ($of:literal) => {
+        concat!(
+            "
     SELECT ?1 AS conversation_id,
-           count(DISTINCT CASE WHEN e.kind = 1 AND m.kind IN (0, 1) THEN m.id END) AS messages,
-           count(DISTINCT CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.id END) AS visible,
+           count(CASE WHEN e.kind = 1 AND m.kind IN (0, 1) THEN 1 END) AS messages,
+           count(CASE WHEN e.kind = 1 AND m.kind = 0 THEN 1 END) AS visible,
            min(CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END) AS from_time,
            max(CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END) AS to_time,
            min(CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END) AS first_request,
            min(m.id) AS lowest,
            max(m.id) AS highest
       FROM entries e JOIN messages m ON m.id = e.message_id
-     WHERE e.conversation_id = ?1";
+     WHERE NOT EXISTS (SELECT 1 FROM entries o
+                        WHERE o.message_id = e.message_id AND o.conversation_id = ?1 AND o.kind = 1 AND o.id < e.id)
+       AND ",
+            $of
+        )
+    };
+}
+
+const COUNTED: &str = counted!("e.conversation_id = ?1");
+
+/// The counts of the entries after row `?2`, all of the session `?1`.
+const ADDED: &str = counted!("e.id > ?2");
 
 /// The same of the project.
 const COUNTED_IN_ALL: &str = "
@@ -101,39 +116,53 @@ impl Messages<'_> {
     }
 }
 
+/// The last rows before others are added.
+#[derive(Clone, Copy)]
+pub struct LastRows {
+    message: i64,
+    entry: i64,
+}
+
+impl LastRows {
+    /// Whether a message was added after them.
+    pub fn is_before(&self, message: MessageId) -> bool {
+        message.0 > self.message
+    }
+}
+
 impl MessageWriter<'_> {
-    /// Counts a new message.
-    pub(in crate::store) fn count_message(&self) -> Result<()> {
-        self.connection
-            .change("UPDATE counts SET messages = messages + 1 WHERE conversation_id = ?1", [PROJECT])
+    /// The last rows, for [`MessageWriter::count_added`].
+    pub fn last_rows(&self) -> Result<LastRows> {
+        let sql =
+            "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries)";
+        self.connection.one(sql, []).map(|(message, entry)| LastRows { message, entry })
     }
 
-    /// Counts the message of a new entry. A message that a session shows in several entries counts once.
-    pub(in crate::store) fn count_entry(&self, entry: EntryId, message: MessageId) -> Result<()> {
-        // Integers, NULL where nothing is to be counted.
-        type Facts = (i64, bool, bool, Option<i64>, Option<i64>);
-        let (conversation, is_new, is_visible, time, request): Facts = self.connection.one(
-            "SELECT e.conversation_id,
-                   e.kind = 1 AND m.kind IN (0, 1)
-                     AND NOT EXISTS (SELECT 1 FROM entries o
-                                      WHERE o.message_id = e.message_id AND o.conversation_id = e.conversation_id
-                                        AND o.kind = 1 AND o.id <> e.id),
-                   e.kind = 1 AND m.kind = 0,
-                   CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END,
-                   CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END
-              FROM entries e JOIN messages m ON m.id = ?2 WHERE e.id = ?1",
-            (entry, message))?;
+    /// Counts what was added after `last`, with entries of one session only. Returns the number of messages, those kept
+    /// from the model included.
+    pub fn count_added(&self, conversation: ConversationId, last: LastRows) -> Result<usize> {
+        let sql = "SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)";
+        let messages: usize = self.connection.one(sql, [last.message])?;
+        let sql = "UPDATE counts SET messages = messages + ?2 WHERE conversation_id = ?1";
+        self.connection.change(sql, params![PROJECT, messages])?;
+        let added: Counts = self.connection.one(ADDED, (conversation, last.entry))?;
+        let (from, to) = added.times.unzip();
+        let (lowest, highest) = added.rows.unzip();
+        // With the SELECT inside, SQLite would open a savepoint.
         self.connection.change(
             "UPDATE counts
-                    SET messages = messages + ?2, visible = visible + (?2 AND ?3),
-                        from_time = coalesce(min(from_time, ?4), from_time, ?4),
-                        to_time = coalesce(max(to_time, ?4), to_time, ?4),
-                        first_request = coalesce(min(first_request, ?5), first_request, ?5),
-                        lowest = coalesce(min(lowest, ?6), ?6),
-                        highest = coalesce(max(highest, ?6), ?6)
-                  WHERE conversation_id = ?1",
-            params![conversation, is_new, is_visible, time, request, message],
-        )
+                SET messages = messages + ?2, visible = visible + ?3,
+                    from_time = coalesce(min(from_time, ?4), from_time, ?4),
+                    to_time = coalesce(max(to_time, ?5), to_time, ?5),
+                    first_request = coalesce(min(first_request, ?6), first_request, ?6),
+                    lowest = coalesce(min(lowest, ?7), lowest, ?7),
+                    highest = coalesce(max(highest, ?8), highest, ?8)
+              WHERE conversation_id = ?1",
+            params![
+                conversation, added.messages, added.visible, from, to, added.first_request, lowest, highest
+            ],
+        )?;
+        Ok(messages)
     }
 
     /// Makes all counts unknown: they are recorded again at the next checkpoint.

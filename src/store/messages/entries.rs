@@ -110,15 +110,12 @@ impl MessageWriter<'_> {
         let (stub_tokens, hides) = stub.unzip();
         let hides = hides.filter(|hides| *hides > 0);
         let NewEntry { entry_id, parent, head, .. } = entry;
-        let row = EntryId(self.connection.insert(
+        let row = self.connection.insert(
             "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
                                   stub_tokens, hides)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![conversation, entry_id, parent, kind, message, head, target, stub_tokens, hides],
-        )?);
-        if let Some(message) = message {
-            self.count_entry(row, message)?;
-        }
-        Ok(row)
+        )?;
+        Ok(EntryId(row))
     }
 }

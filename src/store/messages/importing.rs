@@ -2,7 +2,6 @@
 //! older sessions.
 
 use crate::error::Result;
-use crate::ids::MessageId;
 use crate::store::columns::Queries as _;
 use crate::store::{MessageWriter, Messages};
 
@@ -12,16 +11,6 @@ const READ: &str = "read_at:";
 const OFFERED: &str = "import_offered_at";
 
 impl Messages<'_> {
-    /// The last stored message; [`MessageId`] 0 if there is none.
-    pub fn last_message(&self) -> Result<MessageId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM messages", [])
-    }
-
-    /// The number of messages stored after this one, counted as for a session.
-    pub fn messages_after(&self, message: MessageId) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)", [message])
-    }
-
     /// Whether older sessions were ever searched for, to tell the user about them.
     pub fn import_was_offered(&self) -> Result<bool> {
         self.connection.fact(OFFERED).map(|at| at.is_some())

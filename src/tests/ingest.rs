@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
+use crate::error::Error;
 use crate::ids::{ConversationId, MessageId};
-use crate::ingest::{Persistor, PiSession};
+use crate::ingest::{Handover, Persistor, PiSession};
 use crate::log::Log;
+use crate::model::parse_batch;
 use crate::store::{Place, View};
 
 fn texts(messages: &[Value]) -> Vec<&str> {
@@ -72,6 +74,52 @@ async fn a_message_that_two_branches_repeat_counts_once() {
     let (facts, said, project) = store.store.read(read).await.unwrap();
     assert_eq!((facts.messages, facts.from_time, facts.to_time), (2, 7, 9));
     assert_eq!((facts.first_request, said, project), (Some(MessageId(1)), 3, 3));
+}
+
+#[tokio::test]
+async fn what_one_write_hands_over_in_pieces_is_counted_once() {
+    let said = |text: &str, time: i64| json!({"role": "user", "content": text, "timestamp": time});
+    let hidden = json!({"role": "bashExecution", "command": "env", "output": "", "excludeFromContext": true});
+    let edit = json!({"targetId": "e2", "replacement": {"content": "edited"}});
+    let one = Session::new()
+        .message(json!({"role": "system", "content": "prompt"}))
+        .message(said("first", 8))
+        .message(said("again", 9))
+        .at("e2")
+        .message(said("again", 9))
+        .entry("context_edit", edit)
+        .at("e2")
+        .message(said("again", 9))
+        .message(hidden)
+        .at("e2")
+        .message(said("earlier", 7));
+    let mut repeated = one.entries[2].clone();
+    repeated["message"] = said("of the same id", 10);
+    let pieces = [&one.entries[..4], &one.entries[3..7], &[repeated], &one.entries[5..], &one.entries];
+    let pieces = pieces.map(|piece| Value::from(piece.to_vec()).to_string());
+    let fork = one.clone().at("e3").message(said("other", 11)).json();
+    let store = TestStore::new();
+    let work = store.store.write(move |batch| {
+        let sessions = ["one", "two"].map(|id| batch.messages().conversation_row(id, None, None, 0));
+        let [one, two] = sessions.map(Result::unwrap);
+        let fold = |json: &str, session| {
+            let handover = Handover { entries: parse_batch(json)?, orphans: Default::default() };
+            let new = handover.prepare().fold(batch, session)?;
+            for counted in [None, Some(one), Some(two)] {
+                assert!(batch.messages().is_counted_right(counted)?, "{counted:?}: {json}");
+            }
+            Ok(new)
+        };
+        let new = pieces.iter().map(|piece| fold(piece, one)).collect::<Result<Vec<_>, Error>>()?;
+        let new = (new, fold(&fork, two)?, fold(&fork, two)?);
+        let [one, two] = [one, two].map(|session| batch.messages().counts(session).unwrap());
+        Ok((new, one, two, batch.messages().project_messages()?))
+    });
+    let (new, one, two, project) = work.await.unwrap();
+    assert_eq!(new, (vec![2, 1, 1, 1, 0], 1, 0));
+    assert_eq!((one.messages, one.visible, one.times), (5, 4, Some((7, 10))));
+    assert_eq!((two.messages, two.visible, two.times), (5, 4, Some((7, 11))));
+    assert_eq!((one.first_request, project), (Some(MessageId(2)), 6));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::compaction::Outcome;
 use crate::dag::{MessageKind, Step};
 use crate::ids::{ConversationId, Hash, MessageId};
 use crate::ingest::Handover;
-use crate::model::parse_batch;
+use crate::model::{Content, Entry, parse_batch};
 use crate::store::{Purge, PurgePlan, Store};
 
 /// The text that must be gone. The index omits a prefix that a word shares with its neighbor, so the end of
@@ -352,6 +352,37 @@ async fn nothing_brings_a_purged_message_back() {
     assert!(report.ends_with("Everything is in order."), "{report}");
     // Everything after it is shared, under its new identity.
     assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
+}
+
+#[tokio::test]
+async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it() {
+    let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 1_763_629_920_000_i64});
+    // Pi gives an entry of the first version of its files another id later.
+    let session =
+        Session::new().user("above").message(said(SECRET)).at("e1").message(said(SECRET)).user("below");
+    for pieces in [&[0..4][..], &[0..2, 2..4], &[0..1, 1..4]] {
+        let mut entries = parse_batch(&session.json()).unwrap();
+        let purged = &mut entries[1];
+        *purged = Entry {
+            id: "v1-2".into(),
+            parent: purged.parent.take(),
+            timestamp: 1_763_629_920_000,
+            content: Content::Purged([7; 32]),
+        };
+        let mut entries = entries.into_iter();
+        let pieces: Vec<Vec<Entry>> =
+            pieces.iter().map(|piece| entries.by_ref().take(piece.len()).collect()).collect();
+        let store = TestStore::new();
+        let work = store.store.write(move |batch| {
+            let conversation = batch.messages().conversation_row("one", None, None, 0)?;
+            for entries in pieces {
+                Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation)?;
+            }
+            assert!(batch.messages().is_counted_right(Some(conversation))?);
+            batch.messages().project_messages()
+        });
+        assert_eq!(work.await.unwrap(), 2);
+    }
 }
 
 /// The row of a removed summary may belong to another one when its facts are ready.

@@ -131,12 +131,13 @@ impl UpkeepWriter<'_> {
     /// Otherwise a copy of the session would have its message again.
     pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
         self.connection.change("UPDATE entries SET parent_id = ?2 WHERE id = ?1", [entry, parent])?;
+        // Without the `+`, the column's type keeps SQLite from the index, and it reads all messages.
         let found: Option<(MessageId, MessageId, Hash)> = self.connection.first(
             "SELECT m.id, head.id, head.lineage
                FROM entries e JOIN messages m ON m.id = e.message_id
                JOIN entries above ON above.id = e.parent_id JOIN messages head ON head.id = above.head_id
               WHERE e.id = ?1 AND e.kind = 1 AND NOT EXISTS (SELECT 1 FROM messages WHERE id = m.parent_id)
-                AND NOT EXISTS (SELECT 1 FROM messages WHERE ifnull(parent_id, 0) = head.id
+                AND NOT EXISTS (SELECT 1 FROM messages WHERE ifnull(parent_id, 0) = +head.id
                                    AND substr(lineage, 1, 16) = substr(m.lineage, 1, 16))",
             [entry],
         )?;

@@ -360,7 +360,7 @@ async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it
     // Pi gives an entry of the first version of its files another id later.
     let session =
         Session::new().user("above").message(said(SECRET)).at("e1").message(said(SECRET)).user("below");
-    for pieces in [&[0..4][..], &[0..2, 2..4], &[0..1, 1..4]] {
+    for sizes in [&[4][..], &[2, 2], &[1, 3]] {
         let mut entries = parse_batch(&session.json()).unwrap();
         let purged = &mut entries[1];
         *purged = Entry {
@@ -371,7 +371,7 @@ async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it
         };
         let mut entries = entries.into_iter();
         let pieces: Vec<Vec<Entry>> =
-            pieces.iter().map(|piece| entries.by_ref().take(piece.len()).collect()).collect();
+            sizes.iter().map(|size| entries.by_ref().take(*size).collect()).collect();
         let store = TestStore::new();
         let work = store.store.write(move |batch| {
             let conversation = batch.messages().conversation_row("one", None, None, 0)?;

@@ -61,7 +61,7 @@ impl Prepared {
 }
 
 impl MessageWriter<'_> {
-    /// Stores a message unless its lineage exists, and returns its row.
+    /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
         self.add_message_at(None, message)
     }

@@ -1,4 +1,4 @@
-//! The counts of sessions, kept with each added row: see `db/migrations/001_init.sql`.
+//! The counts of sessions, kept with each hand-over: see `db/migrations/001_init.sql`.
 //!
 //! No trigger adds the messages: SQLite opens a savepoint for an insert that fires one, and the full-text index
 //! writes all it has gathered at each savepoint.

@@ -98,7 +98,7 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
-    /// Stores an entry unless it exists, and returns its row.
+    /// Stores an entry, and returns its row. [`MessageWriter::count_added`] counts its message.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
         let (kind, message, target, stub) = match entry.role {
             EntryRole::Link => (0, None, None, None),

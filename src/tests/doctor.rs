@@ -753,29 +753,33 @@ async fn a_file_with_another_application_id_or_format_is_reported() {
 }
 
 #[tokio::test]
-async fn a_sound_file_of_the_first_format_is_sound_before_and_after_its_migration() {
-    let patient = Patient::new().await;
-    patient.store.close().await;
-    let before = messages_of(&patient.database());
-    patient.damage(
-        "DROP INDEX messages_by_parent; DROP INDEX messages_by_lineage;
+async fn a_sound_file_of_an_older_format_is_sound_before_and_after_its_migration() {
+    let second = "DROP INDEX messages_by_parent;
+         CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), lineage);
+         PRAGMA user_version = 2";
+    let first = "DROP INDEX messages_by_parent; DROP INDEX messages_by_lineage;
          CREATE UNIQUE INDEX messages_by_hash ON messages (lineage);
          PRAGMA user_version = 1; PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET name = 'sqlite_autoindex_messages_1', sql = NULL WHERE name = 'messages_by_hash';
          UPDATE sqlite_schema SET sql = replace(sql, 'lineage       BLOB NOT NULL,       ', 'lineage       BLOB NOT NULL UNIQUE,')
-          WHERE name = 'messages'; PRAGMA writable_schema = RESET",
-    );
-    let apart = Store::read_only_at(&patient.database(), &CancellationToken::new()).unwrap().store;
-    let report = ask(&apart, &patient.scope, "doctor").await.unwrap().text;
-    assert!(report.starts_with("Database       ok     format 1\n"), "{report}");
-    assert!(report.ends_with("Everything is in order."), "{report}");
-    apart.close().await;
+          WHERE name = 'messages'; PRAGMA writable_schema = RESET";
+    for (statements, format) in [(first, 1), (second, 2)] {
+        let patient = Patient::new().await;
+        patient.store.close().await;
+        let before = messages_of(&patient.database());
+        patient.damage(statements);
+        let apart = Store::read_only_at(&patient.database(), &CancellationToken::new()).unwrap().store;
+        let report = ask(&apart, &patient.scope, "doctor").await.unwrap().text;
+        assert!(report.starts_with(&format!("Database       ok     format {format}\n")), "{report}");
+        assert!(report.ends_with("Everything is in order."), "{report}");
+        apart.close().await;
 
-    let patient = patient.reopened().await;
-    let report = patient.doctor().await;
-    assert!(report.starts_with("Database       ok     format 2\n"), "{report}");
-    assert!(report.ends_with("Everything is in order."), "{report}");
-    assert_eq!(messages_of(&patient.database()), before);
+        let patient = patient.reopened().await;
+        let report = patient.doctor().await;
+        assert!(report.starts_with("Database       ok     format 3\n"), "{report}");
+        assert!(report.ends_with("Everything is in order."), "{report}");
+        assert_eq!(messages_of(&patient.database()), before);
+    }
 }
 
 #[tokio::test]

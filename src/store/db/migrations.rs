@@ -7,8 +7,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Error, Result};
 
 /// The steps; the first makes version 1.
-const STEPS: &[&str] =
-    &[include_str!("migrations/001_init.sql"), include_str!("migrations/002_lineages.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/001_init.sql"),
+    include_str!("migrations/002_lineages.sql"),
+    include_str!("migrations/003_siblings.sql"),
+];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
 pub(in crate::store) fn current() -> i64 {

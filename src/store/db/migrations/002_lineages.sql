@@ -9,8 +9,8 @@ UPDATE sqlite_schema SET name = 'messages_by_hash', sql = 'CREATE INDEX messages
 PRAGMA writable_schema = RESET;
 DROP INDEX messages_by_hash;
 
--- Lineages are unique: each follows from its parent's. Half of one tells siblings apart.
-CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), substr(lineage, 1, 16));
+-- Lineages are unique: each follows from its parent's.
+CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), lineage);
 
 -- Finds a message by its lineage or short id, in one run of 16,384 rows after the other.
 CREATE INDEX messages_by_lineage ON messages (id >> 14, substr(lineage, 1, 6));

@@ -3,14 +3,17 @@
 
 use rusqlite::{Connection, params};
 
-use super::connection::{MERGED, Place};
+use super::connection::Place;
 use super::worker::Store;
 use crate::error::Result;
 
-/// Index segments of one size that are merged at a time while much is written: the most that `usermerge` takes.
-const COLLECTED: usize = 16;
-/// How the index merges otherwise: SQLite's defaults, and what `migrations/001_init.sql` sets.
-const USUAL: [(&str, usize); 3] = [("usermerge", 2), ("automerge", 4), ("crisismerge", 16)];
+/// Index segments of one size that are merged at a time while much is written: the most that FTS5 takes. A gigabyte of
+/// logs is merged once, not twice, and its words are then read from some hundred segments, which a search does not notice.
+const COLLECTED: usize = 64;
+/// SQLite's default.
+const USUAL: usize = 4;
+/// From this many segments of one size on, FTS5 merges them all in one transaction, which can take seconds.
+const CRISIS: usize = 4 * COLLECTED;
 
 impl Store {
     /// Says that much will be written, until [`Store::expect_little`]. The log grows longer meanwhile.
@@ -30,13 +33,11 @@ impl Store {
     /// # Errors
     /// When the store is closed.
     pub async fn expect_little(&self) -> Result<()> {
-        let step = |connection: &mut Connection| {
+        self.in_turn(|connection| {
             let _ = checkpoint_every(connection, false);
-            merge_as_usual(connection).unwrap_or(false)
-        };
-        // Others can write between two steps.
-        while self.in_turn(step).await? {}
-        Ok(())
+            let _ = merge_as_usual(connection);
+        })
+        .await
     }
 
     /// Moves what was written so far from the log into the database, on another thread than the writer's, which goes
@@ -67,38 +68,26 @@ pub(super) fn checkpoint_every(connection: &Connection, is_bulk: bool) -> rusqli
     connection.pragma_update(None, "journal_size_limit", if is_bulk { 64 } else { 16 } * 1024 * 1024)
 }
 
-/// Ends a step of what an import began and, because it was killed, did not end. Returns whether there was such.
-pub(super) fn clean_up(connection: &mut Connection) -> rusqlite::Result<bool> {
+/// Ends what an import began and, because it was killed, did not end.
+pub(super) fn clean_up(connection: &Connection) -> rusqlite::Result<()> {
     let log: usize = connection.query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?;
     let sql = "SELECT 1 FROM messages_fts_config WHERE k = 'automerge' AND v = ?1";
-    let is_left = log == LOG[0] && connection.prepare(sql)?.exists([COLLECTED])?;
-    if is_left {
+    if log == LOG[0] && connection.prepare(sql)?.exists([COLLECTED])? {
         merge_as_usual(connection)?;
     }
-    Ok(is_left)
+    Ok(())
 }
 
 /// Lets the index collect more segments of one size before it merges them, while much is written: merging took a
-/// fifth of the writer's time. Each word's passages are then read from more places.
+/// third of the writer's time.
 fn merge_rarely(connection: &Connection) -> rusqlite::Result<()> {
     configure(connection, "automerge", COLLECTED)?;
-    // From this many on, they are merged in one transaction.
-    configure(connection, "crisismerge", 4 * COLLECTED)
+    // It stays: the segments that are left are merged little by little, as more is written and at checkpoints.
+    configure(connection, "crisismerge", CRISIS)
 }
 
-/// Ends that, in bounded steps: first the merges that are due, so that none of them becomes one long transaction.
-/// Returns whether more are.
-fn merge_as_usual(connection: &mut Connection) -> rusqlite::Result<bool> {
-    let tx = connection.transaction()?;
-    configure(&tx, "usermerge", COLLECTED)?;
-    let before = tx.total_changes();
-    configure(&tx, "merge", MERGED)?;
-    // A merge without work changes one row.
-    let is_due = tx.total_changes() - before > 1;
-    let usual = if is_due { &USUAL[..1] } else { &USUAL };
-    usual.iter().try_for_each(|(option, value)| configure(&tx, option, *value))?;
-    tx.commit()?;
-    Ok(is_due)
+fn merge_as_usual(connection: &Connection) -> rusqlite::Result<()> {
+    configure(connection, "automerge", USUAL)
 }
 
 fn configure(connection: &Connection, option: &str, value: usize) -> rusqlite::Result<()> {
@@ -108,44 +97,45 @@ fn configure(connection: &Connection, option: &str, value: usize) -> rusqlite::R
 
 #[cfg(test)]
 mod tests {
-    use super::super::connection::open_memory;
+    use super::super::connection::{open_memory, tidy_up};
     use super::*;
 
+    fn number(connection: &Connection, sql: &str) -> usize {
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     #[test]
-    fn after_much_was_written_the_index_merges_what_is_due_and_then_as_usual() {
-        let mut connection = open_memory("/project").unwrap().connection;
-        let count = |connection: &Connection, sql: &str| {
-            connection.query_row(sql, [], |row| row.get::<_, usize>(0)).unwrap()
+    fn what_an_import_leaves_unmerged_is_merged_in_small_steps_and_found_meanwhile() {
+        let connection = open_memory("/project").unwrap().connection;
+        let segments = || number(&connection, "SELECT count(DISTINCT segid) FROM messages_fts_idx");
+        let add = |row: usize| {
+            // Some pages of the index.
+            let body: String = (0..2_000).map(|word| format!("word{word} ")).collect();
+            let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, '')";
+            connection.execute(sql, params![row, body]).unwrap();
         };
-        let segments = "SELECT count(DISTINCT segid) FROM messages_fts_idx";
         merge_rarely(&connection).unwrap();
-        for row in 1..=40 {
-            let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, 'word', '')";
-            connection.execute(insert, [row]).unwrap();
-        }
-        assert_eq!(count(&connection, segments), 40);
-        let mut steps = 0;
-        while merge_as_usual(&mut connection).unwrap() {
-            steps += 1;
-        }
-        assert!(steps > 0);
-        assert!(count(&connection, segments) < COLLECTED);
-        let found = "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'word'";
-        assert_eq!(count(&connection, found), 40);
-        for (option, value) in USUAL {
-            let set = format!("SELECT v FROM messages_fts_config WHERE k = '{option}'");
-            assert_eq!(count(&connection, &set), value, "{option}");
-        }
+        (1..COLLECTED).for_each(add);
+        assert_eq!(segments(), COLLECTED - 1);
+        merge_as_usual(&connection).unwrap();
+        add(COLLECTED);
+        assert!(segments() >= COLLECTED, "one write merges them all");
+        let found = "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'word7'";
+        assert_eq!(number(&connection, found), COLLECTED);
+        tidy_up(&connection).unwrap();
+        assert_eq!((segments(), number(&connection, found)), (1, COLLECTED));
     }
 
     #[test]
     fn what_a_killed_import_left_is_ended_but_not_that_of_a_running_one() {
-        let mut connection = open_memory("/project").unwrap().connection;
+        let connection = open_memory("/project").unwrap().connection;
+        let merges_at = || number(&connection, "SELECT v FROM messages_fts_config WHERE k = 'automerge'");
         merge_rarely(&connection).unwrap();
         checkpoint_every(&connection, true).unwrap();
-        assert!(!clean_up(&mut connection).unwrap());
+        clean_up(&connection).unwrap();
+        assert_eq!(merges_at(), COLLECTED);
         checkpoint_every(&connection, false).unwrap();
-        assert!(clean_up(&mut connection).unwrap());
-        assert!(!clean_up(&mut connection).unwrap());
+        clean_up(&connection).unwrap();
+        assert_eq!(merges_at(), USUAL);
     }
 }

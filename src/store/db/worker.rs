@@ -293,9 +293,8 @@ impl Store {
             let _ = connection.busy_handler(Some(connection::BRIEFLY));
             // Leave a damaged file as it is.
             if !is_damaged {
-                if !matches!(bulk::clean_up(connection), Ok(true)) {
-                    let _ = connection::tidy_up(connection);
-                }
+                let _ = bulk::clean_up(connection);
+                let _ = connection::tidy_up(connection);
                 let _ = counts::count(connection);
                 let _ = claims::end_expired(connection);
             }

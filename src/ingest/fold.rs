@@ -1,7 +1,7 @@
 //! The fold itself: writes entries to rows in one transaction, parents before children.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
@@ -152,20 +152,20 @@ struct Fold<'f> {
 impl Fold<'_> {
     /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
     fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
-        // The parent is mostly the entry before, so that one needs no lookup.
-        let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
+        // The parent is mostly an entry shortly before, which then needs no lookup.
+        let mut added: HashMap<Cow<'_, str>, (EntryId, Head)> = HashMap::new();
         for entry in &handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
             let Some(id) = self.free_id(entry)? else { continue };
-            let (parent, above) = match (&last, &entry.parent) {
-                (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
-                _ => {
+            let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
+                Some((row, head)) => (Some(*row), *head),
+                None => {
                     let parent = self.parent_of(entry, &handover.orphans)?;
                     (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
                 }
             };
-            let (row, head) = self.add(&id, entry, ready, parent, above)?;
-            last = Some((id, row, head));
+            let new = self.add(&id, entry, ready, parent, above)?;
+            added.insert(id, new);
         }
         self.batch.messages().count_added(self.conversation, self.before)
     }

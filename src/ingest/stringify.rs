@@ -1,6 +1,7 @@
 //! Writes JSON as `JSON.stringify(JSON.parse(text))` does: a line of a session file becomes what Pi hands
 //! over live, so that a message has the same text either way. What Pi wrote itself does not change.
 
+use memchr::memchr2;
 use serde_json::value::RawValue;
 
 /// Deeper values are left as they are: no message is that deep, and the stack is limited.
@@ -114,8 +115,10 @@ impl<'a> Writer<'a> {
     fn string(&mut self) -> Option<()> {
         self.copy();
         loop {
-            let plain = self.run(|byte| byte != b'"' && byte != b'\\');
+            let rest = self.json.get(self.at..)?;
+            let (plain, _) = rest.split_at(memchr2(b'"', b'\\', rest.as_bytes())?);
             self.out.push_str(plain);
+            self.at += plain.len();
             if self.peek()? == b'"' {
                 self.copy();
                 return Some(());

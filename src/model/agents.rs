@@ -64,7 +64,9 @@ pub(super) fn without_original(json: &str) -> Option<String> {
 
 /// Splits a message into the part before the record, and the record.
 fn split(json: &str) -> Option<(&str, &str)> {
-    let (rest, bytes) = json.strip_prefix(BEGIN)?.strip_suffix('}')?.rsplit_once(BYTES)?;
+    let rest = json.strip_prefix(BEGIN)?.strip_suffix('}')?;
+    let (rest, bytes) = rest.split_at(rest.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    let rest = rest.strip_suffix(BYTES)?;
     let (head, original) = rest.split_at_checked(rest.len().checked_sub(bytes.parse().ok()?)?)?;
     let head = head.strip_suffix(ORIGINAL)?;
     Some((json.get(..BEGIN.len() + head.len())?, original))

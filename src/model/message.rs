@@ -123,15 +123,17 @@ impl Message {
             return Self::parse(&head);
         }
         match read_json(json) {
-            Ok(value) if value.is_object() => Self::read(&value),
+            Ok(value) if value.is_object() => Self::read(value),
             other => {
                 let content = other.unwrap_or_else(|_| json.into());
-                Self::read(&json!({"role": "unreadable", "content": content}))
+                Self::read(json!({"role": "unreadable", "content": content}))
             }
         }
     }
 
-    fn read(value: &Value) -> Self {
+    fn read(mut value: Value) -> Self {
+        let content = value.get_mut("content").map(Value::take).unwrap_or_default();
+        let value = &value;
         let role = match (text_at(value, "role"), text_at(value, "type")) {
             (Some(role), _) => Role::parse(role),
             // Entries that hold the message in their own fields.
@@ -146,7 +148,7 @@ impl Message {
                 vec![Part::Text(format!("$ {}\n{output}", text_at(value, "command").unwrap_or_default()))]
             }
             Role::BranchSummary => owned("summary").map(Part::Text).into_iter().collect(),
-            _ => parts_of(&value["content"]),
+            _ => parts_of(content),
         };
         Self {
             #[expect(
@@ -381,24 +383,27 @@ pub(super) fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
     }
 }
 
-fn parts_of(content: &Value) -> Vec<Part> {
+fn parts_of(content: Value) -> Vec<Part> {
     match content {
-        Value::String(text) => vec![Part::Text(text.clone())],
-        Value::Array(blocks) => blocks.iter().map(part_of).collect(),
+        Value::String(text) => vec![Part::Text(text)],
+        Value::Array(blocks) => blocks.into_iter().map(part_of).collect(),
         Value::Null => Vec::new(),
         other => vec![part_of(other)],
     }
 }
 
-fn part_of(block: &Value) -> Part {
-    let owned = |key| text_at(block, key).unwrap_or_default().to_owned();
-    match text_at(block, "type") {
-        Some("text") => Part::Text(owned("text")),
-        Some("thinking") => Part::Thinking(owned("thinking")),
-        Some("toolCall") => {
-            Part::ToolCall { id: owned("id"), name: owned("name"), arguments: block["arguments"].clone() }
-        }
-        Some("image") => Part::Image { mime_type: owned("mimeType"), data: owned("data") },
+fn part_of(mut block: Value) -> Part {
+    let kind = text_at(&block, "type").unwrap_or_default().to_owned();
+    let mut value = |key| block.get_mut(key).map(Value::take).unwrap_or_default();
+    let mut text = |key| match value(key) {
+        Value::String(text) => text,
+        _ => String::new(),
+    };
+    match kind.as_str() {
+        "text" => Part::Text(text("text")),
+        "thinking" => Part::Thinking(text("thinking")),
+        "toolCall" => Part::ToolCall { id: text("id"), name: text("name"), arguments: value("arguments") },
+        "image" => Part::Image { mime_type: text("mimeType"), data: text("data") },
         // An unknown kind of block, kept readable.
         _ => Part::Text(block.to_string()),
     }

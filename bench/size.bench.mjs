@@ -33,7 +33,7 @@ export const title = "the database beside the session file";
 export async function run(context) {
   const cwd = context.folder("project");
   const own = process.env.BENCH_SESSION;
-  if (own) return measure(context, path.basename(own), linesOf(own), 0);
+  if (own) return measure(context, path.basename(own), withIds(linesOf(own)), 0);
   const figures = [];
   const demo = linesOf(path.join(root, "demo", "session.jsonl"));
   figures.push(...(await measure(context, "the demo's (the dictionary knows it)", demo, 0.9)));
@@ -44,6 +44,9 @@ export async function run(context) {
 
 /** @param {string} file */
 const linesOf = (file) => readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+
+/** Entries of the first format have no ids; Pi gives them some. @param {any[]} lines */
+const withIds = (lines) => lines.map((line, at) => ({ id: `e${at}`, parentId: at > 1 ? `e${at - 1}` : null, ...line }));
 
 /**
  * @param {Context} context

@@ -384,9 +384,30 @@ fn make_file(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::StatementStatus;
+    use rusqlite::{StatementStatus, TransactionBehavior};
 
     use super::*;
+
+    #[test]
+    fn work_waits_for_another_process_and_what_is_not_worth_it_gives_up_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (mut other, _) = open_file(&path, "/project").unwrap();
+        let write = |patience: Patience| {
+            let mut connection = Connection::open(&path).unwrap();
+            connection.busy_handler(Some(patience)).unwrap();
+            connection.execute("DELETE FROM claims", [])
+        };
+        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| write(BUSY));
+            let gives_up = write(BRIEFLY).unwrap_err();
+            assert_eq!(gives_up.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+            assert!(!waits.is_finished());
+            writing.commit().unwrap();
+            assert_eq!(waits.join().unwrap(), Ok(0));
+        });
+    }
 
     #[test]
     fn a_cached_statement_is_planned_once() {

@@ -3,17 +3,19 @@
 
 use rusqlite::{Connection, params};
 
-use super::connection::Place;
+use super::connection::{Place, tidy_up};
 use super::worker::Store;
 use crate::error::Result;
 
 /// Index segments of one size that are merged at a time while much is written: the most that FTS5 takes. A gigabyte of
-/// logs is merged once, not twice, and its words are then read from some hundred segments, which a search does not notice.
+/// logs is merged once, not twice, and its words are then read from some dozen segments, which a search does not notice.
 const COLLECTED: usize = 64;
 /// SQLite's default.
 const USUAL: usize = 4;
 /// From this many segments of one size on, FTS5 merges them all in one transaction, which can take seconds.
 const CRISIS: usize = 4 * COLLECTED;
+/// Merges after much was written: enough for the segments that wait, of 200 KB each.
+const STEPS: usize = 8;
 
 impl Store {
     /// Says that much will be written, until [`Store::expect_little`]. The log grows longer meanwhile.
@@ -37,7 +39,13 @@ impl Store {
             let _ = checkpoint_every(connection, false);
             let _ = merge_as_usual(connection);
         })
-        .await
+        .await?;
+        // Ordinary writes add segments faster than they merge them, and would soon reach `CRISIS`. Others can write
+        // between two steps.
+        for _ in 0..STEPS {
+            self.in_turn(|connection| drop(tidy_up(connection))).await?;
+        }
+        Ok(())
     }
 
     /// Moves what was written so far from the log into the database, on another thread than the writer's, which goes
@@ -71,8 +79,8 @@ pub(super) fn checkpoint_every(connection: &Connection, is_bulk: bool) -> rusqli
 /// Ends what an import began and, because it was killed, did not end.
 pub(super) fn clean_up(connection: &Connection) -> rusqlite::Result<()> {
     let log: usize = connection.query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?;
-    let sql = "SELECT 1 FROM messages_fts_config WHERE k = 'automerge' AND v = ?1";
-    if log == LOG[0] && connection.prepare(sql)?.exists([COLLECTED])? {
+    let sql = "SELECT 1 FROM messages_fts_config WHERE k = 'automerge' AND v > ?1";
+    if log == LOG[0] && connection.prepare(sql)?.exists([USUAL])? {
         merge_as_usual(connection)?;
     }
     Ok(())
@@ -104,21 +112,26 @@ mod tests {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// Adds some pages to the index: a segment.
+    fn add(connection: &Connection, row: usize) {
+        let body: String = (0..2_000).map(|word| format!("word{word} ")).collect();
+        let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, '')";
+        connection.execute(sql, params![row, body]).unwrap();
+    }
+
+    fn segments(connection: &Connection) -> usize {
+        number(connection, "SELECT count(DISTINCT segid) FROM messages_fts_idx")
+    }
+
     #[test]
     fn what_an_import_leaves_unmerged_is_merged_in_small_steps_and_found_meanwhile() {
         let connection = open_memory("/project").unwrap().connection;
-        let segments = || number(&connection, "SELECT count(DISTINCT segid) FROM messages_fts_idx");
-        let add = |row: usize| {
-            // Some pages of the index.
-            let body: String = (0..2_000).map(|word| format!("word{word} ")).collect();
-            let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, '')";
-            connection.execute(sql, params![row, body]).unwrap();
-        };
+        let segments = || segments(&connection);
         merge_rarely(&connection).unwrap();
-        (1..COLLECTED).for_each(add);
+        (1..COLLECTED).for_each(|row| add(&connection, row));
         assert_eq!(segments(), COLLECTED - 1);
         merge_as_usual(&connection).unwrap();
-        add(COLLECTED);
+        add(&connection, COLLECTED);
         assert!(segments() >= COLLECTED, "one write merges them all");
         let found = "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'word7'";
         assert_eq!(number(&connection, found), COLLECTED);
@@ -126,16 +139,29 @@ mod tests {
         assert_eq!((segments(), number(&connection, found)), (1, COLLECTED));
     }
 
+    #[tokio::test]
+    async fn an_import_leaves_few_segments_so_that_no_later_write_merges_many() {
+        let store = Store::open(None, "", "/project").unwrap();
+        store.expect_much().await.unwrap();
+        store.in_turn(|connection| (1..2 * COLLECTED).for_each(|row| add(connection, row))).await.unwrap();
+        assert!(store.in_turn(|connection| segments(connection)).await.unwrap() >= COLLECTED);
+        store.expect_little().await.unwrap();
+        assert!(store.in_turn(|connection| segments(connection)).await.unwrap() < USUAL);
+    }
+
     #[test]
     fn what_a_killed_import_left_is_ended_but_not_that_of_a_running_one() {
         let connection = open_memory("/project").unwrap().connection;
         let merges_at = || number(&connection, "SELECT v FROM messages_fts_config WHERE k = 'automerge'");
-        merge_rarely(&connection).unwrap();
-        checkpoint_every(&connection, true).unwrap();
-        clean_up(&connection).unwrap();
-        assert_eq!(merges_at(), COLLECTED);
-        checkpoint_every(&connection, false).unwrap();
-        clean_up(&connection).unwrap();
-        assert_eq!(merges_at(), USUAL);
+        // An older engine's imports merged 16.
+        for left in [COLLECTED, 16] {
+            configure(&connection, "automerge", left).unwrap();
+            checkpoint_every(&connection, true).unwrap();
+            clean_up(&connection).unwrap();
+            assert_eq!(merges_at(), left);
+            checkpoint_every(&connection, false).unwrap();
+            clean_up(&connection).unwrap();
+            assert_eq!(merges_at(), USUAL);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::style::hanging;
 use super::{Answer, Command, CommandContext};
 use crate::compaction::{Forecast, Session, forecast};
 use crate::error::{Error, Result};
@@ -47,10 +48,17 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     let Some(forecast) = found else {
         return Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
     };
+    if forecast.is_pis {
+        return Ok(Answer::sentence(format!(
+            "Pi would compact this branch by itself: {} to compact, fewer than minMessagesForCompaction ({}).",
+            count(forecast.covered.0, "message"),
+            settings.min_messages_for_compaction
+        )));
+    }
     let named = settings.compaction_models.iter().map(String::as_str);
     let sibling = (named.len() > 0).then_some("the cheapest suitable model of the session's provider");
     let models: Vec<&str> = named.chain(sibling).chain(["the session's own model"]).collect();
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget } = forecast;
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = forecast;
     let json = json!({
         "kept": {"messages": kept.0, "tokens": kept.1},
         "covered": {"messages": covered.0, "tokens": covered.1},
@@ -58,19 +66,19 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
         "condensed": condensed, "healed": healed, "budget": budget, "models": models,
     });
-    Ok(Answer::new(render(&forecast, &models), json))
+    Ok(Answer::new(render(&forecast, &models, asked.columns), json))
 }
 
-fn render(forecast: &Forecast, models: &[&str]) -> String {
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget } = *forecast;
-    let row = |name: &str, value: String| format!("\n{name:<10} {value}");
+fn render(forecast: &Forecast, models: &[&str], columns: Option<usize>) -> String {
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
+    let row = |name: &str, value: String| format!("\n{name:<10} {}", hanging(&value, 11, columns));
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
     let mut out = "No model was called, and nothing was changed. A compaction now would".to_owned();
-    out += &row("keep", format!("{} at the end, {}, as they are", messages(kept.0), tokens(kept.1)));
+    out += &row("keep", format!("{} at the end, {}, unchanged", messages(kept.0), tokens(kept.1)));
     out += &row("cover", format!("{} before that, {}", messages(covered.0), tokens(covered.1)));
-    let summaries = count(ready.0, "summary");
-    out += &row("reuse", format!("{summaries} that are ready, covering {}", messages(ready.1)));
+    let summaries = count(ready.0, "ready summary");
+    out += &row("reuse", format!("{summaries}, covering {}", messages(ready.1)));
     let written = match (leaves.0, condensed) {
         (0, 0) => "nothing, all summaries are ready".to_owned(),
         (n, _) => {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::spent::{Cache, Change};
+use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
 use crate::config::Context;
 use crate::dag::{Step, Visible, visible};
@@ -91,7 +92,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     rows.extend(pi_compacts_at.map(|at| ("Next", format!("from {} tokens on Pi compacts", grouped(at)))));
     rows.extend(cost.as_ref().map(|cost| ("Cost", cost.in_words())));
     rows.push(("Cache", cache.in_words()));
-    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<9}{value}")).collect();
+    let row = |(name, value): &(&str, String)| format!("{name:<9}{}", hanging(value, 9, asked.columns));
+    let rows: Vec<String> = rows.iter().map(row).collect();
     let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
     let json = json!({
         "tokens": tokens, "window": window, "context": mode, "block": block, "pruned": pruned,

@@ -253,7 +253,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", "left out".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
-        (report.unknown, "record", "of unknown kinds kept unread".to_owned()),
+        (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
     ] {
         if n > 0 {

@@ -70,7 +70,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     if !accounts.is_empty() {
         removed += &format!(", {} that contain such summaries", count(accounts.len(), "branch summary"));
     }
-    removed += &format!(", and {} based on them", count(summaries.len(), "summary"));
+    removed += &format!(", and {}", count(summaries.len(), "derived summary"));
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
     let mut text = format!("{verb}: {removed}.");
     if sessions.len() > 1 {

@@ -109,6 +109,7 @@ fn source(setting: &Setting) -> String {
 /// A value as a user would type it.
 fn plain(value: &Value) -> String {
     match value {
+        Value::String(text) if text.is_empty() => "none".into(),
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "none".into(),
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),

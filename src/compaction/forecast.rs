@@ -25,6 +25,8 @@ pub struct Forecast {
     pub condensed: usize,
     /// Tokens the block may take.
     pub budget: usize,
+    /// Whether there is too little to compact, so that Pi would do it by itself.
+    pub is_pis: bool,
 }
 
 /// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
@@ -55,6 +57,7 @@ pub async fn forecast(
         healed: cut.extracted(&branch).len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
+        is_pis: before.len() < settings.min_messages_for_compaction && !branch.has_summaries(),
     }))
 }
 

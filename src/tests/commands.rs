@@ -43,6 +43,30 @@ async fn an_unknown_command_is_named_with_the_nearest_one() {
 }
 
 #[tokio::test]
+async fn rows_of_a_context_and_of_a_plan_hang_below_their_values() {
+    let asking = Asking::about(&Session::new().chat(60, 600)).await;
+    for (line, indent) in [("context", 9), ("compact --dry-run", 11)] {
+        let answer = asking.command_within(50, line).await;
+        let further: Vec<&str> = answer.lines().filter(|line| line.starts_with(' ')).collect();
+        assert!(!further.is_empty(), "{answer}");
+        assert!(further.iter().all(|line| line.find(|c| c != ' ') == Some(indent)), "{answer}");
+        let unbroken = answer.replace(&format!("\n{}", " ".repeat(indent)), " ");
+        assert_eq!(unbroken, asking.command(line).await);
+    }
+}
+
+#[tokio::test]
+async fn a_plan_leaves_few_messages_to_pi() {
+    let asking = Asking::about(&Session::new().chat(4, 20_000)).await;
+    let plan = asking.command("compact --dry-run").await;
+    let (_, few) = plan.split_once("Pi would compact this branch by itself: ").expect(&plan);
+    assert!(few.ends_with(" to compact, fewer than minMessagesForCompaction (10)."), "{plan}");
+    asking.leaf(0..2, "One").await;
+    let plan = asking.command("compact --dry-run").await;
+    assert!(plan.contains("\nreuse      1 ready summary, covering 2 messages\n"), "{plan}");
+}
+
+#[tokio::test]
 async fn every_command_lists_its_forms_and_completes() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     for command in COMMANDS {

@@ -31,7 +31,7 @@ async fn the_overview_counts_and_divides_the_branch_by_its_summaries() {
         asking.describe(json!({})).await,
         format!(
             "This session: 20 messages stored, 20 visible on this branch, {span}. 4 summaries (1 D1, 3 D0), 1 degraded, by scripted/model.\n\
-             This project: 1 other session, 22 messages.\n\n\
+             This project: 22 messages, 2 sessions.\n\n\
              This branch, oldest first:\n\
              - {top} · D1 · {span} · 8 messages: The beginning\n  \
              - {one} · D0 · {span} · 4 messages: First steps\n  \
@@ -225,7 +225,7 @@ async fn by_id_needs_an_id_and_an_empty_session_has_a_description() {
     assert_eq!(
         asking.describe(json!({})).await,
         "This session: 0 messages stored, 0 visible on this branch. No summaries yet.\n\
-         This project: 0 other sessions, 0 messages.\n\nThis branch, oldest first:\n"
+         This project: 0 messages, 1 session.\n\nThis branch, oldest first:\n"
     );
     assert_eq!(
         asking.describe(json!({"section": "recent"})).await,

@@ -369,17 +369,17 @@ async fn a_senseless_query_is_refused_with_a_correction() {
         ),
         (
             json!({"query": "=>"}),
-            "there is no word in `=>` to look for: mode \"regex\" finds other signs too",
+            "there is no word in `=>` to look for: a regular expression finds other signs too",
         ),
         (
             json!({"query": "(foo", "mode": "regex"}),
             "`(foo` is not a valid regular expression in Rust syntax (unclosed group): escape literal characters \
-             with a backslash, or use mode \"text\"",
+             with a backslash, or search for words",
         ),
         (
             json!({"query": r"(?=a)", "mode": "regex"}),
             "`(?=a)` is not a valid regular expression in Rust syntax (look-around, including look-ahead and look-behind, \
-             is not supported): escape literal characters with a backslash, or use mode \"text\"",
+             is not supported): escape literal characters with a backslash, or search for words",
         ),
         (
             json!({"query": r"(\w{500}){500}", "mode": "regex"}),

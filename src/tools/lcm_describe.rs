@@ -109,9 +109,9 @@ fn of_all(overview: &Overview) -> String {
             overview.totals.degraded
         );
     }
-    let others = overview.sessions.saturating_sub(1);
-    let project = count(overview.project_messages, "message");
-    let _ = writeln!(out, "This project: {}, {project}.\n", count(others, "other session"));
+    let (sessions, messages) =
+        (count(overview.sessions, "session"), count(overview.project_messages, "message"));
+    let _ = writeln!(out, "This project: {messages}, {sessions}.\n");
     out.push_str("This branch, oldest first:\n");
     out.push_str(&cut(tree(&overview.frontier), "the rest: by_id with the id of a summary").join("\n"));
     out

@@ -232,7 +232,7 @@ fn compile(pattern: &str) -> Result<Regex> {
             }
             error => format!(
                 "`{shown}` is not a valid regular expression in Rust syntax ({}): escape literal characters with \
-                 a backslash, or use mode \"text\"",
+                 a backslash, or search for words",
                 cause(&error)
             ),
         })

@@ -52,7 +52,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let query = Query::parse(&search.question.query);
     if query.terms.is_empty() {
         return Err(Error::invalid(format!(
-            "there is no word in `{}` to look for: mode \"regex\" finds other signs too",
+            "there is no word in `{}` to look for: a regular expression finds other signs too",
             text::one_line(&search.question.query, 60)
         )));
     }

@@ -8,7 +8,7 @@ use super::worker::Store;
 use crate::error::Result;
 
 /// Index segments of one size that are merged at a time while much is written: the most that FTS5 takes. A gigabyte of
-/// logs is merged once, not twice, and its words are then read from some dozen segments, which a search does not notice.
+/// logs is merged once, not twice; its words are then read from up to a hundred segments, which a search does not notice.
 const COLLECTED: usize = 64;
 /// SQLite's default.
 const USUAL: usize = 4;

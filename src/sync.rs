@@ -1,5 +1,6 @@
 //! Locks that outlive a panic, and work on another thread: a fault in one task must not stop the others.
 
+use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -24,8 +25,11 @@ pub fn go_on(cancel: &CancellationToken) -> Result<()> {
 /// # Errors
 /// When `work` fails or panics.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::storing("a bug in the engine stopped its work", error))?
+    const BUG: &str = "a bug in the engine stopped its work";
+    // One type for all work: the runtime's code is compiled, and downloaded, once for each.
+    let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(|| Box::new(work()));
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| Error::storing(BUG, error))?;
+    done.downcast().map_or_else(|_| Err(Error::store(BUG)), |done| *done)
 }
 
 /// Calls a function when it is dropped.

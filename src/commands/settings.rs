@@ -6,6 +6,7 @@ use super::args::Words;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
 use crate::config::{Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
+use crate::sync::aside;
 use crate::text::one_line;
 
 const GLOBAL: &str = "--global";
@@ -39,8 +40,7 @@ pub(super) const COMMAND: Command = Command {
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
     // Reads and writes files, which may block.
-    let done = tokio::task::spawn_blocking(move || look_or_change(&sources, &rest)).await;
-    done.map_err(|error| Error::storing("failed to read the settings", error))?
+    aside(move || look_or_change(&sources, &rest)).await
 }
 
 /// Answers `/lcm settings …` without an open session; `line` is the text after `/lcm`.

@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 use super::connection::{Place, tidy_up};
 use super::worker::Store;
 use crate::error::Result;
+use crate::sync::aside;
 
 /// Index segments of one size that are merged at a time while much is written: the most that FTS5 takes. A gigabyte of
 /// logs is merged once, not twice; its words are then read from up to a hundred segments, which a search does not notice.
@@ -53,7 +54,7 @@ impl Store {
     pub async fn checkpoint_aside(&self) {
         let Place::File(path) = self.place() else { return };
         let (path, store) = (path.clone(), self.clone());
-        let task = tokio::task::spawn_blocking(move || {
+        let emptied = aside(move || {
             store.on_reader(&path, |connection| {
                 // If another process does so at the same time, this does nothing.
                 let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -61,7 +62,7 @@ impl Store {
             })
         });
         // What fails is done by the next checkpoint.
-        let _ = task.await;
+        let _ = emptied.await;
     }
 }
 

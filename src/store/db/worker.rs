@@ -26,7 +26,7 @@ use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
 use crate::store::{Batch, View};
-use crate::sync::lock;
+use crate::sync::{aside, lock};
 
 /// Work for the writer.
 struct Job {
@@ -253,10 +253,7 @@ impl Store {
             return Err(Error::closed());
         }
         let (path, store) = (path.clone(), self.clone());
-        let task = tokio::task::spawn_blocking(move || {
-            store.on_reader(&path, |connection| in_view(connection, work))
-        });
-        task.await.map_err(|error| Error::storing("reading the history store failed", error))?
+        aside(move || store.on_reader(&path, |connection| in_view(connection, work))).await
     }
 
     /// Runs `work` on one of the read connections.

@@ -175,6 +175,16 @@ fn package_crate_and_changelog_have_one_version() {
 }
 
 #[test]
+fn everything_names_the_same_node() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let package: serde_json::Value = serde_json::from_str(&read("package.json")).unwrap();
+    let least = package["engines"]["node"].as_str().unwrap().trim_start_matches(">=");
+    for file in ["README.md", "CONTRIBUTING.md", "docs/cli.md", "bin/pi-lcm.js"] {
+        assert!(read(file).contains(&format!("Node {least} or newer")), "{file}: {least}");
+    }
+}
+
+#[test]
 fn the_npm_lock_names_no_registry() {
     let lock = fs::read_to_string(root().join("package-lock.json")).unwrap();
     assert!(!lock.contains("\"resolved\""), "run npm with the repository's .npmrc");

@@ -100,7 +100,7 @@ test("work ahead begins only where it is wanted", async (t) => {
     await pi.request("compact");
     await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
     const report = pi.ui("notify").map(({ message }) => message).find((message) => message.startsWith("LCM: "));
-    assert.match(report ?? "", /^LCM: \d+ messages in \d+ summaries, \d+ written, [\d,]+ → about [\d,]+ tokens, \d+ model calls, \d+\.\d s, \$0\.\d{3}$/);
+    assert.match(report ?? "", /^LCM: \d+ messages in \d+ summaries, \d+ new, [\d,]+ → about [\d,]+ tokens, \d+ model calls, \d+\.\d s, \$0\.\d{3}$/);
   });
 
   await t.test("the plan of a compaction is shown without a model call", async () => {

@@ -127,7 +127,7 @@ test("a Pi compacts one session after the other", async (t) => {
       assert.equal(notices.length, 1);
       const { covers, summaries } = statistics(block);
       const calls = project.summaryCalls.length;
-      const numbers = new RegExp(`^LCM: ${covers} messages in ${summaries} summaries, ${summaries} written, [\\d,]+ → about [\\d,]+ tokens, ${calls} model calls, `);
+      const numbers = new RegExp(`^LCM: ${covers} messages in ${summaries} summaries, ${summaries} new, [\\d,]+ → about [\\d,]+ tokens, ${calls} model calls, `);
       assert.match(notices[0], numbers);
     });
   });

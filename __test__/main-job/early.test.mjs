@@ -120,7 +120,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       }
       const notices = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
       assert.equal(notices.length, 1, notices.join("\n"));
-      assert.match(notices[0], /^LCM: folded: \d+ messages in \d+ summaries, \d+ written, [\d,]+ → about [\d,]+ tokens$/);
+      assert.match(notices[0], /^LCM: folded: \d+ messages in \d+ summaries, \d+ new, [\d,]+ → about [\d,]+ tokens$/);
       await eventually(() => assertAgreement(project));
       await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
       await pi.request("prompt", { message: "/lcm doctor" });

@@ -100,7 +100,7 @@ export async function underFire(project, pi, fire, provider) {
   const notified = pi.events.slice(from).filter(({ method }) => method === "notify");
   assert.deepEqual(notified.map(({ notifyType }) => notifyType), [fire.harmless ? "info" : "warning"], JSON.stringify(notified));
   const [line] = notified.map(({ message }) => message);
-  assert.match(line, /^LCM: \d+ messages in \d+ summaries, \d+ written, [\d,]+ → about [\d,]+ tokens, \d+ model calls?, \d+\.\d s(?:, (?:less than )?\$\d\.\d+)?(; \d+ of them without a model, to be replaced later \([^\n]{5,200}\))?$/);
+  assert.match(line, /^LCM: \d+ messages in \d+ summaries, \d+ new, [\d,]+ → about [\d,]+ tokens, \d+ model calls?, \d+\.\d s(?:, (?:less than )?\$\d\.\d+)?(; \d+ of them without a model, to be replaced later \([^\n]{5,200}\))?$/);
   assert.equal(line.includes("without a model"), !fire.harmless);
   const [, reason = "no warning"] = /\((\w+\/[^\n]*)\)$|anew later \(([^\n]*)\)$/.exec(line)?.filter(Boolean) ?? [];
   return { reason, block: `${counts.covers} of ${covered.length} messages, ${counts.degraded === 0 ? "by the model" : counts.degraded === counts.summaries ? "by extracts" : `${counts.degraded} of ${counts.summaries} by extracts`}` };

@@ -346,8 +346,7 @@ fn in_a_shell(sentence: &str) -> String {
         let help = if found.get(2).is_some() { " --help" } else { "" };
         format!("{}pi-lcm {name}{help}", &found[1])
     };
-    let sentence = named.replace_all(sentence, renamed);
-    sentence.replace("lcm_grep and lcm_describe show ids", "pi-lcm grep and pi-lcm tree show ids")
+    named.replace_all(sentence, renamed).into_owned()
 }
 
 #[cfg(test)]

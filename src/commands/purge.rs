@@ -108,6 +108,10 @@ fn remains(still: &Still) -> String {
     let notes: Vec<String> = still.notes.iter().map(u32::to_string).collect();
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
+        (
+            "the logs of other agents, from which no import brings it back",
+            still.agents.iter().map(|agent| (*agent).to_owned()).collect(),
+        ),
         ("backups and unused databases", paths(&still.backups)),
         ("Pi's summaries of other branches, which may mention it", still.branch_summaries.clone()),
         ("notes of this branch, which may mention it (see /lcm notes)", notes),

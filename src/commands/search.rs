@@ -34,6 +34,7 @@ pub(crate) const COMMAND: Command = Command {
         ("search", "in the TUI: opens a panel to search, browse and read matches"),
         ("search WORDS", "the best matches in this session, messages and summaries, one per line"),
         ("search WORDS --project", "searches all sessions of this project"),
+        ("search WORDS --agent codex", "searches what that agent said in this project"),
         (
             "search PATTERN --regex [--ignore-case]",
             "matches of a regular expression, newest first; --ignore-case: in upper or lower case",
@@ -45,7 +46,7 @@ pub(crate) const COMMAND: Command = Command {
         ),
         (
             "search WORDS --role user --after 3d",
-            "filters; likewise --tool, --file, --agent and --before; --sort recent or oldest",
+            "filters; likewise --tool, --file and --before; --sort recent or oldest",
         ),
         ("search -- WORDS", "for words that look like options"),
     ],
@@ -103,7 +104,11 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         query: if has(REGEX) && has(IGNORE_CASE) { format!("(?i){query}") } else { query },
         mode: if has(REGEX) { Mode::Regex } else { Mode::Text },
         kinds,
-        session: has(PROJECT).then(|| "project".to_owned()),
+        session: match has(PROJECT) {
+            true => Some("project".to_owned()),
+            // In a shell, --session chose this one.
+            false => asked.manner.is_shell.then(|| "this".to_owned()),
+        },
         branches: if has(BRANCH) { Branches::Current } else { Branches::All },
         sort: value(SORT).map(sort).transpose()?.unwrap_or_default(),
         after: written(AFTER),

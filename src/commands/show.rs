@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, by_id};
-use crate::recall::{Image, MessageCard, Scope, SummaryCard, whole};
+use crate::recall::{Image, MODELS_WAY, MessageCard, Scope, SummaryCard, whole};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 
@@ -36,7 +36,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         Portrait::Message(portrait) => message(view, &scope, portrait, is_raw),
         Portrait::Summary(portrait) => summary(view, &scope, portrait),
     };
-    asked.store().read(read).await
+    asked.store().read(read).await.map_err(|error| match error.code() {
+        Code::Invalid => {
+            Error::invalid(error.to_string().replace(MODELS_WAY, "/lcm search and /lcm tree show ids"))
+        }
+        _ => error,
+    })
 }
 
 fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Answer> {

@@ -408,7 +408,7 @@ fn tokens_of(branch: &Branch, from: usize) -> usize {
     branch.visible()[from..].iter().map(|visible| visible.seen.tokens).sum()
 }
 
-/// `812 messages in 24 summaries, 9 written, 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
+/// `812 messages in 24 summaries, 9 new, 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
 fn report(
     job: &Job<'_>,
     branch: &Branch,
@@ -434,7 +434,7 @@ fn report(
 fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
     let details = &compaction.details;
     let mut line = format!(
-        "{} messages in {}, {} written",
+        "{} messages in {}, {} new",
         details.covered,
         text::count(details.frontier.len(), "summary"),
         details.summaries.len(),

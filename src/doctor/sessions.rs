@@ -1,7 +1,7 @@
 //! Checks session files: every entry of an existing file must be stored in its position, with exactly the
 //! file's text.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::report::{Check, Remedy};
@@ -32,6 +32,8 @@ pub(super) struct Stored {
     seen: HashSet<String>,
     /// Missing entries since the last stored one.
     lacking: Vec<String>,
+    /// Stored entries that no entry of the file with their id equals so far. A damaged file may repeat an id.
+    differing: BTreeMap<String, &'static str>,
     /// Entries that lost their parent although it is stored: child and parent.
     pub torn: Vec<(EntryId, EntryId)>,
     /// Whether anything must be stored from the file.
@@ -56,10 +58,11 @@ impl Stored {
     /// Compares some entries of the file with what is stored.
     pub fn compare(&mut self, slice: &Handover, check: &mut Check) {
         for entry in &slice.entries {
-            if !self.seen.insert(entry.id.clone()) {
+            if self.seen.insert(entry.id.clone()) {
+                check.saw(1, "entry");
+            } else if self.differing.remove(&entry.id).is_none() {
                 continue;
             }
-            check.saw(1, "entry");
             match self.entries.get(&entry.id) {
                 None => self.lacking.push(entry.id.clone()),
                 Some(stored) => {
@@ -78,6 +81,9 @@ impl Stored {
         } else {
             self.report_lacking(check);
         }
+        for (id, what) in std::mem::take(&mut self.differing) {
+            check.find(Remedy::Rebuild, what, || self.name(&id));
+        }
     }
 
     fn report_lacking(&mut self, check: &mut Check) {
@@ -88,9 +94,10 @@ impl Stored {
     }
 
     fn entry(&mut self, entry: &Entry, stored: &AuditedEntry, is_orphan: bool, check: &mut Check) {
-        let name = || format!("{} of session {}", entry.id, self.session);
-        let parent = entry.parent.as_ref().filter(|_| !is_orphan);
         let stored_parent = stored.parent.map(|parent| self.names.get(&parent));
+        // Of several entries with the id of an orphan, some may have a parent.
+        let is_root = is_orphan && !matches!(stored_parent, Some(Some(_)));
+        let parent = entry.parent.as_ref().filter(|_| !is_root);
         match (parent, stored_parent) {
             (None, None) => {}
             (Some(parent), Some(Some(stored))) if stored == parent => {}
@@ -102,7 +109,7 @@ impl Stored {
                 return;
             }
             _ => {
-                check.find(Remedy::Rebuild, "an entry's parent differs from the file", name);
+                self.differing.insert(entry.id.clone(), "an entry's parent differs from the file");
                 return;
             }
         }
@@ -118,7 +125,7 @@ impl Stored {
         };
         if stored.kind == 1 && stored.shown.is_none() && matches!(entry.content, Content::Message(_)) {
             self.lacks = true;
-            check.find(Remedy::Fix, "the file has a message that is not stored", name);
+            check.find(Remedy::Fix, "the file has a message that is not stored", || self.name(&entry.id));
             return;
         }
         let is_purged = |entry: &AuditedEntry| matches!(entry.shown, Some((MessageKind::Purged, _)));
@@ -165,7 +172,7 @@ impl Stored {
             self.texts.extend(text.map(|text| (message, text)));
         }
         if !same {
-            check.find(Remedy::Rebuild, "an entry's text differs from the file", name);
+            self.differing.insert(entry.id.clone(), "an entry's text differs from the file");
         }
     }
 

@@ -6,6 +6,9 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Handle, HandleKind, MessageId, SummaryId};
 use crate::store::View;
 
+/// How a model finds ids.
+pub const MODELS_WAY: &str = "lcm_grep and lcm_describe show ids";
+
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -31,8 +34,7 @@ pub fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
             }
         }
     }
-    let remedy = "in this project: lcm_grep and lcm_describe show ids";
-    Err(Error::invalid(format!("there is no {noun} {handle} {remedy}")))
+    Err(Error::invalid(format!("there is no {noun} {handle} in this project: {MODELS_WAY}")))
 }
 
 fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<Target>> {

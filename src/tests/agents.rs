@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::ask;
 use super::import::Machine;
 use super::support::Session;
 use crate::commands::import::Importer;
@@ -132,6 +133,27 @@ async fn an_export_writes_the_agents_own_records() {
     assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");
     let refused = export(Format::Log("codex"), &exported.files[0]).await.unwrap_err().to_string();
     assert!(refused.ends_with("is a file: --from needs a folder, for one file per session"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_purge_names_the_agents_whose_logs_stay_and_no_import_brings_them_back() {
+    for (agent, _) in REPORTS {
+        let machine = Machine::new();
+        let line = format!("--from {agent} \"{}\"", fixtures(agent).display());
+        machine.run(&line).await;
+        machine.write("a.jsonl", "pi-session", &Session::new().user("Of the flamingo.").entries);
+        machine.run("").await;
+        let scope = Scope::at(ConversationId(0), None);
+        let ask = async |line: &str| ask(&machine.home.store, &scope, line).await.unwrap().text;
+        for session in machine.sessions().await {
+            let answer = ask(&format!("purge {session} --yes")).await;
+            let is_named = answer.contains(&format!("from which no import brings it back: {agent}"));
+            assert_eq!(is_named, session.starts_with(agent), "{answer}");
+        }
+        let again = machine.run(&line).await;
+        assert!(again.contains(": 0 messages new, "), "{again}");
+        assert_eq!(ask("search flamingo --project").await, "Nothing found for flamingo.");
+    }
 }
 
 #[tokio::test]

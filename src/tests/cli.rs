@@ -117,6 +117,8 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     assert_eq!(found(&["fox", "--session", "one"]).await, (2, 0));
     assert_eq!(found(&["fox", "--session=two-2"]).await, (1, 0));
     assert_eq!(found(&["fox", "--role", "user"]).await, (2, 0));
+    assert_eq!(found(&["fox", "--agent", "pi"]).await, (3, 0));
+    assert_eq!(found(&["fox", "--agent", "pi", "--session", "one"]).await, (2, 0));
     assert_eq!(found(&["-n1", "fox"]).await, (1, 0));
     assert_eq!(found(&["-ei", "RED|BLUE"]).await, (2, 0));
     assert_eq!(found(&["-e", "RED|BLUE"]).await, (0, 1));

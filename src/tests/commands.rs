@@ -263,7 +263,10 @@ async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
     let refused =
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
     assert!(refused("show").await.starts_with("/lcm show needs one id, m-… or s-…"));
-    assert!(refused("show m-0000000000").await.starts_with("there is no message m-0000000000"));
+    assert_eq!(
+        refused("show m-0000000000").await,
+        "there is no message m-0000000000 in this project: /lcm search and /lcm tree show ids"
+    );
 }
 
 #[tokio::test]

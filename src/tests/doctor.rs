@@ -702,6 +702,25 @@ async fn the_newest_entries_of_the_open_session_may_still_be_queued() {
 }
 
 #[tokio::test]
+async fn where_a_file_repeats_an_id_either_entry_may_be_stored() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    let stored = file.lines().find(|line| line.contains(r#""id":"e10""#)).unwrap();
+    let under = |parent: &str| {
+        stored
+            .replace(r#""parentId":"e9""#, &format!(r#""parentId":"{parent}""#))
+            .replace("question", "query")
+    };
+    for lines in [[&under("e3"), stored], [stored, &under("e3")], [stored, &under("nowhere")]] {
+        fs::write(patient.file(), file.replacen(stored, &lines.join("\n"), 1)).unwrap();
+        let report = patient.doctor().await;
+        assert!(report.ends_with("Everything is in order."), "{lines:?}: {report}");
+    }
+    fs::write(patient.file(), file.replacen(stored, &[under("e3"), under("e4")].join("\n"), 1)).unwrap();
+    patient.complains(&["1× an entry's parent differs from the file: e10 of session one"]).await;
+}
+
+#[tokio::test]
 async fn a_session_file_with_another_text_is_reported_and_the_store_is_unchanged() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();

@@ -23,6 +23,33 @@ fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[tokio::test]
+async fn an_agents_messages_are_searched_in_the_whole_project() {
+    let asking = Asking::about(&Session::new().user("a walrus of Pi").user("and now?")).await;
+    let asking = asking.with_session("codex:1", &Session::new().user("a walrus of Codex")).await;
+    let own = asking.message(0).await;
+    for mode in ["text", "regex"] {
+        let ask = async |session: Option<&str>, agent: &str| {
+            asking.grep(json!({"query": "walrus", "mode": mode, "session": session, "agent": agent})).await
+        };
+        let found = ask(None, "codex").await;
+        assert!(
+            ids(&found).len() == 1 && found.contains("in another session: a «walrus» of Codex"),
+            "{found}"
+        );
+        assert_eq!(ids(&ask(None, "pi").await), [own.as_str()]);
+        let nothing = ask(None, "gemini").await;
+        assert!(nothing.ends_with("of gemini in 3 messages of this project."), "{nothing}");
+        let narrow = ask(Some("this"), "codex").await;
+        assert!(
+            narrow.contains("of this session.") && narrow.ends_with("\"session\":\"project\"."),
+            "{narrow}"
+        );
+    }
+    let found = asking.command("search walrus --agent codex").await;
+    assert!(found.contains("in another session\n  a «walrus» of Codex"), "{found}");
+}
+
+#[tokio::test]
 async fn the_path_filter_finds_only_calls_on_that_file() {
     let calls = |calls: &[(&str, &str)]| {
         let content: Vec<Value> = (calls.iter())

@@ -163,10 +163,10 @@ fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
 }
 
 fn nothing(question: &Question, findings: &Findings) -> String {
-    let whose = match question.session.as_deref() {
-        None | Some("this") if question.kinds != Kinds::Sessions => "this session",
-        None | Some("this" | "project") => "this project",
-        Some(_) => "that session",
+    let whose = match question.session() {
+        "this" => "this session",
+        "project" => "this project",
+        _ => "that session",
     };
     let query = text::one_line(&question.query, 80);
     let mut out = format!(

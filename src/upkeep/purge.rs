@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::dag::Step;
 use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind};
+use crate::model::agent_of_session;
 use crate::recall::Scope;
 use crate::store::{Place, Purge, PurgePlan, Store, View};
 use crate::text::{one_line, parse_iso};
@@ -20,6 +21,8 @@ pub struct Still {
     pub in_this_session: bool,
     /// In Pi's session files.
     pub session_files: Vec<String>,
+    /// In the logs of these agents.
+    pub agents: BTreeSet<&'static str>,
     /// In backups, and in databases that were skipped for the one in use.
     pub backups: Vec<String>,
     /// In Pi's summaries of abandoned branches.
@@ -133,6 +136,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     }
     let mut branches = BTreeSet::new();
     for session in &plan.sessions {
+        still.agents.extend(agent_of_session(&session.session_id));
         still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
         for (id, hash) in view.upkeep().branch_summaries(session.id)? {
             if !plan.messages.contains(&id) {

@@ -138,7 +138,7 @@ pub struct Question {
     pub role: Option<String>,
     /// Only its results, e.g. bash.
     pub tool: Option<String>,
-    /// Only with session project.
+    /// Session is then project by default.
     #[schemars(extend("enum" = WRITERS))]
     pub agent: Option<String>,
     /// Only what names this file.
@@ -169,6 +169,15 @@ pub struct Question {
 }
 
 impl Question {
+    /// The searched session: `this`, `project` or a prefix of an id. Another agent has said nothing in this one.
+    pub fn session(&self) -> &str {
+        match self.session.as_deref() {
+            None if self.agent.is_some() => "project",
+            None | Some("this") if self.kinds == Kinds::Sessions => "project",
+            session => session.unwrap_or("this"),
+        }
+    }
+
     /// Whether it filters by something that summaries don't have: a role, a tool, a file, another agent.
     pub fn is_of_messages(&self) -> bool {
         self.role.is_some()
@@ -264,10 +273,10 @@ pub fn grep(
     let [after, before] = span(["after", "before"], written, text::now())?;
     let sight = Visibility::new(view, scope)?;
     let request = if question.also_current { None } else { sight.current_request()? };
-    let conversation = match question.session.as_deref() {
-        None | Some("this") if question.kinds != Kinds::Sessions => Some(scope.conversation),
-        None | Some("this" | "project") => None,
-        Some(id) => {
+    let conversation = match question.session() {
+        "this" => Some(scope.conversation),
+        "project" => None,
+        id => {
             let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
             Some(session(view, id, remedy)?)
         }

@@ -77,10 +77,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         summaries(search, &regex, beyond, &mut page)?;
     }
     let mut findings = page.findings;
-    if findings.hits.is_empty()
-        && search.question.cursor.is_none()
-        && search.question.session.as_deref() != Some("project")
-    {
+    if findings.hits.is_empty() && search.question.cursor.is_none() && search.filter.conversation.is_some() {
         findings.elsewhere = Elsewhere {
             sessions: search.view.messages().conversations()?.saturating_sub(1),
             ..Elsewhere::default()

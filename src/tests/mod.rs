@@ -28,6 +28,8 @@ mod filters;
 mod fold;
 mod fuzzing;
 mod grep;
+mod grep_bounds;
+mod grep_order;
 mod hostile;
 mod import;
 mod ingest;

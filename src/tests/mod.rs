@@ -51,6 +51,7 @@ mod purge_command;
 mod purged_meanwhile;
 mod ranking;
 mod secrets;
+mod session_files;
 mod soak;
 mod standing;
 mod support;

@@ -32,6 +32,7 @@ mod grep_bounds;
 mod grep_order;
 mod hostile;
 mod import;
+mod import_database;
 mod ingest;
 mod memory;
 mod misuse;

@@ -1,8 +1,9 @@
 /**
  * `npm run check -- FILE …`: runs the tests nearest to a changed file, in seconds.
  *
- * For a Rust file these are its own tests and those in `src/tests` with its name or its folder's, or without any all tests of its folder;
- * for a test file the file itself; for the shim its test on the fake host. For JavaScript the type check runs too.
+ * For a Rust file these are its own tests and those in `src/tests` that begin with its name or its folder's (for `grep.rs` also
+ * `grep_order.rs`), or without any all tests of its folder; for a test file the file itself; for the shim its test on the fake host. For
+ * JavaScript the type check runs too.
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -84,15 +85,15 @@ function testOf(file) {
 }
 
 /**
- * Filters for the tests nearest to a Rust file: the file's module, and modules of `src/tests` with its name or its folder's; otherwise the
- * nearest parent module with tests.
+ * Filters for the tests nearest to a Rust file: the file's module, and modules of `src/tests` that begin with its name or its folder's;
+ * otherwise the nearest parent module with tests.
  * @param {string} file
  * @param {string[]} known the names of all tests
  */
 function filtersOf(file, known) {
   const parts = file.replace(/^src\//, "").replace(/(\/mod)?\.rs$/, "").split("/");
   const behaviors = readdirSync(path.join(root, "src", "tests")).map((name) => name.replace(/\.rs$/, ""));
-  const near = behaviors.filter((name) => parts.includes(name)).map((name) => `tests::${name}::`);
+  const near = behaviors.filter((name) => parts.some((part) => `${name}_`.startsWith(`${part}_`))).map((name) => `tests::${name}::`);
   const hasTests = (/** @type {string} */ filter) => known.some((name) => name.startsWith(filter));
   const own = [`${parts.join("::")}::`, ...near].filter(hasTests);
   if (own.length > 0) return own;

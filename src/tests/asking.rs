@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Session, TestStore, ask_in};
@@ -200,4 +200,47 @@ pub fn page(answer: &str) -> (&str, Option<Value>) {
     let next =
         last.split_once(": lcm_expand ").map(|(_, arguments)| serde_json::from_str(arguments).unwrap());
     (content, next)
+}
+
+/// A session with messages of every kind.
+pub fn work() -> Session {
+    Session::new()
+        .user("Please fix the login timeout. The staging port is 8443, never use 8080.")
+        .tool(
+            "read",
+            json!({"path": "src/auth/session_store.ts"}),
+            "export function getUserName(id) {}\nconst MAX_RETRIES = 5;",
+        )
+        .tool(
+            "bash",
+            json!({"command": "npm test"}),
+            "Error: ECONNREFUSED 127.0.0.1:5432\n  at Socket.<anonymous> (net.js:1)",
+        )
+        .assistant(
+            "The connection was refused because postgres was not running; I restarted the compactions.",
+        )
+        .user("昨天的构建失败了，请检查部署脚本。用podman发布了apiGateway端。")
+        .assistant("Deployed. See docs/deploy.md for HTTPServer settings.")
+        .user("What about the cache?")
+        .assistant("The weather is fine.")
+        .user("Go on.")
+}
+
+/// The roles of a search's results, in order.
+pub fn roles(answer: &str) -> Vec<&str> {
+    answer
+        .lines()
+        .filter(|line| line.starts_with("m-"))
+        .map(|line| line.split(" · ").nth(1).unwrap())
+        .collect()
+}
+
+/// A search's first result.
+pub fn first(answer: &str) -> &str {
+    answer.lines().find(|line| !line.ends_with(':')).unwrap()
+}
+
+/// A search's answer without ages.
+pub fn ageless(answer: &str) -> String {
+    regex::Regex::new(r"\d+[dhm] ago").unwrap().replace_all(answer, "long ago").into_owned()
 }

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::asking;
-use super::doctor::Patient;
 use super::extent::share;
+use super::patient::Patient;
 use crate::ids::{ConversationId, MessageId};
 use crate::recall::Scope;
 use crate::store::Store;

@@ -1,58 +1,10 @@
-//! `lcm_grep`: search.
-
-use std::time::Duration;
+//! `lcm_grep`: what a search finds, and what it refuses.
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
-use super::asking::Asking;
+use super::asking::{Asking, ageless, first, roles, work};
 use super::support::Session;
 use crate::error::Code;
-use crate::recall::grep::{Mode, Question, grep};
-use crate::tools;
-
-/// A session with messages of every kind.
-fn work() -> Session {
-    Session::new()
-        .user("Please fix the login timeout. The staging port is 8443, never use 8080.")
-        .tool(
-            "read",
-            json!({"path": "src/auth/session_store.ts"}),
-            "export function getUserName(id) {}\nconst MAX_RETRIES = 5;",
-        )
-        .tool(
-            "bash",
-            json!({"command": "npm test"}),
-            "Error: ECONNREFUSED 127.0.0.1:5432\n  at Socket.<anonymous> (net.js:1)",
-        )
-        .assistant(
-            "The connection was refused because postgres was not running; I restarted the compactions.",
-        )
-        .user("昨天的构建失败了，请检查部署脚本。用podman发布了apiGateway端。")
-        .assistant("Deployed. See docs/deploy.md for HTTPServer settings.")
-        .user("What about the cache?")
-        .assistant("The weather is fine.")
-        .user("Go on.")
-}
-
-/// The roles of the results, in order.
-fn roles(answer: &str) -> Vec<&str> {
-    answer
-        .lines()
-        .filter(|line| line.starts_with("m-"))
-        .map(|line| line.split(" · ").nth(1).unwrap())
-        .collect()
-}
-
-/// The first result.
-fn first(answer: &str) -> &str {
-    answer.lines().find(|line| !line.ends_with(':')).unwrap()
-}
-
-/// The answer without ages.
-fn ageless(answer: &str) -> String {
-    regex::Regex::new(r"\d+[dhm] ago").unwrap().replace_all(answer, "long ago").into_owned()
-}
 
 #[tokio::test]
 async fn a_result_has_the_message_its_summary_and_the_matching_words() {
@@ -145,24 +97,6 @@ async fn words_with_a_misspelled_or_stemmed_ending_are_found() {
 }
 
 #[tokio::test]
-async fn a_message_ranks_higher_for_matches_in_its_neighbors() {
-    let session = Session::new()
-        .assistant("The walrus is grey.")
-        .user("Nothing of that kind.")
-        .assistant("The walrus is white.")
-        .user("Why should the walrus be painted?")
-        .assistant("Because.")
-        .user("Go on.");
-    let asking = Asking::about(&session).await;
-    let answer = asking.grep(json!({"query": "walrus", "role": "assistant"})).await;
-    assert!(first(&answer).contains("white"), "{answer}");
-    let answer = asking.grep(json!({"query": "walrus"})).await;
-    let found: Vec<_> =
-        answer.lines().filter_map(|line| line.split_once("walrus» ").map(|found| found.1)).collect();
-    assert_eq!(found, ["is white.", "is grey.", "be painted?"], "{answer}");
-}
-
-#[tokio::test]
 async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);
     let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(2, 3)).await;
@@ -202,28 +136,6 @@ async fn a_regular_expression_searches_the_raw_text_newest_first() {
             .await
             .starts_with("Nothing found for `econnrefused` in 11 messages of this session.")
     );
-}
-
-#[tokio::test]
-async fn pages_of_results_neither_repeat_nor_skip() {
-    let asking = Asking::about(&Session::new().chat(30, 12)).await;
-    for mode in ["text", "regex"] {
-        let mut seen = Vec::new();
-        let mut cursor = Value::Null;
-        loop {
-            let answer =
-                asking.grep(json!({"query": "answer", "mode": mode, "limit": "7", "cursor": cursor})).await;
-            seen.extend(
-                answer.lines().filter(|line| line.starts_with("m-")).map(|line| line[..12].to_owned()),
-            );
-            let Some((_, next)) = answer.split_once("\"cursor\":\"") else { break };
-            cursor = next.split('"').next().unwrap().into();
-        }
-        let found = seen.len();
-        seen.sort();
-        seen.dedup();
-        assert_eq!((found, seen.len()), (30, 30), "{mode}");
-    }
 }
 
 #[tokio::test]
@@ -274,37 +186,6 @@ async fn branch_session_file_and_time_narrow_a_search() {
         "Nothing found for `walrus` about a.md since 2025-11-22 00:00 on the current branch in 5 messages of this \
          session."
     );
-}
-
-#[tokio::test]
-async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
-    let session = Session::new()
-        .assistant("The walrus.")
-        .assistant("Between.")
-        .user("The walrus, the walrus!")
-        .assistant("Behind it.")
-        .assistant("Some more of the walrus.")
-        .user("What now?");
-    let asking = Asking::about(&session).await;
-    let order = async |sort: &str| {
-        let answer = asking.grep(json!({"query": "walrus", "sort": sort})).await;
-        let numbers = answer.lines().filter_map(|line| line.split_once('#')?.1.split_once(' '));
-        numbers.map(|(number, _)| number.to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(order("recent").await, ["5", "3", "1"]);
-    assert_eq!(order("oldest").await, ["1", "3", "5"]);
-    assert_eq!(order("relevance").await[0], "3");
-    let answer = asking.grep(json!({"query": "walrus", "role": "user", "context": 1})).await;
-    let lines: Vec<String> = answer
-        .lines()
-        .take(3)
-        .map(|line| line.replace("  m-", "  ")[..].rsplit_once(": ").unwrap().1.into())
-        .collect();
-    assert_eq!(lines, ["Between.", "The «walrus», the «walrus»!", "Behind it."], "{answer}");
-    let long = format!("{} walrus {}", "before ".repeat(40), "after ".repeat(40));
-    let asking = Asking::about(&Session::new().user(&long).assistant("x").user("y")).await;
-    let length = async |full: bool| asking.grep(json!({"query": "walrus", "full": full})).await.len();
-    assert!(length(true).await > length(false).await + 200);
 }
 
 #[tokio::test]
@@ -437,79 +318,6 @@ async fn the_current_request_is_not_a_result() {
 }
 
 #[tokio::test]
-async fn the_session_with_the_most_matches_comes_first_with_its_best_lines() {
-    let fed = Session::new().user("The walrus is fed, no plan needed.").user("Done?");
-    let planned = Session::new()
-        .user("Make a walrus plan.")
-        .assistant("The walrus plan has a tank.")
-        .user("Keep the walrus plan.")
-        .assistant("The walrus plan is kept.");
-    let asking = Asking::about(&Session::new().user("hello").user("When did we make the walrus plan?"))
-        .await
-        .with_session("fed", &fed)
-        .await
-        .with_session("planned", &planned)
-        .await;
-    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
-    let headings: Vec<&str> = answer.lines().filter(|line| line.starts_with("Session ")).collect();
-    assert_eq!(headings.len(), 2, "{answer}");
-    assert!(headings[0].starts_with("Session planned, 20") && headings[1].starts_with("Session fed, 20"));
-    assert_eq!(roles(&answer).len(), 4, "three of the one and one of the other: {answer}");
-    assert!(!answer.contains(" ago"), "the headings tell when: {answer}");
-    let arguments = json!({"query": "walrus", "scope": "sessions", "sort": "recent"});
-    assert!(asking.refusal("lcm_grep", arguments).await.starts_with("scope sessions ranks words"));
-}
-
-#[tokio::test]
-async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
-    // Equal beginnings would be the same messages.
-    let said = |times: usize| {
-        let start = Session::new().user(&format!("{times} wishes"));
-        (0..times).fold(start, |said, n| said.user(&format!("plan {n} for the walrus")))
-    };
-    let asking = Asking::about(&Session::new().user("hello").user("Which plan?"))
-        .await
-        .with_session("six", &said(6))
-        .await
-        .with_session("five", &said(5))
-        .await
-        .with_session("four", &said(4))
-        .await;
-    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
-    let lines: Vec<usize> = answer.split("Session ").skip(1).map(|part| roles(part).len()).collect();
-    assert_eq!(lines, [3, 2, 1], "{answer}");
-}
-
-#[tokio::test]
-async fn what_was_said_on_the_named_date_comes_first() {
-    let on = |day: &str| {
-        let time = crate::text::parse_iso(&format!("2026-{day}T12:00:00Z")).unwrap();
-        json!({"role": "user", "content": format!("On {day} the walrus was weighed."), "timestamp": time})
-    };
-    let session =
-        Session::new().message(on("11-03")).message(on("11-09")).message(on("11-12")).user("Hello.");
-    let asking = Asking::about(&session).await;
-    for (query, day) in [("walrus on 3 November", "11-03"), ("walrus on November 9th, 2026", "11-09")] {
-        let answer = asking.grep(json!({"query": query})).await;
-        assert!(first(&answer).contains(&format!("On {day}")), "{query}: {answer}");
-    }
-}
-
-#[tokio::test]
-async fn short_turns_are_read_together() {
-    let session = Session::new()
-        .user("The heron is picky.")
-        .assistant("About what?")
-        .user("Its colour. It has to be blue.")
-        .assistant("Fine, blue it is, with some white.");
-    let session = session.chat(4, 10).user("The colour. It is that of a wall.").user("Go on.");
-    let asking = Asking::about(&session).await;
-    let answer = asking.grep(json!({"query": "colour of the heron"})).await;
-    let at = |text: &str| answer.find(text).unwrap_or(usize::MAX);
-    assert!(at("has to be blue") < at("that of a wall"), "{answer}");
-}
-
-#[tokio::test]
 async fn while_a_newer_request_is_queued_the_last_stored_one_is_a_result() {
     let mut asking = Asking::about(&Session::new().user("Where is the walrus plan?")).await;
     asking.scope.newer_request = true;
@@ -517,60 +325,6 @@ async fn while_a_newer_request_is_queued_the_last_stored_one_is_a_result() {
         let answer = asking.grep(json!({"query": "walrus plan", "mode": mode})).await;
         assert_eq!(roles(&answer), ["user"], "{mode}: {answer}");
     }
-}
-
-#[tokio::test]
-async fn results_on_other_branches_and_in_other_sessions_say_so() {
-    let session = Session::new()
-        .chat(2, 5)
-        .user("the walrus plan")
-        .at("e2")
-        .user("the narwhal plan")
-        .user("Which plan?");
-    let asking =
-        Asking::about(&session).await.with_session("two", &Session::new().user("the beluga plan")).await;
-    let line = async |query: &str, session: &str| {
-        let answer = asking.grep(json!({"query": query, "session": session})).await;
-        ageless(&first(&answer)[13..])
-    };
-    assert_eq!(line("narwhal", "this").await, "· user · #3 · long ago: the «narwhal» plan");
-    assert_eq!(line("walrus", "this").await, "· user · #5 · long ago · on another branch: the «walrus» plan");
-    assert_eq!(
-        line("beluga", "project").await,
-        "· user · #1 · long ago · in another session: the «beluga» plan"
-    );
-}
-
-#[tokio::test]
-async fn an_unanswered_question_is_not_a_hint_to_other_sessions() {
-    let asking = Asking::about(&Session::new().chat(2, 5).user("what was the frobnicator port?")).await;
-    assert_eq!(
-        asking.grep(json!({"query": "frobnicator port"})).await,
-        "Nothing found for `frobnicator port` in 5 messages of this session."
-    );
-}
-
-#[tokio::test]
-async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
-    let asking = Asking::about(&Session::new().chat(2, 5))
-        .await
-        .with_session("two", &Session::new().user("beluga"))
-        .await;
-    asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
-    assert_eq!(
-        asking.grep(json!({"query": "beluga", "scope": "all"})).await,
-        "Nothing found for `beluga` in 4 messages and 1 summary of this session. 1 message of 1 other session would \
-         match: pass \"session\":\"project\"."
-    );
-    assert_eq!(
-        asking.grep(json!({"query": "orca"})).await,
-        "Nothing found for `orca` in 4 messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
-    );
-    assert_eq!(
-        asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
-        "Nothing found for `beluga` in 4 messages of this session. Not searched: 1 other session of this project; \
-         pass \"session\":\"project\"."
-    );
 }
 
 #[tokio::test]
@@ -589,109 +343,8 @@ async fn summaries_are_found_along_with_their_messages() {
 }
 
 #[tokio::test]
-async fn adjacent_words_and_the_users_words_rank_first() {
-    let session = Session::new()
-        .assistant(
-            "The retry of the budget. Nothing else happens in here. Some time later the limit was seen.",
-        )
-        .tool("bash", json!({"command": "x"}), "retry budget limit")
-        .assistant("A retry budget limit.")
-        .user("Set the retry budget limit")
-        .user("What did I ask for?");
-    let asking = Asking::about(&session).await;
-    let answer = asking.grep(json!({"query": "retry budget limit"})).await;
-    assert_eq!(roles(&answer), ["user", "assistant", "toolResult bash", "assistant"], "{answer}");
-}
-
-#[tokio::test]
-async fn a_cancelled_search_stops() {
-    let asking = Asking::about(&work()).await;
-    let cancel = CancellationToken::new();
-    cancel.cancel();
-    for mode in ["text", "regex"] {
-        let arguments = json!({"query": "port", "mode": mode}).to_string();
-        let answer =
-            tools::call(&asking.store.store, &asking.scope, "lcm_grep", &arguments, None, &cancel).await;
-        assert_eq!(answer.unwrap_err().code(), Code::Cancelled);
-    }
-}
-
-#[tokio::test]
 async fn a_session_without_a_leaf_is_still_searched() {
     let mut asking = Asking::about(&work()).await;
     asking.scope.leaf = None;
     assert!(first(&asking.grep(json!({"query": "8443"})).await).contains("«8443»"));
-}
-
-/// What a regular expression finds in as many answers as it takes with `patience`, and how many stopped early.
-async fn in_many_answers(session: Session, query: &str, patience: Duration) -> (Vec<String>, usize) {
-    let asking = Asking::about(&session.user("tail")).await;
-    let mut question =
-        Question { query: query.into(), mode: Mode::Regex, limit: 20, patience, ..Question::default() };
-    let (mut found, mut stopped) = (Vec::new(), 0);
-    loop {
-        let (scope, asked) = (asking.scope.clone(), question.clone());
-        let findings = asking
-            .store
-            .store
-            .read(move |view| grep(view, &scope, &asked, &CancellationToken::new()))
-            .await
-            .unwrap();
-        found.extend(findings.hits.iter().map(|hit| hit.snippet.text.clone()));
-        let Some(next) = findings.next else { return (found, stopped) };
-        assert!(findings.stopped_at.is_some());
-        stopped += 1;
-        question.cursor = Some(next.cursor);
-    }
-}
-
-#[tokio::test]
-async fn a_slow_regular_expression_stops_and_can_be_continued() {
-    let session = (0..40).fold(Session::new(), |session, n| session.user(&format!("needle {n}")));
-    let (found, stopped) = in_many_answers(session, "^needle \\d+$", Duration::ZERO).await;
-    let expected: Vec<String> = (0..40).rev().map(|n| format!("needle {n}")).collect();
-    assert_eq!(found, expected);
-    assert!(stopped > 20, "{stopped}");
-}
-
-/// Messages are read ahead in no time; an expression with many states takes long for each.
-#[tokio::test]
-async fn a_search_stops_even_if_everything_is_read() {
-    let mut dice = 7_u32;
-    let mut letter = || {
-        dice = dice.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-        ["a", "b", " "][(dice >> 16) as usize % 3]
-    };
-    let session = (0..12).fold(Session::new(), |session, n| {
-        let text: String = (0..8_000).map(|_| letter()).collect();
-        session.user(&format!("{text}é{n}"))
-    });
-    let patience = Duration::from_millis(50);
-    let (found, stopped) = in_many_answers(session, "a.{900}[xyz]|é\\d+$", patience).await;
-    let found: Vec<&str> = found.iter().map(|text| text.rsplit('é').next().unwrap()).collect();
-    assert_eq!(found, ["11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1", "0"]);
-    assert!(stopped > 1, "{stopped}");
-}
-
-#[tokio::test]
-async fn an_answer_is_bounded_and_its_cursor_leads_to_every_result() {
-    let said = |n: usize| format!("many words about walrus {n} and what it did today ").repeat(60);
-    let session = (0..60).fold(Session::new(), |session, n| session.user(&said(n)).assistant(&said(100 + n)));
-    let asking = Asking::about(&session).await;
-    let all = async |mut arguments: Value| {
-        let (mut found, mut pages) = (std::collections::BTreeSet::new(), 0);
-        loop {
-            let answer = asking.grep(arguments.clone()).await;
-            assert!(answer.len() <= 32_000, "{} bytes", answer.len());
-            found.extend(
-                answer.lines().filter(|line| line.starts_with("m-")).map(|line| line[..12].to_owned()),
-            );
-            pages += 1;
-            let Some((_, rest)) = answer.split_once("\"cursor\":\"") else { return (found, pages) };
-            arguments["cursor"] = rest.split('"').next().unwrap().into();
-        }
-    };
-    let (found, pages) = all(json!({"query": "walrus", "limit": 100, "context": 5, "full": true})).await;
-    assert!(pages > 2, "{pages} pages");
-    assert_eq!(found, all(json!({"query": "walrus", "limit": 5})).await.0);
 }

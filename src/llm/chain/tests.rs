@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::llm::Reply;
 
+mod in_session;
+
 type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
 type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
@@ -437,105 +439,4 @@ async fn without_any_model_the_error_says_what_was_tried() {
         "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; cheapest: Pi does not know it; \
          session: Pi does not know it)"
     );
-}
-
-/// A question of about 2,000 tokens, or about 50 within the session. Answers to it contain a `t`.
-fn question_in_session(mark: &str) -> Request {
-    let prompt = "Which part of the above is it?".to_owned();
-    let (first, last) = ("e1".to_owned(), "e9".to_owned());
-    let in_session = Some(InSession { prompt, first, last, mark: mark.to_owned() });
-    Request { in_session, ..request(&"long ago ".repeat(1_000)) }
-}
-
-/// The log of `times` questions to the session's own model with this many tokens cached; it answers `t`.
-async fn asked_in_session(cached: Option<usize>, cost: Value, mark: &str, times: usize) -> Vec<String> {
-    let model = move |name: &str| {
-        let mut facts = facts(name);
-        facts["model"]["cost"] = cost.clone();
-        Some(facts)
-    };
-    let script = Arc::new(Script::with_cached(cached, model, reply));
-    let settings = Settings { compaction_models: Vec::new(), ..settings() };
-    let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
-    for _ in 0..times {
-        assert_eq!(chain.ask(question_in_session(mark)).await.unwrap().text, "t");
-    }
-    script.log().split_off(1)
-}
-
-fn cost(input: f64, read: f64) -> Value {
-    json!({"input": input, "output": 15.0, "cacheRead": read, "cacheWrite": 0.0})
-}
-
-#[tokio::test]
-async fn the_sessions_model_is_asked_within_the_session_if_cheaper() {
-    for (cached, cost, within) in [
-        (Some(5_000), cost(3.0, 0.3), true),
-        (Some(5_000), cost(0.0, 0.0), true),
-        (Some(5_000), json!({"input": "?"}), true),
-        (None, cost(3.0, 0.3), false),
-        // As expensive as the question without a cache; no room for the answer.
-        (Some(8_000), cost(3.0, 1.5), false),
-        (Some(5_000), cost(3.0, 0.0), false),
-        (Some(9_600), cost(3.0, 0.03), false),
-    ] {
-        let log = asked_in_session(cached, cost.clone(), "t", 1).await;
-        assert_eq!(log, [if within { "ask in session" } else { "ask session" }], "{cached:?} {cost}");
-    }
-}
-
-#[tokio::test]
-async fn a_model_that_continues_its_work_is_asked_outside_the_session() {
-    let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "Expand", 3).await;
-    assert_eq!(log, ["ask in session", "ask session", "ask in session", "ask session", "ask session"]);
-}
-
-#[tokio::test]
-async fn one_of_several_questions_tests_asking_within_the_session() {
-    for (mark, within) in [("Expand", 2), ("t", 4)] {
-        let cost = |name: &str| {
-            let mut facts = facts(name);
-            facts["model"]["cost"] = cost(3.0, 0.3);
-            Some(facts)
-        };
-        // Every answer came from the cache.
-        let usage = json!({"input": 1, "cacheRead": 5_000});
-        let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
-        let script = Arc::new(Script::with_cached(Some(5_000), cost, answer));
-        let settings = Settings { compaction_models: Vec::new(), ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
-        let ask = || async { chain.ask(question_in_session(mark)).await.unwrap() };
-        tokio::join!(ask(), ask(), ask(), ask());
-        let asked = script.log().into_iter().filter(|line| line == "ask in session").count();
-        assert_eq!(asked, within, "{mark}");
-    }
-}
-
-#[tokio::test]
-async fn without_cached_tokens_nothing_is_asked_within_the_session() {
-    // The script's answers report a prompt of one token, none of it from the cache.
-    let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "t", 3).await;
-    assert_eq!(log, ["ask in session", "ask in session", "ask session"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_provider_in_trouble_is_not_asked_outside_the_session_at_once() {
-    for (status, log) in [
-        (400, ["resolve session", "ask in session", "ask session"].as_slice()),
-        (500, &["resolve session", "ask in session"]),
-    ] {
-        let fail = move |_: Option<&str>| Err(Failure::answered_with(status, None, "no"));
-        let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), fail));
-        let settings = Settings { compaction_models: Vec::new(), model_retries: 0, ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
-        chain.ask(question_in_session("t")).await.unwrap_err();
-        assert_eq!(script.log(), log, "{status}");
-    }
-}
-
-#[tokio::test]
-async fn only_the_sessions_own_model_is_asked_within_the_session() {
-    let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), reply));
-    chain(&script).ask(question_in_session("t")).await.unwrap();
-    assert_eq!(script.log(), ["resolve a/one", "ask a/one"]);
 }

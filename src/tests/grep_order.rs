@@ -1,0 +1,197 @@
+//! Which results of a search come first, and what their lines and an empty answer say about others.
+
+use serde_json::json;
+
+use super::asking::{Asking, ageless, first, roles};
+use super::support::Session;
+
+#[tokio::test]
+async fn a_message_ranks_higher_for_matches_in_its_neighbors() {
+    let session = Session::new()
+        .assistant("The walrus is grey.")
+        .user("Nothing of that kind.")
+        .assistant("The walrus is white.")
+        .user("Why should the walrus be painted?")
+        .assistant("Because.")
+        .user("Go on.");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "walrus", "role": "assistant"})).await;
+    assert!(first(&answer).contains("white"), "{answer}");
+    let answer = asking.grep(json!({"query": "walrus"})).await;
+    let found: Vec<_> =
+        answer.lines().filter_map(|line| line.split_once("walrus» ").map(|found| found.1)).collect();
+    assert_eq!(found, ["is white.", "is grey.", "be painted?"], "{answer}");
+}
+
+#[tokio::test]
+async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
+    let session = Session::new()
+        .assistant("The walrus.")
+        .assistant("Between.")
+        .user("The walrus, the walrus!")
+        .assistant("Behind it.")
+        .assistant("Some more of the walrus.")
+        .user("What now?");
+    let asking = Asking::about(&session).await;
+    let order = async |sort: &str| {
+        let answer = asking.grep(json!({"query": "walrus", "sort": sort})).await;
+        let numbers = answer.lines().filter_map(|line| line.split_once('#')?.1.split_once(' '));
+        numbers.map(|(number, _)| number.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(order("recent").await, ["5", "3", "1"]);
+    assert_eq!(order("oldest").await, ["1", "3", "5"]);
+    assert_eq!(order("relevance").await[0], "3");
+    let answer = asking.grep(json!({"query": "walrus", "role": "user", "context": 1})).await;
+    let lines: Vec<String> = answer
+        .lines()
+        .take(3)
+        .map(|line| line.replace("  m-", "  ")[..].rsplit_once(": ").unwrap().1.into())
+        .collect();
+    assert_eq!(lines, ["Between.", "The «walrus», the «walrus»!", "Behind it."], "{answer}");
+    let long = format!("{} walrus {}", "before ".repeat(40), "after ".repeat(40));
+    let asking = Asking::about(&Session::new().user(&long).assistant("x").user("y")).await;
+    let length = async |full: bool| asking.grep(json!({"query": "walrus", "full": full})).await.len();
+    assert!(length(true).await > length(false).await + 200);
+}
+
+#[tokio::test]
+async fn the_session_with_the_most_matches_comes_first_with_its_best_lines() {
+    let fed = Session::new().user("The walrus is fed, no plan needed.").user("Done?");
+    let planned = Session::new()
+        .user("Make a walrus plan.")
+        .assistant("The walrus plan has a tank.")
+        .user("Keep the walrus plan.")
+        .assistant("The walrus plan is kept.");
+    let asking = Asking::about(&Session::new().user("hello").user("When did we make the walrus plan?"))
+        .await
+        .with_session("fed", &fed)
+        .await
+        .with_session("planned", &planned)
+        .await;
+    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
+    let headings: Vec<&str> = answer.lines().filter(|line| line.starts_with("Session ")).collect();
+    assert_eq!(headings.len(), 2, "{answer}");
+    assert!(headings[0].starts_with("Session planned, 20") && headings[1].starts_with("Session fed, 20"));
+    assert_eq!(roles(&answer).len(), 4, "three of the one and one of the other: {answer}");
+    assert!(!answer.contains(" ago"), "the headings tell when: {answer}");
+    let arguments = json!({"query": "walrus", "scope": "sessions", "sort": "recent"});
+    assert!(asking.refusal("lcm_grep", arguments).await.starts_with("scope sessions ranks words"));
+}
+
+#[tokio::test]
+async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
+    // Equal beginnings would be the same messages.
+    let said = |times: usize| {
+        let start = Session::new().user(&format!("{times} wishes"));
+        (0..times).fold(start, |said, n| said.user(&format!("plan {n} for the walrus")))
+    };
+    let asking = Asking::about(&Session::new().user("hello").user("Which plan?"))
+        .await
+        .with_session("six", &said(6))
+        .await
+        .with_session("five", &said(5))
+        .await
+        .with_session("four", &said(4))
+        .await;
+    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
+    let lines: Vec<usize> = answer.split("Session ").skip(1).map(|part| roles(part).len()).collect();
+    assert_eq!(lines, [3, 2, 1], "{answer}");
+}
+
+#[tokio::test]
+async fn what_was_said_on_the_named_date_comes_first() {
+    let on = |day: &str| {
+        let time = crate::text::parse_iso(&format!("2026-{day}T12:00:00Z")).unwrap();
+        json!({"role": "user", "content": format!("On {day} the walrus was weighed."), "timestamp": time})
+    };
+    let session =
+        Session::new().message(on("11-03")).message(on("11-09")).message(on("11-12")).user("Hello.");
+    let asking = Asking::about(&session).await;
+    for (query, day) in [("walrus on 3 November", "11-03"), ("walrus on November 9th, 2026", "11-09")] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(first(&answer).contains(&format!("On {day}")), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn short_turns_are_read_together() {
+    let session = Session::new()
+        .user("The heron is picky.")
+        .assistant("About what?")
+        .user("Its colour. It has to be blue.")
+        .assistant("Fine, blue it is, with some white.");
+    let session = session.chat(4, 10).user("The colour. It is that of a wall.").user("Go on.");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "colour of the heron"})).await;
+    let at = |text: &str| answer.find(text).unwrap_or(usize::MAX);
+    assert!(at("has to be blue") < at("that of a wall"), "{answer}");
+}
+
+#[tokio::test]
+async fn results_on_other_branches_and_in_other_sessions_say_so() {
+    let session = Session::new()
+        .chat(2, 5)
+        .user("the walrus plan")
+        .at("e2")
+        .user("the narwhal plan")
+        .user("Which plan?");
+    let asking =
+        Asking::about(&session).await.with_session("two", &Session::new().user("the beluga plan")).await;
+    let line = async |query: &str, session: &str| {
+        let answer = asking.grep(json!({"query": query, "session": session})).await;
+        ageless(&first(&answer)[13..])
+    };
+    assert_eq!(line("narwhal", "this").await, "· user · #3 · long ago: the «narwhal» plan");
+    assert_eq!(line("walrus", "this").await, "· user · #5 · long ago · on another branch: the «walrus» plan");
+    assert_eq!(
+        line("beluga", "project").await,
+        "· user · #1 · long ago · in another session: the «beluga» plan"
+    );
+}
+
+#[tokio::test]
+async fn an_unanswered_question_is_not_a_hint_to_other_sessions() {
+    let asking = Asking::about(&Session::new().chat(2, 5).user("what was the frobnicator port?")).await;
+    assert_eq!(
+        asking.grep(json!({"query": "frobnicator port"})).await,
+        "Nothing found for `frobnicator port` in 5 messages of this session."
+    );
+}
+
+#[tokio::test]
+async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
+    let asking = Asking::about(&Session::new().chat(2, 5))
+        .await
+        .with_session("two", &Session::new().user("beluga"))
+        .await;
+    asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
+    assert_eq!(
+        asking.grep(json!({"query": "beluga", "scope": "all"})).await,
+        "Nothing found for `beluga` in 4 messages and 1 summary of this session. 1 message of 1 other session would \
+         match: pass \"session\":\"project\"."
+    );
+    assert_eq!(
+        asking.grep(json!({"query": "orca"})).await,
+        "Nothing found for `orca` in 4 messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
+    );
+    assert_eq!(
+        asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
+        "Nothing found for `beluga` in 4 messages of this session. Not searched: 1 other session of this project; \
+         pass \"session\":\"project\"."
+    );
+}
+
+#[tokio::test]
+async fn adjacent_words_and_the_users_words_rank_first() {
+    let session = Session::new()
+        .assistant(
+            "The retry of the budget. Nothing else happens in here. Some time later the limit was seen.",
+        )
+        .tool("bash", json!({"command": "x"}), "retry budget limit")
+        .assistant("A retry budget limit.")
+        .user("Set the retry budget limit")
+        .user("What did I ask for?");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "retry budget limit"})).await;
+    assert_eq!(roles(&answer), ["user", "assistant", "toolResult bash", "assistant"], "{answer}");
+}

@@ -1,0 +1,214 @@
+//! `/lcm purge` asks first, lists other copies and mentions, and explains a refusal.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::secrets::{SECRET, SecretStore, everything, import};
+use super::support::Session;
+use crate::ids::ConversationId;
+use crate::store::Store;
+
+// Other systems may refuse such a name.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_backup_whose_name_is_not_unicode_is_listed() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let secrets = SecretStore::new().await;
+    let odd = std::ffi::OsStr::from_bytes(b"project.db.\xff.bak");
+    fs::write(secrets.dir.path().join(odd), "").unwrap();
+    let asked = ask(&secrets, &format!("purge {}", secrets.name("e14").await)).await;
+    let backups = asked.answer["still"]["backups"].as_array().unwrap();
+    assert!(backups.iter().any(|path| path.as_str().unwrap().ends_with("project.db.\u{fffd}.bak")));
+    assert!(asked.text.contains("backups and unused databases: "), "{}", asked.text);
+}
+
+#[tokio::test]
+async fn the_command_asks_first_and_lists_other_copies() {
+    let secrets = SecretStore::new().await;
+    let backup = ask(&secrets, "backup").await.text;
+    let copy = secrets.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
+    let mut copy = copy;
+    let copy = copy.find(|path| path.extension().is_some_and(|ending| ending == "bak")).unwrap();
+    assert!(backup.starts_with(&format!("The history was copied to {}: ", copy.display())), "{backup}");
+    assert!(fs::read(&copy).unwrap().len() > 10_000);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let again = refused(&secrets, &format!("backup {}", copy.display())).await;
+    assert!(again.contains("already exists and is not overwritten"), "{again}");
+    let elsewhere = secrets.dir.path().join("copies");
+    fs::create_dir(&elsewhere).unwrap();
+    ask(&secrets, &format!("backup '{}'", elsewhere.display())).await;
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 1);
+    let store = Store::open(Some(secrets.dir.path()), "other", "/other").unwrap();
+    import(&store, &copy).await;
+
+    let name = secrets.store.read(|view| {
+        Ok(view.messages().message(view.upkeep().purgeable_at(ConversationId(1), "e14")?.unwrap())?.lineage)
+    });
+    let name = name.await.unwrap().message_handle();
+    let asked = ask(&secrets, &format!("purge {name}")).await;
+    let confirm = asked.confirm.unwrap();
+    assert_eq!(
+        (confirm.title.as_str(), confirm.line.clone()),
+        ("Permanently remove 1 message?", format!("purge {name} --yes"))
+    );
+    assert!(asked.text.starts_with("This would permanently remove: 1 message of 2025-"), "{}", asked.text);
+    assert!(
+        asked.text.ends_with(&format!("This can't be undone. /lcm purge {name} --yes removes it.")),
+        "{}",
+        asked.text
+    );
+    assert!(everything(&secrets.store).await.contains(SECRET));
+
+    let done = ask(&secrets, &confirm.line).await;
+    assert!(
+        done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
+        "{}",
+        done.text
+    );
+    assert_eq!(done.answer["complete"], true);
+    for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
+        assert!(done.text.contains(named), "no {named} in {}", done.text);
+    }
+    secrets.assert_gone().await;
+    assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
+}
+
+/// If the user searches for it before purging it, it is in the tools' answers, which are not indexed.
+#[tokio::test]
+async fn tool_answers_that_mention_it_are_purged_too() {
+    let mut secrets = SecretStore::new().await;
+    let (above, name, below) =
+        (secrets.name("e12").await, secrets.name("e14").await, secrets.name("e15").await);
+    let grep = secrets.tool("lcm_grep", json!({"query": "phrase"})).await;
+    let expand = secrets.tool("lcm_expand", json!({"summary_id": name})).await;
+    assert!(grep.contains(SECRET) && grep.contains(&name) && expand.contains(SECRET), "{grep}\n{expand}");
+    let start = format!("A session: the pass phrase is {SECRET} and st…");
+    let innocent = format!("{above} · user: question");
+    let answers =
+        [("lcm_grep", &grep), ("lcm_expand", &expand), ("lcm_describe", &start), ("lcm_grep", &innocent)];
+    for (tool, answer) in answers {
+        secrets.session = secrets.session.tool(tool, json!({}), answer);
+    }
+    secrets.ingest("one", &secrets.session).await;
+    // One that quotes an answer that is removed, and one of a message that stays and gets a new id.
+    let echo =
+        secrets.name(secrets.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
+    for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
+        secrets.session = secrets.session.tool("lcm_describe", json!({}), &text);
+    }
+    secrets.ingest("one", &secrets.session).await;
+
+    let asked = ask(&secrets, &format!("purge {name}")).await;
+    assert!(asked.text.contains(", 4 tool results that mention them, and "), "{}", asked.text);
+    assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
+    let done = ask(&secrets, &format!("purge {name} --yes")).await;
+    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));
+    secrets.assert_gone().await;
+    let left = everything(&secrets.store).await;
+    assert!(
+        left.contains(&innocent) && left.contains(&below) && !left.contains(&name) && !left.contains(&echo)
+    );
+    let naming = [secrets.name(secrets.session.leaf()).await];
+    assert_eq!(done.answer["still"]["oldIds"], json!(naming));
+    secrets.ingest("one", &secrets.session).await;
+    secrets.assert_gone().await;
+    // Those that stay can be purged too.
+    ask(&secrets, &format!("purge {} --yes", naming[0])).await;
+    assert!(!everything(&secrets.store).await.contains(&below));
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+}
+
+#[tokio::test]
+async fn a_branch_summary_is_purged_with_the_summaries_it_carries() {
+    let mut secrets = SecretStore::new().await;
+    let carries =
+        |entry: &&Value| entry["type"] == "compaction" && entry["details"].to_string().contains(SECRET);
+    let mut details = secrets.session.entries.iter().find(carries).unwrap()["details"].clone();
+    details["leaf"] = json!(secrets.session.leaf());
+    let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
+    secrets.session = secrets.session.at("e2").entry("branch_summary", fields).chat(2, 10);
+    secrets.ingest("one", &secrets.session).await;
+    let plan = secrets.purge("e14").await;
+    assert_eq!((plan.messages.len(), plan.answers.len(), plan.accounts.len()), (2, 0, 1));
+    secrets.assert_gone().await;
+    secrets.ingest("one", &secrets.session).await;
+    secrets.assert_gone().await;
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+}
+
+/// It carries none of the removed summaries, but the hash of a summary of what came after.
+#[tokio::test]
+async fn a_branch_summary_with_old_hashes_is_named() {
+    let mut secrets = SecretStore::new().await;
+    let later = "SELECT lower(hex(hash)) FROM summaries
+                  WHERE depth = 0 ORDER BY first_message DESC LIMIT 1";
+    let details = json!({
+        "lcm": 1, "summaries": [], "frontier": [secrets.ask::<String>(later)], "covered": 2, "readFiles": [],
+        "modifiedFiles": [], "leaf": secrets.session.leaf(),
+    });
+    let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
+    secrets.session = secrets.session.at("e2").entry("branch_summary", fields);
+    secrets.ingest("one", &secrets.session).await;
+    let account = secrets.message_of(secrets.session.leaf()).await;
+    let plan = secrets.purge("e14").await;
+    assert_eq!((plan.accounts.len(), plan.naming), (0, BTreeSet::from([account])));
+}
+
+#[tokio::test]
+async fn the_remaining_mentions_are_listed_by_their_new_ids() {
+    let mut secrets = SecretStore::new().await;
+    let fields = json!({"fromId": "e3", "summary": "Elsewhere."});
+    secrets.session = secrets.session.entry("branch_summary", fields);
+    secrets.ingest("one", &secrets.session).await;
+    let before = secrets.name(secrets.session.leaf()).await;
+    let asked = ask(&secrets, "purge e14").await;
+    assert_eq!(asked.answer["still"]["branchSummaries"], json!([before]));
+    let done = ask(&secrets, "purge e14 --yes").await;
+    let after = secrets.name(secrets.session.leaf()).await;
+    assert_ne!(before, after);
+    assert_eq!(done.answer["still"]["branchSummaries"], json!([after]));
+}
+
+#[tokio::test]
+async fn a_refused_purge_is_explained_in_one_sentence() {
+    let secrets = SecretStore::new().await;
+    for session in ["oneself-a", "oneself-b"] {
+        secrets.ingest(session, &Session::new().chat(1, 3)).await;
+    }
+    for (line, why) in [
+        ("purge", "needs a message's id, a session's id, or before and a day; see /lcm help purge"),
+        ("purge before", "needs a message's id"),
+        ("purge two words", "needs a message's id"),
+        ("purge before long", "long is neither a day such as 2026-11-20"),
+        ("purge before 1999-01-01", "there is nothing to remove: no message is stored for before 1999-01-01"),
+        ("purge m-000000", "there is no message m-000000"),
+        ("purge s-000000", "s-000000 is a summary"),
+        ("purge nobody", "there is no session and no message nobody"),
+        ("purge onesel", "there is no session and no message onesel"),
+        ("purge oneself-", "several sessions begin with oneself-"),
+    ] {
+        let answer = refused(&secrets, line).await;
+        assert!(answer.contains(why), "{line}: {answer}");
+    }
+    let asked = ask(&secrets, "purge one").await;
+    assert!(asked.confirm.is_some(), "{}", asked.text);
+    let before = ask(&secrets, "purge before 2999-01-01T09:30 --json").await;
+    assert_eq!(before.answer["done"], false);
+    assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));
+}
+
+async fn ask(secrets: &SecretStore, line: &str) -> crate::commands::Answer {
+    super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap()
+}
+
+async fn refused(secrets: &SecretStore, line: &str) -> String {
+    super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap_err().to_string()
+}

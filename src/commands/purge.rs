@@ -49,13 +49,13 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.
 fn removed_messages(plan: &PurgePlan) -> usize {
-    plan.messages.len() - plan.answers.len() - plan.accounts.len()
+    plan.messages.len() - plan.answers.len() - plan.accounts.len() - plan.records.len()
 }
 
 /// What of `what` would be removed, or was: `complete` says whether nothing is left in the file and its log,
 /// or why that could not be ensured.
 fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<bool>>) -> Answer {
-    let PurgePlan { answers, accounts, summaries, times, sessions, .. } = plan;
+    let PurgePlan { answers, accounts, records, summaries, times, sessions, .. } = plan;
     let messages = removed_messages(plan);
     let sessions: Vec<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
     let time = match *times {
@@ -69,6 +69,10 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     }
     if !accounts.is_empty() {
         removed += &format!(", {} that contain such summaries", count(accounts.len(), "branch summary"));
+    }
+    if !records.is_empty() {
+        removed +=
+            &format!(", {} of other agents whose records contain them", count(records.len(), "message"));
     }
     removed += &format!(", and {}", count(summaries.len(), "derived summary"));
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
@@ -95,7 +99,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         "what": what, "done": done, "messages": messages,
         // Our tools' answers that repeat them, and our summaries of abandoned branches that carry summaries of
         // them.
-        "answers": answers.len(), "accounts": accounts.len(), "summaries": summaries.len(),
+        "answers": answers.len(), "accounts": accounts.len(), "records": records.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,
     });

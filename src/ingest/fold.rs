@@ -10,7 +10,7 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
-use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
+use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant, undigested};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -236,6 +236,11 @@ impl Fold<'_> {
                     Some(purged) => {
                         if *id != *entry.id {
                             id = Cow::from(purged_variant(&entry.id, purged.0));
+                        } else if let Some(undigested) = undigested(&id, purged.0) {
+                            if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
+                                return Ok((row, Some(purged)));
+                            }
+                            id = Cow::from(undigested);
                         }
                         purged
                     }

@@ -9,6 +9,11 @@ const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
 const BYTES: &str = r#","originalBytes":"#;
 
+/// The length of a digest in the ids of entries.
+pub const DIGEST: usize = 16;
+/// What stands in the id of an entry instead of its digests once its message is purged, followed by the message's row.
+pub const PURGED: &str = ":purged ";
+
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
 ///
@@ -45,6 +50,15 @@ pub fn agent_of(json: &str) -> Option<&'static str> {
 pub fn agent_of_session(session: &str) -> Option<&'static str> {
     let (name, _) = session.split_once(':')?;
     AGENTS.into_iter().find(|agent| *agent == name)
+}
+
+/// The start of an entry's id without the digests of its message and of its record, `name:digest@digest`, which the entries of agents that
+/// rewrite messages have.
+pub fn without_digests(entry: &str) -> Option<&str> {
+    let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let cut = |(name, end)| is_digest(end).then_some(name);
+    let without_record = entry.rsplit_once('@').and_then(cut);
+    without_record.unwrap_or(entry).rsplit_once(':').and_then(cut).or(without_record)
 }
 
 /// The original record of a stored message.

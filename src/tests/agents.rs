@@ -25,7 +25,7 @@ use crate::tools::{Block, call};
 use crate::upkeep::export::{Exporter, Format};
 
 /// The folder of an agent's fixtures. Databases are kept as SQL.
-fn fixtures(agent: &str) -> PathBuf {
+pub fn fixtures(agent: &str) -> PathBuf {
     static BUILT: LazyLock<TempDir> = LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
         let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/fixtures");

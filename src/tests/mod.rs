@@ -48,6 +48,7 @@ mod private;
 mod pruning;
 mod purge;
 mod purge_aftermath;
+mod purge_agents;
 mod purge_command;
 mod purged_meanwhile;
 mod ranking;

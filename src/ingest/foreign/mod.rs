@@ -23,7 +23,7 @@ use super::file::{LINE, Line, Lines};
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::ids::{AGENTS, Hash};
-use crate::model::{Fields, read_json};
+use crate::model::{DIGEST, Fields, read_json};
 use crate::text::parse_iso;
 pub(super) use session::ForeignSession;
 
@@ -355,7 +355,7 @@ fn image(url: &str) -> Option<Value> {
 
 /// The start of a SHA-256 in hex, enough to distinguish the versions of one record.
 fn digest(of: &[&str]) -> String {
-    Hash::of_all(of).to_string()[..16].to_owned()
+    Hash::of_all(of).to_string()[..DIGEST].to_owned()
 }
 
 /// Whether it is one of these words.

@@ -1,6 +1,6 @@
 //! Builds a session from another agent's records: each becomes an entry, and the messages form the tree.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{Agent, Context, Log, Raw, Reading, Record, Shown, digest};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::ingest::file::{Header, SLICE, Slices};
 use crate::ingest::fold::Handover;
 use crate::ingest::order::Order;
 use crate::ingest::stringify::stringify;
-use crate::model::{Content, Entry, Fields, foreign};
+use crate::model::{Content, Entry, Fields, PURGED, foreign};
 
 /// A session of another agent that is being read.
 pub(in crate::ingest) struct ForeignSession {
@@ -43,6 +43,10 @@ struct Versions {
     entries: HashMap<String, String>,
     /// The versions of records that entries carry.
     records: HashSet<String>,
+    /// The entries whose message was purged, by the start of their id, in order. They have no digests any more.
+    purged: HashMap<String, VecDeque<String>>,
+    /// Which of them each purged message is.
+    found: HashMap<String, String>,
 }
 
 impl Versions {
@@ -56,7 +60,35 @@ impl Versions {
                 .map(|id| (parts(id).map_or_else(|| id.clone(), |(says, _)| says), id.clone()))
                 .collect(),
             records: known.iter().filter_map(|id| Some(parts(id)?.1)).collect(),
+            purged: Self::purged(known),
+            found: HashMap::new(),
         }
+    }
+
+    fn purged(known: &HashSet<String>) -> HashMap<String, VecDeque<String>> {
+        let parts = |id: &String| {
+            let (name, row) = id.split_once(PURGED)?;
+            Some((row.parse::<i64>().ok()?, name.to_owned(), id.clone()))
+        };
+        let mut ids: Vec<_> = known.iter().filter_map(parts).collect();
+        ids.sort_unstable();
+        let mut purged: HashMap<String, VecDeque<String>> = HashMap::new();
+        for (_, name, id) in ids {
+            purged.entry(name).or_default().push_back(id);
+        }
+        purged
+    }
+
+    /// The entry of a purged message: of those of `name` that are not stored, the first were purged.
+    fn purged_as(&mut self, name: &str, says: &str) -> Option<String> {
+        if self.entries.contains_key(says) {
+            return None;
+        }
+        if !self.found.contains_key(says) {
+            let id = self.purged.get_mut(name)?.pop_front()?;
+            self.found.insert(says.to_owned(), id);
+        }
+        self.found.get(says).cloned()
     }
 }
 
@@ -140,15 +172,27 @@ impl ForeignSession {
         if let Some(message) = reading.rewinds_to {
             self.last.0 = self.above.get(&message).cloned().flatten();
         }
-        for shown in reading.shown {
-            let message = shown.id.as_ref().unwrap_or(&name);
-            let fields = shown.fields();
-            let says = format!("{}{message}:{}", self.log.prefix, digest(&[&fields, ",\"timestamp\":0"]));
+        let prefix = self.log.prefix.clone();
+        let shown: Vec<_> = (reading.shown.into_iter())
+            .map(|shown| {
+                let named = format!("{prefix}{}", shown.id.as_ref().unwrap_or(&name));
+                let fields = shown.fields();
+                let says = format!("{named}:{}", digest(&[&fields, ",\"timestamp\":0"]));
+                let purged = versions.purged_as(&named, &says);
+                (shown, fields, says, purged)
+            })
+            .collect();
+        // A record that contains what was purged is not stored again.
+        if shown.iter().any(|(.., purged)| purged.is_some()) {
+            versions.records.insert(version.clone());
+        }
+        for (shown, fields, says, purged) in shown {
             if !self.seen.insert(says.clone()) {
                 continue;
             }
+            let message = shown.id.as_ref().unwrap_or(&name);
             self.above.entry(message.clone()).or_insert_with(|| self.last.0.clone());
-            let stored = versions.entries.get(&says).cloned();
+            let stored = purged.or_else(|| versions.entries.get(&says).cloned());
             let carries = stored.is_none() && versions.records.insert(version.clone());
             let new = if carries { format!("{says}@{version}") } else { says };
             let entry = stored.unwrap_or(new);
@@ -160,8 +204,9 @@ impl ForeignSession {
                 self.last.0 = Some(entry);
             }
         }
-        if versions.records.insert(version.clone()) {
-            let own = format!("{}{name}@{version}", self.log.prefix);
+        let own = format!("{prefix}{name}@{version}");
+        if versions.records.insert(version) && versions.purged_as(&format!("{prefix}{name}"), &own).is_none()
+        {
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);
         }

@@ -27,10 +27,22 @@ const LEFT: &str = "\"branch_summary\"";
 /// A message that repeats others.
 pub(in crate::store) struct Copy {
     pub id: MessageId,
-    /// Whether it is a tool's answer; otherwise it summarizes a branch.
-    pub is_answer: bool,
-    names: BTreeSet<String>,
-    text: String,
+    pub kind: CopyKind,
+    pub names: BTreeSet<String>,
+    /// What it repeats others in, with whitespace folded.
+    pub text: String,
+    /// What it says itself.
+    pub own: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum CopyKind {
+    /// A tool's answer.
+    Answer,
+    /// A summary of a branch.
+    Account,
+    /// A message of another agent, by the record that it carries.
+    Record,
 }
 
 /// What identifies purged messages in a copy.
@@ -45,14 +57,16 @@ impl Copy {
         let is_answer = message.is_recall_echo();
         let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
         let names = is_ours.then(|| names_held(json).collect())?;
-        Some(Self { id, is_answer, names, text: folded(&message.readable()) })
+        let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
+        Some(Self { id, kind, names, text: folded(&message.readable()), own: String::new() })
     }
 
     /// Whether it repeats anything of `traces`.
     pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
+        let repeats =
+            |text: &str| text.as_bytes().windows(BEGINNING).any(|part| traces.beginnings.contains(part));
         is_any_named(&self.names, &traces.names)
-            || (!traces.beginnings.is_empty()
-                && self.text.as_bytes().windows(BEGINNING).any(|part| traces.beginnings.contains(part)))
+            || (!traces.beginnings.is_empty() && repeats(&self.text) && !repeats(&self.own))
     }
 }
 

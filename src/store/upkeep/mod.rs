@@ -11,6 +11,7 @@ pub(super) mod purge;
 pub(super) mod purge_plan;
 pub(super) mod purged;
 pub(super) mod rebase;
+pub(super) mod records;
 pub(super) mod repair;
 pub(super) mod salvage;
 pub(super) mod vacuum;

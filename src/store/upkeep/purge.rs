@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{named_params, params};
 use uuid::Uuid;
 
-use super::copies::Copy;
+use super::copies::{Copy, CopyKind};
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::vacuum;
 use crate::dag::MessageKind;
@@ -43,9 +43,11 @@ impl Upkeep<'_> {
             return Ok(PurgePlan::default());
         }
         let mut traces = self.beginnings_of(&asked);
-        let mut plan = self.following(asked, tombstones)?;
-        let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
         let mut copies = self.copies()?;
+        copies.extend(self.records_near(&asked)?);
+        let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
+        let mut records = self.carriers_of(&asked)?;
+        let mut plan = self.following(&asked | &records, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
@@ -55,12 +57,17 @@ impl Upkeep<'_> {
                 break;
             }
             for copy in &more {
-                if copy.is_answer { &mut answers } else { &mut accounts }.insert(copy.id);
+                match copy.kind {
+                    CopyKind::Answer => &mut answers,
+                    CopyKind::Account => &mut accounts,
+                    CopyKind::Record => &mut records,
+                }
+                .insert(copy.id);
             }
             plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
             plan = self.following(plan.messages, tombstones)?;
         }
-        (plan.answers, plan.accounts) = (answers, accounts);
+        (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;
         Ok(plan)
@@ -141,7 +148,7 @@ impl Upkeep<'_> {
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
-            if !plan.answers.contains(message) && !plan.accounts.contains(message) {
+            if ![&plan.answers, &plan.accounts, &plan.records].iter().any(|copies| copies.contains(message)) {
                 let time: i64 =
                     self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
                 let (from, to) = plan.times.unwrap_or((time, time));
@@ -224,6 +231,7 @@ impl UpkeepWriter<'_> {
                   WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
                 params![message],
             )?;
+            self.drop_digests(*message)?;
             nonces.insert(*message, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;

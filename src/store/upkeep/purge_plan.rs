@@ -27,6 +27,8 @@ pub struct PurgePlan {
     pub answers: BTreeSet<MessageId>,
     /// Of these, our summaries of abandoned branches that carry a removed summary.
     pub accounts: BTreeSet<MessageId>,
+    /// Of these, messages of other agents whose records contain what is removed.
+    pub records: BTreeSet<MessageId>,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
     /// The edited renditions of the messages.

@@ -6,6 +6,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
+use crate::model::{PURGED, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -13,6 +14,11 @@ use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
 /// The stored id of an entry whose own id was taken, once its message is purged.
 pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
+}
+
+/// The stored id of another agent's entry once its message is purged, if its own has digests.
+pub fn undigested(entry_id: &str, message: MessageId) -> Option<String> {
+    without_digests(entry_id).map(|name| format!("{name}{PURGED}{}", message.0))
 }
 
 impl Upkeep<'_> {
@@ -29,9 +35,15 @@ impl Upkeep<'_> {
               WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id)
+                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id)
                                     OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
-            params![new.parent, new.timestamp, entry_id, conversation],
+            params![
+                new.parent,
+                new.timestamp,
+                entry_id,
+                conversation,
+                without_digests(entry_id).map(|name| format!("{name}{PURGED}"))
+            ],
         )
     }
 

@@ -1,0 +1,102 @@
+//! Purges of other agents' messages: no record keeps the text, no id a digest of it, and no import brings it back.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::agents::fixtures;
+use super::asking::ask;
+use super::import::Machine;
+use crate::ids::{AGENTS, ConversationId, MessageId};
+use crate::model::{Message, without_digests};
+use crate::recall::Scope;
+use crate::store::Purge;
+
+/// The database of a machine's project.
+fn database(machine: &Machine) -> Connection {
+    let folder = machine.at("db").read_dir().unwrap();
+    let mut files = folder.map(|file| file.unwrap().path());
+    Connection::open(files.find(|path: &PathBuf| path.extension().unwrap() == "db").unwrap()).unwrap()
+}
+
+/// The stored messages, and whether each is conversation.
+async fn stored(machine: &Machine) -> Vec<(MessageId, bool, String)> {
+    let rows: Vec<(i64, bool)> = {
+        let database = database(machine);
+        let sql = "SELECT id, kind = 0 FROM messages WHERE kind <> 4 ORDER BY id";
+        let mut rows = database.prepare(sql).unwrap();
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let read = machine.home.store.read(move |view| {
+        let read = |(id, said)| Ok((MessageId(id), said, view.messages().message(MessageId(id))?.json));
+        rows.into_iter().map(read).collect()
+    });
+    read.await.unwrap()
+}
+
+async fn purge(machine: &Machine, message: MessageId) {
+    machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+}
+
+/// The ids of the entries of purged messages.
+fn purged_entries(machine: &Machine) -> Vec<String> {
+    let database = database(machine);
+    let sql = "SELECT entry_id FROM entries e JOIN messages m ON m.id = e.message_id WHERE m.kind = 4";
+    let mut rows = database.prepare(sql).unwrap();
+    rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_purge_takes_each_record_with_the_text_and_no_import_brings_it_back() {
+    for agent in AGENTS {
+        let line = format!("--from {agent} \"{}\"", fixtures(agent).display());
+        for n in 0.. {
+            let machine = Machine::new();
+            machine.run(&line).await;
+            let said = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).nth(n);
+            let Some((id, _, json)) = said else { break };
+            let text = Message::parse(&json).readable();
+            let line_of_it = text.lines().max_by_key(|line| line.len()).unwrap_or_default().trim();
+            purge(&machine, id).await;
+            if line_of_it.len() >= 32 && text.starts_with(line_of_it) {
+                let escaped = json!(line_of_it).to_string();
+                for (_, _, json) in stored(&machine).await {
+                    let is_shown = Message::parse(&json).readable().contains(line_of_it);
+                    assert!(is_shown || !json.contains(escaped.trim_matches('"')), "{line_of_it}: {json}");
+                }
+            }
+            for entry in purged_entries(&machine) {
+                assert_eq!(without_digests(&entry), None, "{entry}");
+            }
+            let digest = machine.digest().await;
+            let again = machine.run(&line).await;
+            assert!(again.contains(": 0 messages new, "), "{text}: {again}");
+            assert_eq!(machine.digest().await, digest, "{text}");
+            let scope = Scope::at(ConversationId(0), None);
+            let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
+            assert!(doctor.ends_with("Everything is in order."), "{doctor}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
+    let machine = Machine::new();
+    let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
+    let record = json!({
+        "type": "user", "uuid": "u1", "parentUuid": null, "sessionId": "s", "cwd": machine.home.cwd, "version": "2.0.14",
+        "timestamp": "2026-05-05T10:00:00.000Z",
+        "message": {"role": "user", "content": [result("a", "fine"), result("b", "hunter2")]}
+    });
+    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
+    std::fs::write(&log, format!("{record}\n")).unwrap();
+    let line = format!("--from claude-code \"{}\"", log.display());
+    machine.run(&line).await;
+    let (second, ..) = stored(&machine).await.pop().unwrap();
+    purge(&machine, second).await;
+    assert_eq!(stored(&machine).await, []);
+    assert!(machine.run(&line).await.contains(": 0 messages new, "));
+    assert_eq!(stored(&machine).await, []);
+}

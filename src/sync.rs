@@ -27,7 +27,7 @@ pub fn go_on(cancel: &CancellationToken) -> Result<()> {
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     // One type for all callers: the runtime's code is compiled, and downloaded, for each type that it runs.
     let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(|| Box::new(work()));
-    match tokio::task::spawn_blocking(work).await.map(|done| done.downcast()) {
+    match tokio::task::spawn_blocking(work).await.map(<Box<dyn Any + Send>>::downcast) {
         Ok(Ok(done)) => *done,
         Err(error) if error.is_panic() => Err(Error::storing("a bug in the engine stopped its work", error)),
         _ => Err(Error::closed()),

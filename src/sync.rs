@@ -23,13 +23,15 @@ pub fn go_on(cancel: &CancellationToken) -> Result<()> {
 /// Runs `work` on a thread that may wait for the disk.
 ///
 /// # Errors
-/// When `work` fails or panics.
+/// When `work` fails or panics, or the engine ends before it begins.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    const BUG: &str = "a bug in the engine stopped its work";
-    // One type for all work: the runtime's code is compiled, and downloaded, once for each.
+    // One type for all callers: the runtime's code is compiled, and downloaded, for each type that it runs.
     let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(|| Box::new(work()));
-    let done = tokio::task::spawn_blocking(work).await.map_err(|error| Error::storing(BUG, error))?;
-    done.downcast().map_or_else(|_| Err(Error::store(BUG)), |done| *done)
+    match tokio::task::spawn_blocking(work).await.map(<Box<dyn Any + Send>>::downcast) {
+        Ok(Ok(done)) => *done,
+        Err(error) if error.is_panic() => Err(Error::storing("a bug in the engine stopped its work", error)),
+        _ => Err(Error::closed()),
+    }
 }
 
 /// Calls a function when it is dropped.
@@ -38,5 +40,21 @@ pub struct OnDrop<F: FnMut()>(pub F);
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn work_that_panics_is_a_bug_and_work_after_the_end_is_not() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let handle = runtime.handle().clone();
+        let code = |outcome: Result<()>| outcome.unwrap_err().code();
+        assert_eq!(code(handle.block_on(aside(|| panic!("a test")))), Code::Store);
+        drop(runtime);
+        assert_eq!(code(handle.block_on(aside(|| Ok(())))), Code::Closed);
     }
 }

@@ -113,7 +113,7 @@ fn remains(still: &Still) -> String {
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
         (
-            "the logs of other agents, from which no import brings it back",
+            "the logs of other agents, if they still exist",
             still.agents.iter().map(|agent| (*agent).to_owned()).collect(),
         ),
         ("backups and unused databases", paths(&still.backups)),

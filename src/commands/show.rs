@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
-use crate::error::{Code, Error, Result};
-use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, by_id};
-use crate::recall::{Image, MODELS_WAY, MessageCard, Scope, SummaryCard, whole};
+use crate::error::{Error, Result};
+use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, portrait};
+use crate::recall::{Image, MessageCard, SummaryCard, resolve, whole};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 
@@ -32,22 +32,20 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         ));
     }
     let (scope, is_raw) = (asked.scope.clone(), asked.rest.has(RAW));
-    let read = move |view: &View<'_>| match by_id(view, &scope, &id)? {
-        Portrait::Message(portrait) => message(view, &scope, portrait, is_raw),
-        Portrait::Summary(portrait) => summary(view, &scope, portrait),
+    let read = move |view: &View<'_>| {
+        let target = resolve(view, &scope, &id, "/lcm search and /lcm tree show ids")?;
+        let (text, images) = whole(view, target, is_raw)?;
+        Ok(match portrait(view, &scope, target)? {
+            Portrait::Message(portrait) => message(portrait, &text, images),
+            Portrait::Summary(portrait) => summary(portrait, &text),
+        })
     };
-    asked.store().read(read).await.map_err(|error| match error.code() {
-        Code::Invalid => {
-            Error::invalid(error.to_string().replace(MODELS_WAY, "/lcm search and /lcm tree show ids"))
-        }
-        _ => error,
-    })
+    asked.store().read(read).await
 }
 
-fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Answer> {
+fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
     let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
     let MessageCard { handle, role, tool, timestamp: at, .. } = line.card;
-    let (text, images) = whole(view, scope, &handle, raw)?;
     let of_tool = tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
     let place = match position {
         Some((at, of)) => format!("message {} of {of} on this branch", at + 1),
@@ -73,12 +71,11 @@ fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool)
         "position": position.map(|(at, _)| at + 1), "bytes": bytes, "tokens": tokens, "summaries": above,
         "images": image_list, "text": text,
     });
-    Ok(Answer::new(out, json))
+    Answer::new(out, json)
 }
 
-fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<Answer> {
+fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
     let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
-    let (text, _) = whole(view, scope, &card.handle, false)?;
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let below: Vec<Named> = match below {
         Below::Summaries(children) => children.iter().map(Named::of).collect(),
@@ -111,7 +108,7 @@ fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<
         "created": timestamp(created_at), "onBranch": holds, "condensedInto": above, "madeFrom": below,
         "text": text,
     });
-    Ok(Answer::new(out, json))
+    Answer::new(out, json)
 }
 
 /// A reference to another message or summary.

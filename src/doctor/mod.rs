@@ -223,16 +223,18 @@ fn hold_against(
             stored.compare(&slice, check);
             is_whole |= !std::mem::take(&mut stored.texts).is_empty();
         }
-        stored.end(is_open, check);
         Ok(true)
     };
-    match compare() {
+    let outcome = compare();
+    // What was found stays true if the rest can't be read.
+    stored.end(is_open, check);
+    match outcome {
         Ok(true) => {
             let (conversation, lacks) = (conversation.id, stored.lacks);
             return Ok(Some(Compared { conversation, path, lacks, is_whole }));
         }
         Ok(false) => check.notes.push(format!("{} belongs to another session now", path.display())),
-        Err(error) => check.notes.push(format!("{} was skipped: {error}", path.display())),
+        Err(error) => check.notes.push(format!("{} was not read to its end: {error}", path.display())),
     }
     Ok(None)
 }

@@ -74,7 +74,7 @@ impl Stored {
         }
     }
 
-    /// Handles the end of the file. An open session's last entries may not be stored yet.
+    /// Handles the end of what can be read of the file. An open session's last entries may not be stored yet.
     pub fn end(&mut self, is_open: bool, check: &mut Check) {
         if is_open && !self.lacking.is_empty() {
             check.notes.push(format!("{} of the open session not stored yet", self.lacking.len()));
@@ -95,7 +95,8 @@ impl Stored {
 
     fn entry(&mut self, entry: &Entry, stored: &AuditedEntry, is_orphan: bool, check: &mut Check) {
         let stored_parent = stored.parent.map(|parent| self.names.get(&parent));
-        // Of several entries with the id of an orphan, some may have a parent.
+        // An orphan may be stored with its parent: the parent's line was deleted since, or another entry of the file
+        // has the orphan's id and a parent.
         let is_root = is_orphan && !matches!(stored_parent, Some(Some(_)));
         let parent = entry.parent.as_ref().filter(|_| !is_root);
         match (parent, stored_parent) {

@@ -50,7 +50,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
         .into_iter()
         .map(|(kind, name, description)| {
             ResourceTemplate::new(format!("{SCHEME}{kind}-{{hash}}"), name)
-                .with_description(format!("{description}; lcm_grep and lcm_describe show ids."))
+                .with_description(format!("{description}; {}.", tools::IDS))
                 .with_mime_type(TEXT)
         })
         .collect()

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::grep::Place;
-use super::resolve::{Target, resolve};
+use super::resolve::Target;
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::branch::Cover;
@@ -261,13 +261,10 @@ fn nearest<T>(list: &[T], most: usize, is_newest: bool) -> &[T] {
     if is_newest { &list[list.len().saturating_sub(most)..] } else { &list[..list.len().min(most)] }
 }
 
-/// What the short id `id` names.
-///
-/// # Errors
-/// Also [`crate::error::Code::Invalid`] for an id that names nothing or several things.
-pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
+/// A message or a summary, seen from `scope`.
+pub fn portrait(view: &View<'_>, scope: &Scope, target: Target) -> Result<Portrait> {
     let sight = Visibility::new(view, scope)?;
-    match resolve(view, scope, id)? {
+    match target {
         Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
         Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::resolve::{Target, resolve};
-use super::{MessageCard, Scope};
+use super::{MessageCard, Target};
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::model::{Message, Part, original_of};
@@ -50,11 +49,8 @@ impl Original {
 
 /// A whole message or summary, whatever its size: its text, or with `raw` a message's stored JSON, and its
 /// images.
-///
-/// # Errors
-/// [`crate::error::Code::Invalid`] for an id that names nothing or several things.
-pub fn whole(view: &View<'_>, scope: &Scope, id: &str, raw: bool) -> Result<(String, Vec<Image>)> {
-    match resolve(view, scope, id)? {
+pub fn whole(view: &View<'_>, target: Target, raw: bool) -> Result<(String, Vec<Image>)> {
+    match target {
         Target::Message(id) => Original::read(view, id, raw).map(|message| (message.text, message.images)),
         Target::Summary(id) => Ok((view.summaries().summary(id)?.summary.text, Vec::new())),
     }

@@ -6,9 +6,6 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Handle, HandleKind, MessageId, SummaryId};
 use crate::store::View;
 
-/// How a model finds ids.
-pub const MODELS_WAY: &str = "lcm_grep and lcm_describe show ids";
-
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -18,7 +15,10 @@ pub enum Target {
 
 /// What `id` names, seen from `scope`. If it is ambiguous in the session, the one on the current branch is
 /// meant.
-pub fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
+///
+/// # Errors
+/// When it names nothing, with `remedy` after the sentence, or several things.
+pub fn resolve(view: &View<'_>, scope: &Scope, id: &str, remedy: &str) -> Result<Target> {
     let handle = Handle::parse(id)?;
     let noun = if handle.kind == HandleKind::Message { "message" } else { "summary" };
     for conversation in [Some(scope.conversation), None] {
@@ -34,7 +34,7 @@ pub fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
             }
         }
     }
-    Err(Error::invalid(format!("there is no {noun} {handle} in this project: {MODELS_WAY}")))
+    Err(Error::invalid(format!("there is no {noun} {handle} in this project: {remedy}")))
 }
 
 fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<Target>> {

@@ -147,7 +147,7 @@ async fn a_purge_names_the_agents_whose_logs_stay_and_no_import_brings_them_back
         let ask = async |line: &str| ask(&machine.home.store, &scope, line).await.unwrap().text;
         for session in machine.sessions().await {
             let answer = ask(&format!("purge {session} --yes")).await;
-            let is_named = answer.contains(&format!("from which no import brings it back: {agent}"));
+            let is_named = answer.contains(&format!("logs of other agents, if they still exist: {agent}"));
             assert_eq!(is_named, session.starts_with(agent), "{answer}");
         }
         let again = machine.run(&line).await;

@@ -66,6 +66,19 @@ async fn where_a_file_repeats_an_id_either_entry_may_be_stored() {
 }
 
 #[tokio::test]
+async fn below_a_deleted_line_an_entry_keeps_its_stored_parent() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    let deleted = file.split_inclusive('\n').find(|line| line.contains(r#""id":"e9""#)).unwrap();
+    let file = file.replacen(deleted, "", 1);
+    fs::write(patient.file(), &file).unwrap();
+    let report = patient.doctor().await;
+    assert!(report.ends_with("Everything is in order."), "{report}");
+    fs::write(patient.file(), file.replacen(r#""parentId":"e9""#, r#""parentId":"gone""#, 1)).unwrap();
+    patient.complains(&["1× an entry's parent differs from the file: e10 of session one"]).await;
+}
+
+#[tokio::test]
 async fn a_session_file_with_another_text_is_reported_and_the_store_is_unchanged() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();

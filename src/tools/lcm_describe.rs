@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
-use super::{Block, lcm_expand};
+use super::{Block, IDS, lcm_expand};
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
 use crate::model::{Files, Message, agent_of_session};
 use crate::recall::describe::{
-    Below, End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SummaryPortrait,
-    by_id, end, name_of, overview,
+    Below, End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SummaryPortrait, end,
+    name_of, overview, portrait,
 };
 use crate::recall::grep::Place;
-use crate::recall::{Scope, SummaryCard};
+use crate::recall::{Scope, SummaryCard, resolve};
 use crate::store::{SessionFacts, View};
 use crate::text::{count, in_line, minute, one_line, time_span};
 
@@ -70,10 +70,12 @@ pub(super) fn answer(
                 "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
             ));
         }
-        (Part::ById | Part::Overview, Some(id)) => match by_id(view, scope, &id)? {
-            Portrait::Summary(portrait) => of_summary(&portrait),
-            Portrait::Message(portrait) => of_message(&portrait),
-        },
+        (Part::ById | Part::Overview, Some(id)) => {
+            match portrait(view, scope, resolve(view, scope, &id, IDS)?)? {
+                Portrait::Summary(portrait) => of_summary(&portrait),
+                Portrait::Message(portrait) => of_message(&portrait),
+            }
+        }
         (Part::Recent | Part::Earliest, Some(_)) => {
             return Err(Error::invalid(
                 "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",

@@ -34,6 +34,9 @@ pub enum Block {
     Image(Image),
 }
 
+/// How a model finds ids.
+pub const IDS: &str = "lcm_grep and lcm_describe show ids";
+
 /// How a tool that only reads answers a call.
 type Answer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
 

@@ -329,7 +329,7 @@ impl Store {
             let writer = lock(&self.0.writer).take();
             if let Some(writer) = writer {
                 // When the thread ends, its connection closes and the log is deleted.
-                let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+                let _ = aside(move || Ok(writer.join().is_ok())).await;
             }
         }
         lock(&self.0.readers).clear();

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
-use super::{Block, lines};
+use super::{Block, IDS, lines};
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::frames::{Fence, Tags};
@@ -115,7 +115,7 @@ pub(super) fn answer(
 ) -> Result<Vec<Block>> {
     let request: Request = read(NAME, arguments)?;
     contradictions(&request)?;
-    let target = resolve(view, scope, &request.id)?;
+    let target = resolve(view, scope, &request.id, IDS)?;
     let asked = Asked { view, sight: Visibility::new(view, scope)?, request };
     match target {
         _ if asked.request.query.is_some() => asked.inside(target, cancel),

@@ -72,17 +72,17 @@ impl<'c> FullTextIndex<'c> {
     pub fn passages(&self, agent: Option<&str>) -> Result<Passages<'c>> {
         let among = match agent.filter(|agent| *agent != PI) {
             None => None,
-            // Messages stored one after another make one range: before all of them are as many gaps.
+            // Messages stored one after another make one range: equally many passages of others precede them.
             Some(agent) => Some(self.connection.one(
                 "SELECT json_group_array(json_array(first, last)) FROM
                    (SELECT min(first) AS first, max(last) AS last FROM
                       (SELECT first_passage AS first, first_passage + passages - 1 AS last,
-                              first_passage + passages - sum(passages) OVER (ORDER BY first_passage) AS gaps
+                              first_passage + passages - sum(passages) OVER (ORDER BY first_passage) AS others
                          FROM messages
                         WHERE first_passage IS NOT NULL
-                          AND id IN (SELECT e.message_id FROM conversations c JOIN entries e ON e.conversation_id = c.id
+                          AND id IN (SELECT e.message_id FROM conversations c CROSS JOIN entries e ON e.conversation_id = c.id
                                       WHERE c.session_id GLOB ?1 || ':*'))
-                     GROUP BY gaps ORDER BY first)",
+                     GROUP BY others ORDER BY first)",
                 [agent],
             )?),
         };

@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 
+/// Pi's name among the agents.
+pub const PI: &str = "pi";
 /// Other agents whose sessions can be stored, as named in commands and in their sessions' ids.
 pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
 

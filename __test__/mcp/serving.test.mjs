@@ -265,10 +265,14 @@ describe("the choice of the history", () => {
     await say("first", "wombat");
     assert.match(await textOf(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
     await say("second", "numbat");
+    await say("codex:1", "bandicoot");
     assert.match(await textOf(client, "lcm_grep", { query: "numbat", session: "project" }), /«numbat»/);
     for (const [session, word] of [["first", "wombat"], ["second", "numbat"]]) {
       const { client } = await connect(t, own, { args: ["--session", session] });
       assert.match(await textOf(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));
+      const found = await textOf(client, "lcm_grep", { query: "sleeps", agent: "codex" });
+      assert.match(found, /in another session: the bandicoot «sleeps»/);
+      assert.doesNotMatch(found, /wombat|numbat/);
     }
     const { client: lost } = await connect(t, own, { args: ["--session", "third"] });
     assert.match(await textOf(lost, "lcm_describe", {}), /^there is no session `third` in this project/);

@@ -183,7 +183,7 @@ fn find(
     };
     let (query, is_cut) = (question.query, question.cursor.is_some());
     let text = match lines.is_empty() {
-        true => nothing(&query, elsewhere, manner),
+        true => nothing(&query, elsewhere, question.branches, manner),
         false => lines.join("\n") + &hint(is_cut, limit, manner),
     };
     let json = json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere});
@@ -231,8 +231,11 @@ fn shown(hit: Hit, now: i64, manner: Style) -> (String, Value) {
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
-fn nothing(query: &str, elsewhere: usize, manner: Style) -> String {
+fn nothing(query: &str, elsewhere: usize, branches: Branches, manner: Style) -> String {
     let nothing = format!("Nothing found for {}.", one_line(query, 80));
+    if branches == Branches::Current {
+        return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
+    }
     if elsewhere == 0 {
         return nothing;
     }

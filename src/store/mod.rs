@@ -24,7 +24,7 @@ pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};
-pub use index::search::Filter;
+pub use index::search::{Filter, Passages};
 pub use index::stemming::{Kept, holds};
 pub use index::vocabulary::Pages;
 pub use index::{FullTextIndex, IndexWriter};

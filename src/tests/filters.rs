@@ -26,6 +26,7 @@ fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
 async fn an_agents_messages_are_searched_in_the_whole_project() {
     let asking = Asking::about(&Session::new().user("a walrus of Pi").user("and now?")).await;
     let asking = asking.with_session("codex:1", &Session::new().user("a walrus of Codex")).await;
+    let asking = asking.with_session("two", &Session::new().user("another walrus")).await;
     let own = asking.message(0).await;
     for mode in ["text", "regex"] {
         let ask = async |session: Option<&str>, agent: &str| {
@@ -36,17 +37,51 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
             ids(&found).len() == 1 && found.contains("in another session: a «walrus» of Codex"),
             "{found}"
         );
+        // A model may name the default.
         assert_eq!(ids(&ask(None, "pi").await), [own.as_str()]);
+        assert!(ask(None, "pi").await.contains("«walrus» of Pi"));
         let nothing = ask(None, "gemini").await;
-        assert!(nothing.ends_with("of gemini in 3 messages of this project."), "{nothing}");
+        assert!(nothing.ends_with("of gemini in 4 messages of this project."), "{nothing}");
         let narrow = ask(Some("this"), "codex").await;
         assert!(
             narrow.contains("of this session.") && narrow.ends_with("\"session\":\"project\"."),
             "{narrow}"
         );
+        let counted = narrow.contains(" 1 message of 1 other session would match: ");
+        assert!(counted || mode == "regex", "Pi's other session has a walrus, too: {narrow}");
+        assert_eq!(ids(&ask(Some("project"), "pi").await).len(), 2);
+        let arguments = json!({"query": "walrus", "mode": mode, "agent": "codex", "branch": "current"});
+        let nothing = asking.grep(arguments).await;
+        let remedy = "of this project. Other branches and sessions were not searched: leave branch out.";
+        assert!(nothing.ends_with(remedy), "{nothing}");
     }
+    let nothing = asking.grep(json!({"query": "walrus", "path": "src/auth.rs"})).await;
+    assert!(nothing.ends_with(" of this session."), "no walrus elsewhere is about the file: {nothing}");
     let found = asking.command("search walrus --agent codex").await;
     assert!(found.contains("in another session\n  a «walrus» of Codex"), "{found}");
+    let found = asking.command("search walrus --agent pi").await;
+    assert!(found.contains("a «walrus» of Pi") && !found.contains("in another session"), "{found}");
+    let nothing = asking.command("search walrus --agent codex --branch").await;
+    assert!(nothing.ends_with(" Other branches and sessions were not searched: omit --branch."), "{nothing}");
+}
+
+#[tokio::test]
+async fn an_agents_few_messages_are_found_among_many_of_pi() {
+    let many = (0..20_100).fold(Session::new(), |session, n| session.user(&format!("walrus {n}")));
+    let asking = Asking::about(&Session::new().user("now?")).await;
+    let codex = Session::new().user(&format!("a walrus {}", "of many words ".repeat(40))).user("and a seal");
+    let asking = asking.with_session("codex:1", &codex).await;
+    let asking = asking.with_session("two", &many).await;
+    let asking = asking.with_session("codex:2", &Session::new().user("the seal and the walrus")).await;
+    for (mode, query, expected) in [
+        ("text", "walrus", 2),
+        ("text", "seal walrus", 3),
+        ("regex", "walrus", 2),
+        ("regex", "seal.*walrus", 1),
+    ] {
+        let answer = asking.grep(json!({"query": query, "mode": mode, "agent": "codex"})).await;
+        assert_eq!(ids(&answer).len(), expected, "{query}: {answer}");
+    }
 }
 
 #[tokio::test]

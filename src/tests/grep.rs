@@ -184,7 +184,7 @@ async fn branch_session_file_and_time_narrow_a_search() {
             .grep(json!({"query": "walrus", "path": "a.md", "branch": "current", "after": "2025-11-22"}))
             .await,
         "Nothing found for `walrus` about a.md since 2025-11-22 00:00 on the current branch in 5 messages of this \
-         session."
+         session. Other branches and sessions were not searched: leave branch out."
     );
 }
 

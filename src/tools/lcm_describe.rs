@@ -43,7 +43,7 @@ struct Parameters {
     /// Default: overview (counts, the tree of summaries, other sessions). by_id: one summary or message with its lineage.
     #[serde(default)]
     section: Part,
-    /// For by_id: id of a summary (s-…) or message (m-…).
+    /// For by_id: id of a summary or message.
     summary_id: Option<String>,
 }
 

@@ -10,8 +10,7 @@ use super::parameters::{read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
-    Branches, Findings, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched, Sort, fold_equals,
-    grep,
+    Branches, Findings, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched, Sort, fold_equals, grep,
 };
 use crate::recall::{Card, Scope};
 use crate::store::View;
@@ -75,7 +74,7 @@ fn contradictions(question: &Question) -> Result<()> {
         ("role", question.role.is_some()),
         ("tool", question.tool.is_some()),
         ("path", question.path.is_some()),
-        ("agent", question.agent.as_deref().is_some_and(|agent| agent != PI)),
+        ("agent", question.is_of_another_agent()),
     ];
     match of_messages.into_iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) if question.kinds == Kinds::Summaries => Err(Error::invalid(format!(
@@ -178,6 +177,10 @@ fn nothing(question: &Question, findings: &Findings) -> String {
     if elsewhere.summaries > 0 {
         let summaries = count(elsewhere.summaries, "summary");
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");
+    }
+    if question.branches == Branches::Current {
+        out.push_str(" Other branches and sessions were not searched: leave branch out.");
+        return out;
     }
     let (sessions, messages) =
         (count(elsewhere.sessions, "other session"), count(elsewhere.messages, "message"));

@@ -12,7 +12,7 @@ use super::Search;
 use super::query::{Mark, Query, Role, Term, quote};
 use super::words::{SUFFIXES, words};
 use crate::error::Result;
-use crate::store::{Pages, View, holds};
+use crate::store::{Pages, Passages, View, holds};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -70,7 +70,7 @@ struct Known<'a> {
 pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     let mut reach = Candidates::default();
     let mut counter = Counter {
-        view: search.view,
+        within: search.view.index().passages(search.filter.agent.as_deref())?,
         left: COUNTED_IN_ALL,
         passages: search.view.index().last_passage()?,
         counted: HashMap::new(),
@@ -100,7 +100,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
             reach.add_tier(known.expression, known.term.weight);
         } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
             let worth = known.term.weight * counter.telling(known.matches);
-            let rows = search.view.index().passages_from(&known.expression, 0)?;
+            let rows = counter.within.from(&known.expression, 0)?;
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
         } else if known.term.role == Role::Asked {
             frequent.push(known);
@@ -108,7 +108,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     }
     for (expression, weight) in &reach.tiers {
         search.go_on()?;
-        let rows = search.view.index().ranked_passages(expression)?;
+        let rows = counter.within.ranked(expression)?;
         reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
     }
     search.go_on()?;
@@ -147,7 +147,8 @@ impl Candidates {
         term: &'a Term,
         counter: &mut Counter<'_>,
     ) -> Result<Option<Known<'a>>> {
-        let rows = counter.view.index().passages_from(&term.expression, counter.from(&term.tokens)?)?;
+        let from = counter.from(&term.tokens)?;
+        let rows = counter.within.from(&term.expression, from)?;
         let rows = &rows[rows.len().saturating_sub(RANKED)..];
         let worth = term.weight * counter.telling(rows.len());
         let is_word = words(&term.text).nth(1).is_none();
@@ -200,7 +201,7 @@ impl Candidates {
         self.stand_ins.insert(word.clone(), stand_ins.clone());
         let mut rows = Vec::new();
         for word in stand_ins {
-            rows.extend(counter.view.index().passages_with(&word, RANKED)?.0);
+            rows.extend(vocabulary.view.index().passages_with(&word, RANKED)?.0);
             self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
         }
         rows.sort_unstable();
@@ -223,12 +224,12 @@ impl Candidates {
         let worth = |known: &Known<'_>| known.term.weight * counter.telling(known.matches);
         if frequent.len() > 1 || nothing_else {
             let all: f64 = frequent.iter().map(worth).sum();
-            let rows = counter.view.index().passages_from(&joined(" AND "), from)?;
+            let rows = counter.within.from(&joined(" AND "), from)?;
             let newest = &rows[rows.len().saturating_sub(NEWEST)..];
             self.passages.extend(newest.iter().map(|row| (*row, all)));
         }
         if frequent.len() > 1 && nothing_else {
-            let rows = counter.view.index().newest_passages(&joined(" OR "), from, NEWEST)?;
+            let rows = counter.within.newest(&joined(" OR "), from, NEWEST)?;
             let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
             let least = worth(&frequent[frequent.len() - 1]);
             self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, least)));
@@ -258,7 +259,7 @@ impl Candidates {
 
 /// Counts matches as long as that is cheap.
 struct Counter<'a> {
-    view: &'a View<'a>,
+    within: Passages<'a>,
     left: usize,
     /// The approximate number of passages in the store.
     passages: i64,
@@ -286,7 +287,7 @@ impl Counter<'_> {
             return Ok(i64::try_from(matches).unwrap_or(i64::MAX));
         }
         let newest = (self.passages - SAMPLE).max(0);
-        let having = self.view.index().count_passages(expression, newest, COUNTED)?;
+        let having = self.within.count(expression, newest, COUNTED)?;
         Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
     }
 
@@ -299,7 +300,7 @@ impl Counter<'_> {
             return Ok(COUNTED);
         }
         let most = COUNTED.min(self.left);
-        let matches = self.view.index().count_passages(expression, 0, most)?;
+        let matches = self.within.count(expression, 0, most)?;
         self.left -= matches;
         let matches = if matches == most { COUNTED } else { matches };
         self.counted.insert(expression.to_owned(), matches);

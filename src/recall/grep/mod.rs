@@ -33,8 +33,8 @@ use super::times::span;
 pub use super::visibility::Place;
 use super::visibility::Visibility;
 use crate::error::{Error, Result};
-use crate::ids::{AGENTS, ConversationId, MessageId, SummaryId};
-use crate::model::{agent_of_session, searchable};
+use crate::ids::{AGENTS, ConversationId, MessageId, PI, SummaryId};
+use crate::model::searchable;
 use crate::store::{Filter, StoredMessage, StoredSummary, View};
 use crate::sync::go_on;
 use crate::text::{self, one_line};
@@ -48,8 +48,6 @@ pub const DEFAULT_LIMIT: usize = 20;
 /// The most results per answer.
 pub const MOST_RESULTS: usize = 100;
 
-/// Pi's name among the agents.
-pub const PI: &str = "pi";
 /// The agents whose messages are stored.
 pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
 /// The roles of messages, in Pi's terms.
@@ -138,7 +136,7 @@ pub struct Question {
     pub role: Option<String>,
     /// Only its results, e.g. bash.
     pub tool: Option<String>,
-    /// Session is then project by default.
+    /// Only what it said. Except for pi, session defaults to project.
     #[schemars(extend("enum" = WRITERS))]
     pub agent: Option<String>,
     /// Only what names this file.
@@ -169,10 +167,11 @@ pub struct Question {
 }
 
 impl Question {
-    /// The searched session: `this`, `project` or a prefix of an id. Another agent has said nothing in this one.
+    /// The searched session: `this`, `project` or a prefix of an id. Other agents' messages are in sessions of
+    /// their own.
     pub fn session(&self) -> &str {
         match self.session.as_deref() {
-            None if self.agent.is_some() => "project",
+            None if self.is_of_another_agent() => "project",
             None | Some("this") if self.kinds == Kinds::Sessions => "project",
             session => session.unwrap_or("this"),
         }
@@ -180,10 +179,12 @@ impl Question {
 
     /// Whether it filters by something that summaries don't have: a role, a tool, a file, another agent.
     pub fn is_of_messages(&self) -> bool {
-        self.role.is_some()
-            || self.tool.is_some()
-            || self.path.is_some()
-            || self.agent.as_deref().is_some_and(|agent| agent != PI)
+        self.role.is_some() || self.tool.is_some() || self.path.is_some() || self.is_of_another_agent()
+    }
+
+    /// Whether it is about another agent than Pi.
+    pub fn is_of_another_agent(&self) -> bool {
+        self.agent.as_deref().is_some_and(|agent| agent != PI)
     }
 }
 
@@ -281,10 +282,15 @@ pub fn grep(
             Some(session(view, id, remedy)?)
         }
     };
-    let Question { role, tool, .. } = question.clone();
-    let filter = Filter { conversation, role, tool, after, before };
+    let Question { role, tool, agent, .. } = question.clone();
+    let filter = Filter { conversation, role, tool, agent, after, before };
     let about = match &question.path {
-        Some(path) => Some(view.index().messages_about(path, &query::quote(path), MOST_ABOUT)?),
+        Some(path) => Some(view.index().messages_about(
+            path,
+            &query::quote(path),
+            filter.agent.as_deref(),
+            MOST_ABOUT,
+        )?),
         None => None,
     };
     let search = Search { view, scope, question, sight: &sight, filter, request, about, cancel };
@@ -351,17 +357,7 @@ impl Search<'_> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
         Ok(is_about
             && self.request != Some(message)
-            && self.is_of_agent(message)?
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
-    }
-
-    /// Whether the requested agent wrote it.
-    fn is_of_agent(&self, message: MessageId) -> Result<bool> {
-        let Some(wanted) = &self.question.agent else { return Ok(true) };
-        let sessions = self.view.messages().sessions_of(message)?;
-        let session =
-            sessions.first().map(|session| self.view.messages().session_id(*session)).transpose()?;
-        Ok(session.as_deref().and_then(agent_of_session).unwrap_or(PI) == wanted)
     }
 
     /// Whether summaries are searched.

@@ -282,7 +282,10 @@ fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<E
         let filter = Filter { conversation: None, ..search.filter.clone() };
         let mut found: HashSet<MessageId> = HashSet::new();
         for (row, _) in reach.passages.iter().take(PASSAGES) {
-            found.extend(search.view.index().hit(*row, &filter)?.map(|hit| hit.message));
+            let Some(hit) = search.view.index().hit(*row, &filter)? else { continue };
+            if search.lets_through(hit.message)? {
+                found.insert(hit.message);
+            }
         }
         search.go_on()?;
         let mut sessions: HashSet<ConversationId> = HashSet::new();

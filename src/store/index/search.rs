@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{named_params, params};
+use rusqlite::{Connection, named_params, params};
 
 use crate::error::Result;
-use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::ids::{ConversationId, MessageId, PI, SummaryId};
 use crate::model::Message;
 use crate::store::columns::{Queries as _, from_row};
+use crate::store::messages::sessions::is_of_agent;
 use crate::store::{FullTextIndex, Messages};
 
 /// Which messages a search may find.
@@ -23,6 +24,8 @@ pub struct Filter {
     pub role: Option<String>,
     /// Only results of this tool.
     pub tool: Option<String>,
+    /// Only messages in sessions of this agent.
+    pub agent: Option<String>,
     /// From this time on, in ms.
     pub after: Option<i64>,
     /// Up to this time, in ms.
@@ -51,7 +54,7 @@ pub struct SummaryHit {
 
 from_row!(SummaryHit { summary = "id", score });
 
-impl FullTextIndex<'_> {
+impl<'c> FullTextIndex<'c> {
     /// The first passage of the newest searchable message, which is about the number of passages.
     ///
     /// # Errors
@@ -64,31 +67,26 @@ impl FullTextIndex<'_> {
         Ok(last.unwrap_or(0))
     }
 
-    /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
-    pub fn count_passages(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
-        self.connection.one(
-            "SELECT count(*) FROM (SELECT 1 FROM messages_fts
-                                    WHERE messages_fts MATCH ?1 AND rowid >= ?2 LIMIT ?3)",
-            params![expression, from, most],
-        )
-    }
-
-    /// The rows of the newest matching passages from `from` on, newest first.
-    pub fn newest_passages(&self, expression: &str, from: i64, limit: usize) -> Result<Vec<i64>> {
-        self.connection.all(
-            "SELECT rowid FROM messages_fts
-              WHERE messages_fts MATCH ?1 AND rowid >= ?2 ORDER BY rowid DESC LIMIT ?3",
-            params![expression, from, limit],
-        )
-    }
-
-    /// The rows of all matching passages from `from` on, oldest first. That is the order of the index's
-    /// lists, and takes about half the work of the opposite one.
-    pub fn passages_from(&self, expression: &str, from: i64) -> Result<Vec<i64>> {
-        self.connection.all(
-            "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid >= ?2",
-            params![expression, from],
-        )
+    /// The passages to search: all, or with another agent's name only its own, so that those of Pi, which may be
+    /// far more, use up no limit.
+    pub fn passages(&self, agent: Option<&str>) -> Result<Passages<'c>> {
+        let among = match agent.filter(|agent| *agent != PI) {
+            None => None,
+            // Messages stored one after another make one range: equally many passages of others precede them.
+            Some(agent) => Some(self.connection.one(
+                "SELECT json_group_array(json_array(first, last)) FROM
+                   (SELECT min(first) AS first, max(last) AS last FROM
+                      (SELECT first_passage AS first, first_passage + passages - 1 AS last,
+                              first_passage + passages - sum(passages) OVER (ORDER BY first_passage) AS others
+                         FROM messages
+                        WHERE first_passage IS NOT NULL
+                          AND id IN (SELECT e.message_id FROM conversations c CROSS JOIN entries e ON e.conversation_id = c.id
+                                      WHERE c.session_id GLOB ?1 || ':*'))
+                     GROUP BY others ORDER BY first)",
+                [agent],
+            )?),
+        };
+        Ok(Passages { connection: self.connection, among })
     }
 
     /// The rows of at most `most` matching passages, oldest first, and whether these are all.
@@ -102,18 +100,11 @@ impl FullTextIndex<'_> {
         Ok((rows, are_all))
     }
 
-    /// All matching passages with their scores; higher is better.
-    pub fn ranked_passages(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
-        self.connection.all(
-            "SELECT rowid, -bm25(messages_fts, 1.0, 0.6) FROM messages_fts WHERE messages_fts MATCH ?1",
-            [expression],
-        )
-    }
-
     /// The message of the passage in row `passage`, if it passes `filter`.
     pub fn hit(&self, passage: i64, filter: &Filter) -> Result<Option<Hit>> {
         self.connection.first(
-            "SELECT m.id, :passage - m.first_passage AS passage
+            &format!(
+                "SELECT m.id, :passage - m.first_passage AS passage
                FROM messages m
               WHERE m.id = (SELECT id FROM messages
                              WHERE first_passage <= :passage ORDER BY first_passage DESC LIMIT 1)
@@ -123,9 +114,13 @@ impl FullTextIndex<'_> {
                 AND (:before IS NULL OR m.timestamp <= :before)
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
-                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))",
+                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+                AND {}",
+                is_of_agent()
+            ),
             named_params! {
                 ":passage": passage,
+                ":agent": filter.agent,
                 ":conversation": filter.conversation,
                 ":role": filter.role,
                 ":tool": filter.tool,
@@ -210,9 +205,15 @@ impl FullTextIndex<'_> {
 
     /// The messages that mention a file: those with its path among their words, and the results of tool calls
     /// that name it.
-    pub fn messages_about(&self, path: &str, expression: &str, most: usize) -> Result<HashSet<MessageId>> {
+    pub fn messages_about(
+        &self,
+        path: &str,
+        expression: &str,
+        agent: Option<&str>,
+        most: usize,
+    ) -> Result<HashSet<MessageId>> {
         let mut about = HashSet::new();
-        for row in self.newest_passages(expression, 0, most)? {
+        for row in self.passages(agent)?.newest(expression, 0, most)? {
             let Some(hit) = self.hit(row, &Filter::default())? else { continue };
             if about.insert(hit.message) {
                 about.extend(self.results_about(path, hit.message)?);
@@ -258,6 +259,70 @@ impl FullTextIndex<'_> {
             }
         }
         Ok(results)
+    }
+}
+
+/// The passages to search.
+pub struct Passages<'c> {
+    connection: &'c Connection,
+    /// If not all, the ranges of their rows in JSON, each by its first and last.
+    among: Option<String>,
+}
+
+impl Passages<'_> {
+    /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn count(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
+        self.connection.one(
+            &format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {} AND messages_fts.rowid >= ?3 LIMIT ?4)",
+                self.matching()
+            ),
+            params![expression, self.among, from, most],
+        )
+    }
+
+    /// The rows of the newest matching passages from `from` on, newest first.
+    pub fn newest(&self, expression: &str, from: i64, limit: usize) -> Result<Vec<i64>> {
+        self.connection.all(
+            &format!(
+                "SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3
+                  ORDER BY messages_fts.rowid DESC LIMIT ?4",
+                self.matching()
+            ),
+            params![expression, self.among, from, limit],
+        )
+    }
+
+    /// The rows of all matching passages from `from` on, oldest first. That is the order of the index's
+    /// lists, and takes about half the work of the opposite one.
+    pub fn from(&self, expression: &str, from: i64) -> Result<Vec<i64>> {
+        self.connection.all(
+            &format!("SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3", self.matching()),
+            params![expression, self.among, from],
+        )
+    }
+
+    /// All matching passages with their scores; higher is better.
+    pub fn ranked(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
+        self.connection.all(
+            &format!("SELECT messages_fts.rowid, -bm25(messages_fts, 1.0, 0.6) FROM {}", self.matching()),
+            params![expression, self.among],
+        )
+    }
+
+    /// The rows that match `?1` among `?2`.
+    fn matching(&self) -> &'static str {
+        match self.among {
+            None => "messages_fts WHERE messages_fts MATCH ?1 AND ?2 IS NULL",
+            Some(_) => {
+                "json_each(?2) CROSS JOIN messages_fts
+                  WHERE messages_fts MATCH ?1
+                    AND messages_fts.rowid >= value ->> 0 AND messages_fts.rowid <= value ->> 1"
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use rusqlite::{Row, named_params};
 
 use super::codec;
+use super::sessions::is_of_agent;
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::store::{Filter, Messages};
@@ -103,16 +104,19 @@ impl Messages<'_> {
                 AND (:tool IS NULL OR m.tool_name = :tool)
                 AND (:from IS NULL OR m.timestamp >= :from)
                 AND (:to IS NULL OR m.timestamp <= :to)
+                AND {}
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
                        WHERE e.message_id = m.id AND e.conversation_id = :conversation))
-              ORDER BY m.id {order}"
+              ORDER BY m.id {order}",
+            is_of_agent()
         );
         let mut query = (self.connection).prepare_cached(&sql)?;
         let mut rows = query
             .query(named_params! {
                 ":conversation": filter.conversation, ":beyond": beyond,
-                ":only": only, ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
+                ":only": only, ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before,
+                ":agent": filter.agent
             })?;
         while let Some(row) = rows.next()? {
             if !visit(Packed::at(row)?)? {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Row, params};
 
 use crate::error::Result;
-use crate::ids::{ConversationId, MessageId};
+use crate::ids::{ConversationId, MessageId, PI};
 use crate::store::columns::{FromRow, Queries as _, writing};
 use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
@@ -14,6 +14,16 @@ use crate::store::{MessageWriter, Messages};
 pub(in crate::store) const IS_PI_S: &str =
     "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
       AND c.session_id NOT GLOB 'gemini:*' AND c.session_id NOT GLOB 'opencode:*')";
+
+/// Whether the message `m` is in a session of `:agent`, if one is given.
+pub(in crate::store) fn is_of_agent() -> String {
+    format!(
+        "(:agent IS NULL OR EXISTS
+          (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+            WHERE e.message_id = m.id
+              AND iif(:agent = '{PI}', {IS_PI_S}, c.session_id GLOB :agent || ':*')))"
+    )
+}
 
 /// A session, as other sessions see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

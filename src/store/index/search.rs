@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, named_params, params};
+use serde_json::json;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, PI, SummaryId};
@@ -67,26 +68,44 @@ impl<'c> FullTextIndex<'c> {
         Ok(last.unwrap_or(0))
     }
 
-    /// The passages to search: all, or with another agent's name only its own, so that those of Pi, which may be
-    /// far more, use up no limit.
+    /// The passages to search: all, or with another agent's name those between the first and the last of each of its sessions, so
+    /// that those of Pi, which may be far more, use up no limit.
     pub fn passages(&self, agent: Option<&str>) -> Result<Passages<'c>> {
-        let among = match agent.filter(|agent| *agent != PI) {
-            None => None,
-            // Messages stored one after another make one range: equally many passages of others precede them.
-            Some(agent) => Some(self.connection.one(
-                "SELECT json_group_array(json_array(first, last)) FROM
-                   (SELECT min(first) AS first, max(last) AS last FROM
-                      (SELECT first_passage AS first, first_passage + passages - 1 AS last,
-                              first_passage + passages - sum(passages) OVER (ORDER BY first_passage) AS others
-                         FROM messages
-                        WHERE first_passage IS NOT NULL
-                          AND id IN (SELECT e.message_id FROM conversations c CROSS JOIN entries e ON e.conversation_id = c.id
-                                      WHERE c.session_id GLOB ?1 || ':*'))
-                     GROUP BY others ORDER BY first)",
-                [agent],
-            )?),
-        };
+        let among = agent.filter(|agent| *agent != PI).map(|agent| self.ranges_of(agent)).transpose()?;
         Ok(Passages { connection: self.connection, among })
+    }
+
+    /// The ranges of an agent's passages in JSON. Sessions that were imported together make one.
+    fn ranges_of(&self, agent: &str) -> Result<String> {
+        let sql = "SELECT id FROM conversations WHERE session_id GLOB ?1 || ':*'";
+        let sessions: Vec<ConversationId> = self.connection.all(sql, [agent])?;
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for session in sessions {
+            let Some((lowest, highest)) = Messages::new(self.connection).counts(session)?.rows else {
+                continue;
+            };
+            // Passages are numbered in the order of their messages.
+            let range: Option<(i64, i64)> = self.connection.first(
+                "SELECT first_passage,
+                        (SELECT first_passage + passages - 1 FROM messages
+                          WHERE id <= ?2 AND first_passage IS NOT NULL ORDER BY id DESC LIMIT 1)
+                   FROM messages WHERE id BETWEEN ?1 AND ?2 AND first_passage IS NOT NULL ORDER BY id LIMIT 1",
+                [lowest, highest],
+            )?;
+            // A message that was lost and restored has passages after all others.
+            ranges.extend(
+                range.map(|(first, last)| if first <= last { (first, last) } else { (0, i64::MAX - 1) }),
+            );
+        }
+        ranges.sort_unstable();
+        let mut merged: Vec<(i64, i64)> = Vec::new();
+        for (first, last) in ranges {
+            match merged.last_mut() {
+                Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
+                _ => merged.push((first, last)),
+            }
+        }
+        Ok(json!(merged).to_string())
     }
 
     /// The rows of at most `most` matching passages, oldest first, and whether these are all.

@@ -37,10 +37,12 @@ impl Upkeep<'_> {
             for (_, conversation, entry) in self.agents_entries(*message)? {
                 let first = || entry.rsplit_once('/').map_or(entry.as_str(), |(first, _)| first);
                 let record = without_digests(&entry).unwrap_or_else(first);
-                // A message that may be rewritten carries the record whose digest follows an @.
+                // A message that may be rewritten carries the record whose digest follows an @. The first range lets the index find
+                // them: an OR does not.
                 let found: Vec<MessageId> = self.connection.all(
                     "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
                       WHERE e.conversation_id = :session AND m.kind IN (0, 1, 2)
+                        AND e.entry_id >= :record AND e.entry_id < :record || 'A'
                         AND (e.entry_id = :record
                              OR (e.entry_id > :record || ':' AND e.entry_id < :record || ';' AND instr(e.entry_id, '@'))
                              OR (e.entry_id > :record || '@' AND e.entry_id < :record || 'A'))",

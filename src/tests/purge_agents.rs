@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agents::fixtures;
 use super::asking::ask;
@@ -99,4 +99,39 @@ async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
     assert_eq!(stored(&machine).await, []);
     assert!(machine.run(&line).await.contains(": 0 messages new, "));
     assert_eq!(stored(&machine).await, []);
+}
+
+/// Writes a log of Gemini CLI.
+fn gemini(machine: &Machine, name: &str, session: &str, records: &[Value]) -> String {
+    let log = machine.at("chats").join(name);
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let head = json!({"sessionId": session, "projectHash": "a"});
+    let lines: String = [&head].into_iter().chain(records).map(|record| format!("{record}\n")).collect();
+    std::fs::write(&log, lines).unwrap();
+    format!("--from gemini \"{}\"", log.display())
+}
+
+/// A version of an answer of Gemini CLI.
+fn version(tokens: u32, calls: Value) -> Value {
+    let time = "2026-05-22T15:00:00.000Z";
+    json!({"id": "g1", "timestamp": time, "type": "gemini", "content": "hunter2", "tokens": tokens, "toolCalls": calls})
+}
+
+#[tokio::test]
+async fn a_purged_record_without_a_message_does_not_stand_for_a_new_message() {
+    let machine = Machine::new();
+    let mut records = vec![version(0, json!([])), version(1, json!([]))];
+    let line = gemini(&machine, "session-a.jsonl", "s", &records);
+    machine.run(&line).await;
+    let said = stored(&machine).await.into_iter().find(|(_, said, _)| *said).unwrap();
+    purge(&machine, said.0).await;
+    records.push(version(1, json!([{"id": "t", "name": "ls", "args": {}, "status": "executing"}])));
+    gemini(&machine, "session-a.jsonl", "s", &records);
+    assert!(machine.run(&line).await.contains(": 1 message new, "));
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+    // A copy's entries have the same parent and time, and no digest distinguishes them either.
+    machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Before(i64::MAX))).await.unwrap();
+    let copy = gemini(&machine, "session-b.jsonl", "t", &records);
+    machine.run(&copy).await;
+    assert!(stored(&machine).await.iter().all(|(_, said, _)| !said));
 }

@@ -205,7 +205,7 @@ impl ForeignSession {
             }
         }
         let own = format!("{prefix}{name}@{version}");
-        if versions.records.insert(version) && versions.purged_as(&format!("{prefix}{name}"), &own).is_none()
+        if versions.records.insert(version) && versions.purged_as(&format!("{prefix}{name}@"), &own).is_none()
         {
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);

@@ -36,7 +36,7 @@ impl Upkeep<'_> {
         for message in messages {
             for (_, conversation, entry) in self.agents_entries(*message)? {
                 let first = || entry.rsplit_once('/').map_or(entry.as_str(), |(first, _)| first);
-                let record = without_digests(&entry).unwrap_or_else(first);
+                let record = without_digests(&entry).map_or_else(first, |name| name.trim_end_matches('@'));
                 // A message that may be rewritten carries the record whose digest follows an @. The first range lets the index find
                 // them: an OR does not.
                 let found: Vec<MessageId> = self.connection.all(

@@ -135,3 +135,29 @@ async fn a_purged_record_without_a_message_does_not_stand_for_a_new_message() {
     machine.run(&copy).await;
     assert!(stored(&machine).await.iter().all(|(_, said, _)| !said));
 }
+
+#[tokio::test]
+async fn an_event_that_repeats_any_part_of_a_message_goes_with_it() {
+    let machine = Machine::new();
+    let record = |kind: &str, payload: Value| {
+        json!({"timestamp": "2026-05-05T10:00:00.000Z", "type": kind, "payload": payload}).to_string()
+    };
+    let [thought, part] = ["I think that the password is hunter2", "The second part is that it is hunter2"];
+    let content = json!([{"type": "input_text", "text": "Short."}, {"type": "input_text", "text": part}]);
+    let lines = [
+        record("session_meta", json!({"id": "s", "cwd": machine.home.cwd})),
+        record("event_msg", json!({"type": "agent_reasoning", "text": thought})),
+        record("response_item", json!({"type": "reasoning", "summary": [{"text": thought}]})),
+        record("event_msg", json!({"type": "user_message", "message": part})),
+        record("response_item", json!({"type": "message", "role": "user", "content": content})),
+    ];
+    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    machine.run(&format!("--from codex \"{}\"", log.display())).await;
+    let said: Vec<_> = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
+    assert_eq!(said.len(), 2);
+    for (message, ..) in said {
+        purge(&machine, message).await;
+    }
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+}

@@ -9,7 +9,7 @@ use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Message};
+use crate::model::{CompactionDetails, Message, Part};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 use crate::text::folded;
@@ -90,14 +90,23 @@ impl Upkeep<'_> {
         Ok(ids.into_iter().filter_map(read).collect())
     }
 
-    /// The beginnings of these messages, except copies, which all begin alike.
+    /// The beginnings of these messages and of their parts, except copies, which all begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
-        let beginning = |id: &MessageId| {
-            let message = Message::parse(&Messages::new(self.connection).json_of(*id).ok()?);
-            let text = (!message.is_recall_echo()).then(|| folded(&message.readable()))?;
-            text.as_bytes().get(..BEGINNING).map(<[u8]>::to_vec)
-        };
-        Traces { beginnings: messages.iter().filter_map(beginning).collect(), names: BTreeSet::new() }
+        let mut beginnings = HashSet::new();
+        for id in messages {
+            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let message = Message::parse(&json);
+            if message.is_recall_echo() {
+                continue;
+            }
+            let parts = message.parts.iter().filter_map(|part| match part {
+                Part::Text(text) | Part::Thinking(text) => Some(folded(text)),
+                _ => None,
+            });
+            let texts = parts.chain([folded(&message.readable())]);
+            beginnings.extend(texts.filter_map(|text| text.as_bytes().get(..BEGINNING).map(<[u8]>::to_vec)));
+        }
+        Traces { beginnings, names: BTreeSet::new() }
     }
 
     /// The short ids of everything a purge removes.

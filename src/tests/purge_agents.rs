@@ -161,3 +161,26 @@ async fn an_event_that_repeats_any_part_of_a_message_goes_with_it() {
     }
     assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
 }
+
+#[tokio::test]
+async fn messages_whose_text_only_begins_alike_stay() {
+    let machine = Machine::new();
+    let said = |n| format!("Successfully modified file: /home/ada/kontor/src/{n}.rs");
+    let call = |n| {
+        let result = json!({"functionResponse": {"response": {"output": said(n)}}});
+        let call = json!({"id": "t", "name": "edit", "args": {}, "status": "success", "result": [result]});
+        json!({"id": format!("g{n}"), "type": "gemini", "content": format!("I edit {n}."), "toolCalls": [call]})
+    };
+    let own = json!({"id": "g4", "type": "gemini", "content": said(4), "note": said(2)});
+    let mut records = [1, 2, 3].map(call).to_vec();
+    records.extend([own, json!({"id": "g5", "type": "gemini", "content": "Again.", "note": said(1)})]);
+    machine.run(&gemini(&machine, "session-a.jsonl", "s", &records)).await;
+    let all = stored(&machine).await;
+    let result = all.iter().find(|(.., json)| Message::parse(json).readable().trim() == said(2));
+    purge(&machine, result.map(|(id, ..)| *id).unwrap()).await;
+    let left = stored(&machine).await;
+    assert!(left.iter().all(|(.., json)| !json.contains("src/2.rs")));
+    let stays = |text: &str| left.iter().any(|(.., json)| Message::parse(json).readable().contains(text));
+    assert!(["I edit 1.", "I edit 3.", "Again."].into_iter().all(stays));
+    assert!(!stays("I edit 2.") && !stays(&said(4)));
+}

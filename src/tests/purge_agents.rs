@@ -184,3 +184,30 @@ async fn messages_whose_text_only_begins_alike_stay() {
     assert!(["I edit 1.", "I edit 3.", "Again."].into_iter().all(stays));
     assert!(!stays("I edit 2.") && !stays(&said(4)));
 }
+
+#[tokio::test]
+async fn a_result_that_comes_before_a_purged_text_does_not_bring_it_back() {
+    let machine = Machine::new();
+    let storage = machine.at("project/kontor/storage/session");
+    let write = |name: &str, record: Value| {
+        let path = storage.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, record.to_string()).unwrap();
+    };
+    let answer = |state: Value| {
+        let parts = json!([{"type": "tool", "callID": "c", "tool": "ls", "state": state}, {"type": "text", "text": "hunter2"}]);
+        json!({"role": "assistant", "path": {"cwd": machine.home.cwd}, "time": {"created": 1}, "parts": parts})
+    };
+    write("info/ses_1.json", json!({"id": "ses_1", "version": "0.3"}));
+    write("message/ses_1/msg_1.json", answer(json!({"status": "running", "input": {}})));
+    let line = format!("--from opencode \"{}\"", storage.join("info/ses_1.json").display());
+    machine.run(&line).await;
+    // The call carries the record.
+    let (said, ..) = stored(&machine).await.pop().unwrap();
+    purge(&machine, said).await;
+    write("message/ses_1/msg_1.json", answer(json!({"status": "completed", "input": {}, "output": "a.rs"})));
+    assert!(machine.run(&line).await.contains(": 1 message new, "));
+    let left = stored(&machine).await;
+    assert!(left.iter().any(|(.., json)| json.contains("a.rs")));
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+}

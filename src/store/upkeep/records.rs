@@ -115,10 +115,11 @@ fn collect(value: &Value, out: &mut String) {
 }
 
 impl UpkeepWriter<'_> {
-    /// Takes the digests of a purged message and its record from the ids of its entries.
+    /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
     pub(in crate::store) fn drop_digests(&self, message: MessageId) -> Result<()> {
+        let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
         for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = undigested(&id, message) {
+            if let Some(id) = undigested(&id, &role, message) {
                 self.connection
                     .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
             }

@@ -236,7 +236,7 @@ impl Fold<'_> {
                     Some(purged) => {
                         if *id != *entry.id {
                             id = Cow::from(purged_variant(&entry.id, purged.0));
-                        } else if let Some(undigested) = undigested(&id, purged.0) {
+                        } else if let Some(undigested) = undigested(&id, new.role.as_str(), purged.0) {
                             if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
                                 return Ok((row, Some(purged)));
                             }

@@ -53,12 +53,13 @@ pub fn agent_of_session(session: &str) -> Option<&'static str> {
 }
 
 /// The start of an entry's id without the digests of its message and of its record, `name:digest@digest`, which the entries of agents that
-/// rewrite messages have.
+/// rewrite messages have. An entry that only carries a record, `name@digest`, keeps the @, so that it never counts as a message.
 pub fn without_digests(entry: &str) -> Option<&str> {
     let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     let cut = |(name, end)| is_digest(end).then_some(name);
     let without_record = entry.rsplit_once('@').and_then(cut);
-    without_record.unwrap_or(entry).rsplit_once(':').and_then(cut).or(without_record)
+    let message = without_record.unwrap_or(entry).rsplit_once(':').and_then(cut);
+    message.or_else(|| entry.get(..=without_record?.len()))
 }
 
 /// The original record of a stored message.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agents::fixtures;
 use super::asking::ask;
@@ -99,4 +99,115 @@ async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
     assert_eq!(stored(&machine).await, []);
     assert!(machine.run(&line).await.contains(": 0 messages new, "));
     assert_eq!(stored(&machine).await, []);
+}
+
+/// Writes a log of Gemini CLI.
+fn gemini(machine: &Machine, name: &str, session: &str, records: &[Value]) -> String {
+    let log = machine.at("chats").join(name);
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let head = json!({"sessionId": session, "projectHash": "a"});
+    let lines: String = [&head].into_iter().chain(records).map(|record| format!("{record}\n")).collect();
+    std::fs::write(&log, lines).unwrap();
+    format!("--from gemini \"{}\"", log.display())
+}
+
+/// A version of an answer of Gemini CLI.
+fn version(tokens: u32, calls: Value) -> Value {
+    let time = "2026-05-22T15:00:00.000Z";
+    json!({"id": "g1", "timestamp": time, "type": "gemini", "content": "hunter2", "tokens": tokens, "toolCalls": calls})
+}
+
+#[tokio::test]
+async fn a_purged_record_without_a_message_does_not_stand_for_a_new_message() {
+    let machine = Machine::new();
+    let mut records = vec![version(0, json!([])), version(1, json!([]))];
+    let line = gemini(&machine, "session-a.jsonl", "s", &records);
+    machine.run(&line).await;
+    let said = stored(&machine).await.into_iter().find(|(_, said, _)| *said).unwrap();
+    purge(&machine, said.0).await;
+    records.push(version(1, json!([{"id": "t", "name": "ls", "args": {}, "status": "executing"}])));
+    gemini(&machine, "session-a.jsonl", "s", &records);
+    assert!(machine.run(&line).await.contains(": 1 message new, "));
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+    // A copy's entries have the same parent and time, and no digest distinguishes them either.
+    machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Before(i64::MAX))).await.unwrap();
+    let copy = gemini(&machine, "session-b.jsonl", "t", &records);
+    machine.run(&copy).await;
+    assert!(stored(&machine).await.iter().all(|(_, said, _)| !said));
+}
+
+#[tokio::test]
+async fn an_event_that_repeats_any_part_of_a_message_goes_with_it() {
+    let machine = Machine::new();
+    let record = |kind: &str, payload: Value| {
+        json!({"timestamp": "2026-05-05T10:00:00.000Z", "type": kind, "payload": payload}).to_string()
+    };
+    let [thought, part] = ["I think that the password is hunter2", "The second part is that it is hunter2"];
+    let content = json!([{"type": "input_text", "text": "Short."}, {"type": "input_text", "text": part}]);
+    let lines = [
+        record("session_meta", json!({"id": "s", "cwd": machine.home.cwd})),
+        record("event_msg", json!({"type": "agent_reasoning", "text": thought})),
+        record("response_item", json!({"type": "reasoning", "summary": [{"text": thought}]})),
+        record("event_msg", json!({"type": "user_message", "message": part})),
+        record("response_item", json!({"type": "message", "role": "user", "content": content})),
+    ];
+    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    machine.run(&format!("--from codex \"{}\"", log.display())).await;
+    let said: Vec<_> = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
+    assert_eq!(said.len(), 2);
+    for (message, ..) in said {
+        purge(&machine, message).await;
+    }
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+}
+
+#[tokio::test]
+async fn messages_whose_text_only_begins_alike_stay() {
+    let machine = Machine::new();
+    let said = |n| format!("Successfully modified file: /home/ada/kontor/src/{n}.rs");
+    let call = |n| {
+        let result = json!({"functionResponse": {"response": {"output": said(n)}}});
+        let call = json!({"id": "t", "name": "edit", "args": {}, "status": "success", "result": [result]});
+        json!({"id": format!("g{n}"), "type": "gemini", "content": format!("I edit {n}."), "toolCalls": [call]})
+    };
+    let own = json!({"id": "g4", "type": "gemini", "content": said(4), "note": said(2)});
+    let mut records = [1, 2, 3].map(call).to_vec();
+    records.extend([own, json!({"id": "g5", "type": "gemini", "content": "Again.", "note": said(1)})]);
+    machine.run(&gemini(&machine, "session-a.jsonl", "s", &records)).await;
+    let all = stored(&machine).await;
+    let result = all.iter().find(|(.., json)| Message::parse(json).readable().trim() == said(2));
+    purge(&machine, result.map(|(id, ..)| *id).unwrap()).await;
+    let left = stored(&machine).await;
+    assert!(left.iter().all(|(.., json)| !json.contains("src/2.rs")));
+    let stays = |text: &str| left.iter().any(|(.., json)| Message::parse(json).readable().contains(text));
+    assert!(["I edit 1.", "I edit 3.", "Again."].into_iter().all(stays));
+    assert!(!stays("I edit 2.") && !stays(&said(4)));
+}
+
+#[tokio::test]
+async fn a_result_that_comes_before_a_purged_text_does_not_bring_it_back() {
+    let machine = Machine::new();
+    let storage = machine.at("project/kontor/storage/session");
+    let write = |name: &str, record: Value| {
+        let path = storage.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, record.to_string()).unwrap();
+    };
+    let answer = |state: Value| {
+        let parts = json!([{"type": "tool", "callID": "c", "tool": "ls", "state": state}, {"type": "text", "text": "hunter2"}]);
+        json!({"role": "assistant", "path": {"cwd": machine.home.cwd}, "time": {"created": 1}, "parts": parts})
+    };
+    write("info/ses_1.json", json!({"id": "ses_1", "version": "0.3"}));
+    write("message/ses_1/msg_1.json", answer(json!({"status": "running", "input": {}})));
+    let line = format!("--from opencode \"{}\"", storage.join("info/ses_1.json").display());
+    machine.run(&line).await;
+    // The call carries the record.
+    let (said, ..) = stored(&machine).await.pop().unwrap();
+    purge(&machine, said).await;
+    write("message/ses_1/msg_1.json", answer(json!({"status": "completed", "input": {}, "output": "a.rs"})));
+    assert!(machine.run(&line).await.contains(": 1 message new, "));
+    let left = stored(&machine).await;
+    assert!(left.iter().any(|(.., json)| json.contains("a.rs")));
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
 }

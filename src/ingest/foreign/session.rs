@@ -178,7 +178,7 @@ impl ForeignSession {
                 let named = format!("{prefix}{}", shown.id.as_ref().unwrap_or(&name));
                 let fields = shown.fields();
                 let says = format!("{named}:{}", digest(&[&fields, ",\"timestamp\":0"]));
-                let purged = versions.purged_as(&named, &says);
+                let purged = versions.purged_as(&format!("{named}:{}", shown.role), &says);
                 (shown, fields, says, purged)
             })
             .collect();
@@ -205,7 +205,8 @@ impl ForeignSession {
             }
         }
         let own = format!("{prefix}{name}@{version}");
-        if versions.records.insert(version) && versions.purged_as(&format!("{prefix}{name}"), &own).is_none()
+        if versions.records.insert(version)
+            && versions.purged_as(&format!("{prefix}{name}@:system"), &own).is_none()
         {
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);

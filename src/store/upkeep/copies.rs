@@ -2,14 +2,16 @@
 //! purge also removes those that repeat a purged message or name it by its short id, which is the start of a
 //! hash of its text.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
+
+use memchr::memmem;
 
 use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Message};
+use crate::model::{CompactionDetails, Message, Part};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 use crate::text::folded;
@@ -20,6 +22,8 @@ const FEWEST: usize = 6;
 const DIGITS: usize = 10;
 /// The first bytes of a message, with whitespace folded, that distinguish it from others.
 const BEGINNING: usize = 32;
+/// The bytes that are compared in another agent's record: many results of tools begin alike.
+const LONGER: usize = 128;
 
 /// Occurs in the summary of an abandoned branch.
 const LEFT: &str = "\"branch_summary\"";
@@ -31,7 +35,7 @@ pub(in crate::store) struct Copy {
     pub names: BTreeSet<String>,
     /// What it repeats others in, with whitespace folded.
     pub text: String,
-    /// What it says itself.
+    /// What the messages of its record show.
     pub own: String,
 }
 
@@ -47,7 +51,8 @@ pub(in crate::store) enum CopyKind {
 
 /// What identifies purged messages in a copy.
 pub(in crate::store) struct Traces {
-    beginnings: HashSet<Vec<u8>>,
+    /// What begins with each of these: more of the text, which distinguishes the messages of other agents.
+    beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
     names: BTreeSet<String>,
 }
 
@@ -63,10 +68,14 @@ impl Copy {
 
     /// Whether it repeats anything of `traces`.
     pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
-        let repeats =
-            |text: &str| text.as_bytes().windows(BEGINNING).any(|part| traces.beginnings.contains(part));
+        let (text, own) = (self.text.as_bytes(), self.own.as_bytes());
+        let is_told = |(at, part): (usize, &[u8])| {
+            let Some(longer) = traces.beginnings.get(part) else { return false };
+            let is_in_it = |said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
+            self.kind != CopyKind::Record || longer.iter().any(is_in_it)
+        };
         is_any_named(&self.names, &traces.names)
-            || (!traces.beginnings.is_empty() && repeats(&self.text) && !repeats(&self.own))
+            || (!traces.beginnings.is_empty() && text.windows(BEGINNING).enumerate().any(is_told))
     }
 }
 
@@ -90,14 +99,26 @@ impl Upkeep<'_> {
         Ok(ids.into_iter().filter_map(read).collect())
     }
 
-    /// The beginnings of these messages, except copies, which all begin alike.
+    /// The beginnings of these messages and of their parts, except copies, which all begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
-        let beginning = |id: &MessageId| {
-            let message = Message::parse(&Messages::new(self.connection).json_of(*id).ok()?);
-            let text = (!message.is_recall_echo()).then(|| folded(&message.readable()))?;
-            text.as_bytes().get(..BEGINNING).map(<[u8]>::to_vec)
-        };
-        Traces { beginnings: messages.iter().filter_map(beginning).collect(), names: BTreeSet::new() }
+        let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
+        for id in messages {
+            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let message = Message::parse(&json);
+            if message.is_recall_echo() {
+                continue;
+            }
+            let parts = message.parts.iter().filter_map(|part| match part {
+                Part::Text(text) | Part::Thinking(text) => Some(folded(text)),
+                _ => None,
+            });
+            let texts = parts.chain([folded(&message.readable())]);
+            for text in texts.filter(|text| text.len() >= BEGINNING) {
+                let text = &text.as_bytes()[..text.len().min(LONGER)];
+                beginnings.entry(text[..BEGINNING].to_vec()).or_default().insert(text.to_vec());
+            }
+        }
+        Traces { beginnings, names: BTreeSet::new() }
     }
 
     /// The short ids of everything a purge removes.

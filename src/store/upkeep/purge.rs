@@ -219,6 +219,7 @@ impl UpkeepWriter<'_> {
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
             let nonce = nonce();
+            self.drop_digests(*message)?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
                         first_passage = NULL, passages = 0, broken_line = NULL
@@ -231,7 +232,6 @@ impl UpkeepWriter<'_> {
                   WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
                 params![message],
             )?;
-            self.drop_digests(*message)?;
             nonces.insert(*message, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;

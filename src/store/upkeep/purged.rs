@@ -17,8 +17,9 @@ pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
 }
 
 /// The stored id of another agent's entry once its message is purged, if its own has digests.
-pub fn undigested(entry_id: &str, message: MessageId) -> Option<String> {
-    without_digests(entry_id).map(|name| format!("{name}{PURGED}{}", message.0))
+/// The role stays, so that a call does not stand for a result that comes later.
+pub fn undigested(entry_id: &str, role: &str, message: MessageId) -> Option<String> {
+    without_digests(entry_id).map(|name| format!("{name}:{role}{PURGED}{}", message.0))
 }
 
 impl Upkeep<'_> {
@@ -42,7 +43,7 @@ impl Upkeep<'_> {
                 new.timestamp,
                 entry_id,
                 conversation,
-                without_digests(entry_id).map(|name| format!("{name}{PURGED}"))
+                without_digests(entry_id).map(|name| format!("{name}:{}{PURGED}", new.role.as_str()))
             ],
         )
     }

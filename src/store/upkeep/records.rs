@@ -2,7 +2,7 @@
 //! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
 //! the digests in the ids of its entries, which could confirm a guess.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
 use serde_json::Value;
@@ -35,12 +35,13 @@ impl Upkeep<'_> {
         let mut carriers: BTreeSet<MessageId> = BTreeSet::new();
         for message in messages {
             for (_, conversation, entry) in self.agents_entries(*message)? {
-                let first = || entry.rsplit_once('/').map_or(entry.as_str(), |(first, _)| first);
-                let record = without_digests(&entry).unwrap_or_else(first);
-                // A message that may be rewritten carries the record whose digest follows an @.
+                let record = record_of(&entry);
+                // A message that may be rewritten carries the record whose digest follows an @. The first range lets the index find
+                // them: an OR does not.
                 let found: Vec<MessageId> = self.connection.all(
                     "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
                       WHERE e.conversation_id = :session AND m.kind IN (0, 1, 2)
+                        AND e.entry_id >= :record AND e.entry_id < :record || 'A'
                         AND (e.entry_id = :record
                              OR (e.entry_id > :record || ':' AND e.entry_id < :record || ';' AND instr(e.entry_id, '@'))
                              OR (e.entry_id > :record || '@' AND e.entry_id < :record || 'A'))",
@@ -59,19 +60,34 @@ impl Upkeep<'_> {
         for message in messages {
             sessions.extend(self.agents_entries(*message)?.into_iter().map(|(_, session, _)| session));
         }
-        let mut near: BTreeSet<MessageId> = BTreeSet::new();
+        let mut near: Vec<Copy> = Vec::new();
         for session in sessions {
-            let shown: Vec<MessageId> = self.connection.all(
-                "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+            let shown: Vec<(MessageId, String)> = self.connection.all(
+                "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
             )?;
-            near.extend(shown);
+            let (mut carriers, mut own): (Vec<(Copy, String)>, HashMap<String, String>) = Default::default();
+            for (id, entry) in shown.into_iter().filter(|(id, _)| !messages.contains(id)) {
+                // Unreadable messages count as repeating nothing.
+                let Ok(json) = Messages::new(self.connection).json_of(id) else { continue };
+                let record = record_of(&entry).to_owned();
+                let said = folded(&Message::parse(&json).readable());
+                *own.entry(record.clone()).or_default() += &(said + "\n");
+                carriers.extend(carried(id, &json).map(|copy| (copy, record)));
+            }
+            near.extend(
+                carriers.into_iter().map(|(copy, record)| Copy { own: own[&record].clone(), ..copy }),
+            );
         }
-        // Unreadable messages count as repeating nothing.
-        let read = |id| carried(id, &Messages::new(self.connection).json_of(id).ok()?);
-        Ok(near.difference(messages).filter_map(|id| read(*id)).collect())
+        Ok(near)
     }
+}
+
+/// The start of an entry's id that all messages of its record have.
+fn record_of(entry: &str) -> &str {
+    let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
+    without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
 }
 
 /// The record of a message as a copy of others.
@@ -82,8 +98,7 @@ fn carried(id: MessageId, json: &str) -> Option<Copy> {
         Ok(record) => collect(&record, &mut text),
         Err(_) => text.push_str(&record),
     }
-    let own = folded(&Message::parse(json).readable());
-    Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text: folded(&text), own })
+    Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text: folded(&text), own: String::new() })
 }
 
 /// Adds every string in `value`.
@@ -100,10 +115,11 @@ fn collect(value: &Value, out: &mut String) {
 }
 
 impl UpkeepWriter<'_> {
-    /// Takes the digests of a purged message and its record from the ids of its entries.
+    /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
     pub(in crate::store) fn drop_digests(&self, message: MessageId) -> Result<()> {
+        let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
         for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = undigested(&id, message) {
+            if let Some(id) = undigested(&id, &role, message) {
                 self.connection
                     .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
             }

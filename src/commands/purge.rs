@@ -84,7 +84,17 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let (done, is_complete) = (complete.is_some(), complete.as_ref().map(|done| matches!(done, Ok(true))));
     let why = complete.and_then(Result::err).map(|error| error.to_string());
     text += &match is_complete {
-        Some(true) => "\nThe database and its log contain nothing of it. Short ids (m-…, s-…) of later messages have changed.".to_owned(),
+        Some(true) => {
+            let but = match still.agents.is_empty() {
+                true => "",
+                false => {
+                    ", except where another agent's record repeats it in another form, such as a call's arguments in its result"
+                }
+            };
+            format!(
+                "\nThe database and its log contain nothing of it{but}. Short ids (m-…, s-…) of later messages have changed."
+            )
+        }
         Some(false) => format!(
             "\nIncomplete: {}; its pages and its log may still contain it. The end of this session or the next start finishes the removal.",
             why.as_deref().unwrap_or("another process reads the database")

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::agents::fixtures;
 use super::asking::ask;
 use super::import::Machine;
+use super::support::Session;
 use crate::ids::{AGENTS, ConversationId, MessageId};
 use crate::model::{Message, without_digests};
 use crate::recall::Scope;
@@ -210,4 +211,19 @@ async fn a_result_that_comes_before_a_purged_text_does_not_bring_it_back() {
     let left = stored(&machine).await;
     assert!(left.iter().any(|(.., json)| json.contains("a.rs")));
     assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+}
+
+#[tokio::test]
+async fn the_answer_says_what_a_purge_does_not_find_in_other_agents_records() {
+    let machine = Machine::new();
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    machine.write("a.jsonl", "pi-session", &Session::new().user("Of Pi.").entries);
+    machine.run("").await;
+    let scope = Scope::at(ConversationId(0), None);
+    for session in machine.sessions().await {
+        let line = format!("purge {session} --yes");
+        let answer = ask(&machine.home.store, &scope, &line).await.unwrap().text;
+        let is_limited = answer.contains("nothing of it, except where another agent's record repeats it");
+        assert_eq!(is_limited, session.starts_with("codex:"), "{answer}");
+    }
 }

@@ -372,8 +372,8 @@ pub(super) fn push_line(out: &mut String, line: &str) {
     out.push_str(line);
 }
 
-/// Calls `sink` with every string and number in a tool call's arguments, as the model wrote it.
-pub(super) fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
+/// Calls `sink` with every string and number in a value, such as a tool call's arguments, as it is written.
+pub fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => sink(text),
         Value::Array(items) => items.iter().for_each(|item| each_string(item, sink)),

@@ -17,7 +17,7 @@ pub use agents::{DIGEST, PURGED, agent_of, agent_of_session, foreign, original_o
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use files::Files;
 pub use json::read_json;
-pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role};
+pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;

@@ -5,12 +5,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
-use serde_json::Value;
 
 use super::copies::{Copy, CopyKind};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, original_of, read_json, without_digests};
+use crate::model::{Message, each_string, original_of, read_json, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
 use crate::store::upkeep::purged::undigested;
@@ -95,23 +94,13 @@ fn carried(id: MessageId, json: &str) -> Option<Copy> {
     let record = original_of(json)?;
     let mut text = String::new();
     match read_json(&record) {
-        Ok(record) => collect(&record, &mut text),
+        Ok(record) => each_string(&record, &mut |said| {
+            text.push_str(said);
+            text.push('\n');
+        }),
         Err(_) => text.push_str(&record),
     }
     Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text: folded(&text), own: String::new() })
-}
-
-/// Adds every string in `value`.
-fn collect(value: &Value, out: &mut String) {
-    match value {
-        Value::String(said) => {
-            out.push_str(said);
-            out.push('\n');
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, out)),
-        Value::Object(fields) => fields.values().for_each(|value| collect(value, out)),
-        _ => {}
-    }
 }
 
 impl UpkeepWriter<'_> {

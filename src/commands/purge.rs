@@ -88,7 +88,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
             let but = match still.agents.is_empty() {
                 true => "",
                 false => {
-                    ", except where another agent's record repeats it in another form, such as a call's arguments in its result"
+                    ", except where another agent's record repeats it in another form, such as a file that one call reads and another edits"
                 }
             };
             format!(

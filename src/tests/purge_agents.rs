@@ -227,3 +227,90 @@ async fn the_answer_says_what_a_purge_does_not_find_in_other_agents_records() {
         assert_eq!(is_limited, session.starts_with("codex:"), "{answer}");
     }
 }
+
+/// A record of Claude Code.
+fn claude(machine: &Machine, id: &str, role: &str, content: Value, more: Value) -> Value {
+    let mut record = json!({
+        "type": role, "uuid": id, "sessionId": "s", "cwd": machine.home.cwd, "version": "2.0.14",
+        "timestamp": "2026-05-05T10:00:00.000Z", "message": {"role": role, "content": content}
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
+#[tokio::test]
+async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {
+    let machine = Machine::new();
+    let call =
+        |id: &str, input: Value| json!([{"type": "tool_use", "id": id, "name": "Write", "input": input}]);
+    let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "File created."}]);
+    let records = [
+        claude(&machine, "u1", "assistant", call("toolu_1", json!({"content": "key\nhunter2\n"})), json!({})),
+        claude(
+            &machine,
+            "u2",
+            "user",
+            result("toolu_1"),
+            json!({"toolUseResult": {"content": "key\nhunter2\n"}}),
+        ),
+        json!({"type": "progress", "uuid": "u3", "toolUseID": "toolu_1", "data": {"output": "hunter2"}}),
+        claude(&machine, "u4", "assistant", call("toolu_2", json!({"content": "a = 1"})), json!({})),
+        claude(&machine, "u5", "user", result("toolu_2"), json!({"toolUseResult": {"content": "a = 1"}})),
+    ];
+    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
+    std::fs::write(&log, records.map(|record| format!("{record}\n")).concat()).unwrap();
+    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
+    let all = stored(&machine).await;
+    assert_eq!(all.len(), 5);
+    purge(&machine, all[0].0).await;
+    assert_eq!(stored(&machine).await, all[3..]);
+}
+
+#[tokio::test]
+async fn the_events_of_a_call_go_with_its_result_and_the_call_stays() {
+    let machine = Machine::new();
+    let record = |kind: &str, payload: Value| {
+        json!({"timestamp": "2026-05-05T10:00:00.000Z", "type": kind, "payload": payload}).to_string()
+    };
+    let event = |kind: &str, call: &str, out: &str| {
+        record("event_msg", json!({"type": kind, "call_id": call, "stdout": out}))
+    };
+    let item = |kind: &str, call: &str, field: &str, value: &str| {
+        record("response_item", json!({"type": kind, "name": "shell", "call_id": call, field: value}))
+    };
+    let lines = [
+        record("session_meta", json!({"id": "s", "cwd": machine.home.cwd})),
+        item("function_call", "call_1", "arguments", r#"{"command":["cat","key"]}"#),
+        event("exec_command_end", "call_1", "hunter2"),
+        item("function_call_output", "call_1", "output", "Exit code: 0\nOutput:\nhunter2"),
+        event("exec_command_end", "call_2", "fine"),
+    ];
+    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    machine.run(&format!("--from codex \"{}\"", log.display())).await;
+    let all = stored(&machine).await;
+    let (result, ..) = all.iter().rfind(|(_, said, _)| *said).unwrap();
+    purge(&machine, *result).await;
+    let left = stored(&machine).await;
+    assert_eq!(left.len(), all.len() - 2);
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+    assert!(left.iter().any(|(_, said, _)| *said));
+}
+
+#[tokio::test]
+async fn a_rewritten_history_goes_with_any_message_in_it_however_short() {
+    let machine = Machine::new();
+    let message = |id: &str, text: &str| json!({"id": id, "type": "user", "content": text});
+    let history = json!({"$set": {"messages": [message("g1", "I begin."), message("g2", "hunter2")]}});
+    let records = [history, message("g3", "I go on.")];
+    let line = gemini(&machine, "session-a.jsonl", "s", &records);
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    let secret = all.iter().find(|(.., json)| Message::parse(json).text() == "hunter2").unwrap();
+    purge(&machine, secret.0).await;
+    let left = stored(&machine).await;
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+    assert!(left.iter().any(|(.., json)| Message::parse(json).text() == "I go on."));
+    assert!(machine.run(&line).await.contains(": 0 messages new, "));
+    assert_eq!(stored(&machine).await, left);
+}

@@ -37,6 +37,8 @@ pub(in crate::store) struct Copy {
     pub text: String,
     /// What the messages of its record show.
     pub own: String,
+    /// Whether its record belongs to what is purged, so that it goes in any case.
+    pub is_linked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,14 @@ impl Copy {
         let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
         let names = is_ours.then(|| names_held(json).collect())?;
         let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
-        Some(Self { id, kind, names, text: folded(&message.readable()), own: String::new() })
+        Some(Self {
+            id,
+            kind,
+            names,
+            text: folded(&message.readable()),
+            own: String::new(),
+            is_linked: false,
+        })
     }
 
     /// Whether it repeats anything of `traces`.
@@ -74,7 +83,8 @@ impl Copy {
             let is_in_it = |said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
             self.kind != CopyKind::Record || longer.iter().any(is_in_it)
         };
-        is_any_named(&self.names, &traces.names)
+        self.is_linked
+            || is_any_named(&self.names, &traces.names)
             || (!traces.beginnings.is_empty() && text.windows(BEGINNING).enumerate().any(is_told))
     }
 }

@@ -2,14 +2,15 @@
 //! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
 //! the digests in the ids of its entries, which could confirm a guess.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
+use serde_json::Value;
 
 use super::copies::{Copy, CopyKind};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, each_string, original_of, read_json, without_digests};
+use crate::model::{Message, Part, each_string, original_of, read_json, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
 use crate::store::upkeep::purged::undigested;
@@ -55,52 +56,110 @@ impl Upkeep<'_> {
 
     /// The messages in the sessions of other agents that show one of these, with the records that they carry.
     pub(in crate::store) fn records_near(&self, messages: &BTreeSet<MessageId>) -> Result<Vec<Copy>> {
-        let mut sessions: BTreeSet<ConversationId> = BTreeSet::new();
+        let mut sessions: BTreeMap<ConversationId, Links> = BTreeMap::new();
         for message in messages {
-            sessions.extend(self.agents_entries(*message)?.into_iter().map(|(_, session, _)| session));
+            for (_, session, entry) in self.agents_entries(*message)? {
+                sessions.entry(session).or_default().add(&self.said(*message), &entry);
+            }
         }
         let mut near: Vec<Copy> = Vec::new();
-        for session in sessions {
+        for (session, links) in sessions {
             let shown: Vec<(MessageId, String)> = self.connection.all(
                 "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
             )?;
-            let (mut carriers, mut own): (Vec<(Copy, String)>, HashMap<String, String>) = Default::default();
+            let (mut carriers, mut own): (Vec<(MessageId, String)>, HashMap<String, String>) =
+                Default::default();
             for (id, entry) in shown.into_iter().filter(|(id, _)| !messages.contains(id)) {
-                // Unreadable messages count as repeating nothing.
-                let Ok(json) = Messages::new(self.connection).json_of(id) else { continue };
                 let record = record_of(&entry).to_owned();
-                let said = folded(&Message::parse(&json).readable());
-                *own.entry(record.clone()).or_default() += &(said + "\n");
-                carriers.extend(carried(id, &json).map(|copy| (copy, record)));
+                *own.entry(record.clone()).or_default() += &(folded(&self.said(id).readable()) + "\n");
+                carriers.push((id, record));
             }
             near.extend(
-                carriers.into_iter().map(|(copy, record)| Copy { own: own[&record].clone(), ..copy }),
+                carriers.into_iter().filter_map(|(id, record)| self.carried(id, &own[&record], &links)),
             );
         }
         Ok(near)
     }
+
+    /// A stored message. An unreadable one says nothing.
+    fn said(&self, message: MessageId) -> Message {
+        Message::parse(&Messages::new(self.connection).json_of(message).unwrap_or_default())
+    }
+
+    /// The record of a message as a copy of others. `own` is what the messages of that record show.
+    fn carried(&self, id: MessageId, own: &str, links: &Links) -> Option<Copy> {
+        let json = Messages::new(self.connection).json_of(id).ok()?;
+        let record = original_of(&json)?;
+        let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
+        let mut strings: Vec<String> = Vec::new();
+        each_string(&record, &mut |said| strings.push(said.to_owned()));
+        let is_linked = links.reach(&record, &strings, own);
+        let (text, own) = (folded(&strings.join("\n")), own.to_owned());
+        Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text, own, is_linked })
+    }
+}
+
+/// What links records to the purged messages of a session, however short their text is and in whatever form a record repeats it.
+#[derive(Default)]
+struct Links {
+    /// The agent's ids of messages that it rewrites.
+    messages: BTreeSet<String>,
+    /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
+    calls: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Links {
+    fn add(&mut self, message: &Message, entry: &str) {
+        self.messages
+            .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
+        if let Some(call) = &message.tool_call_id {
+            self.calls.entry(call.clone()).or_default();
+        }
+        for part in &message.parts {
+            if let Part::ToolCall { id, arguments, .. } = part {
+                let lines = self.calls.entry(id.clone()).or_default();
+                each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+            }
+        }
+        self.calls.remove("");
+    }
+
+    /// Whether a record with these strings belongs to a purged message: it contains another version of it, or is an event of its call,
+    /// or repeats the call's arguments.
+    fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
+        let repeats = |call: &String| {
+            let Some(lines) = self.calls.get(call) else { return false };
+            let mut said = strings.iter().flat_map(|text| lines_of(text));
+            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !own.contains(&line))
+        };
+        strings.iter().any(repeats) || self.has_message(record)
+    }
+
+    fn has_message(&self, value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter().any(|item| self.has_message(item)),
+            Value::Object(fields) => {
+                let is_it =
+                    fields.get("id").and_then(Value::as_str).is_some_and(|id| self.messages.contains(id));
+                is_it || fields.values().any(|field| self.has_message(field))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The lines of a text with whitespace folded, except the shortest, which many texts have.
+fn lines_of(text: &str) -> impl Iterator<Item = String> {
+    const SHORTEST: usize = 4;
+    text.lines().map(folded).filter(|line| line.len() >= SHORTEST)
 }
 
 /// The start of an entry's id that all messages of its record have.
 fn record_of(entry: &str) -> &str {
     let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
     without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
-}
-
-/// The record of a message as a copy of others.
-fn carried(id: MessageId, json: &str) -> Option<Copy> {
-    let record = original_of(json)?;
-    let mut text = String::new();
-    match read_json(&record) {
-        Ok(record) => each_string(&record, &mut |said| {
-            text.push_str(said);
-            text.push('\n');
-        }),
-        Err(_) => text.push_str(&record),
-    }
-    Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text: folded(&text), own: String::new() })
 }
 
 impl UpkeepWriter<'_> {

@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
 use rusqlite::limits::Limit;
@@ -23,10 +24,8 @@ const MOST: u64 = 8;
 const LONGEST: u64 = codec::MOST_PACKED as u64 / 2;
 /// What any file is allowed, so that SQLite can read an empty one.
 const SHORTEST: u64 = 64 * 1024;
-/// The longest id, folder or version in bytes: these are held in memory. OpenCode's ids have 30.
+/// The longest id, folder or version in bytes: entries have them. OpenCode's ids have 30.
 const LONGEST_KEY: usize = 4_096;
-/// Has a row for each that belongs to no session or message, and for each table whose rest damage hides.
-const NO_SESSION: &str = "";
 /// Can't be read.
 const NOWHERE: OpenCodePlace = OpenCodePlace("part", i64::MIN);
 
@@ -35,10 +34,12 @@ pub struct OpenCode {
     connection: Connection,
     /// Bytes of text that it may still give.
     left: Cell<u64>,
-    /// The sessions that can be read.
-    sessions: RefCell<HashSet<String>>,
-    /// The rows of each session; `None` before they are read.
-    rows: RefCell<Option<HashMap<String, Vec<OpenCodePlace>>>>,
+    /// The hashes of the sessions that can be read.
+    sessions: RefCell<HashSet<u64>>,
+    /// The rows of all sessions; `None` before they are read.
+    rows: RefCell<Option<Rows>>,
+    /// Hashes ids: a large database has millions, which would not fit into memory otherwise.
+    hash: RandomState,
     cancel: CancellationToken,
 }
 
@@ -59,13 +60,26 @@ pub struct OpenCodePlace(&'static str, i64);
 
 /// What orders a row.
 struct Key {
-    /// The session or message that it belongs to.
-    above: Option<String>,
+    /// The hash of the session or message that it belongs to.
+    above: Option<u64>,
     seq: i64,
     time: i64,
-    /// Empty if it is no text.
-    id: String,
+    /// The start of its id, which begins with its time.
+    start: [u8; 16],
+    /// The hash of its id, which is empty if it is no text.
+    id: u64,
     place: OpenCodePlace,
+}
+
+/// The rows of all sessions, each list sorted by what its rows belong to, and then in order.
+#[derive(Default)]
+struct Rows {
+    /// The hash of each message's session, that of its id if parts may belong to it, and its row.
+    messages: Vec<(u64, Option<u64>, OpenCodePlace)>,
+    /// The hash of each part's message, and its row.
+    parts: Vec<(u64, i64)>,
+    /// Rows that can't be read or belong to no session or message.
+    lost: usize,
 }
 
 /// A row: its table, its id, and its `data`; of a session, its fields as JSON.
@@ -81,8 +95,8 @@ impl OpenCode {
         let connection = strange::open(path, cancel).map_err(unreadable)?;
         let longest = i32::try_from(most.clamp(SHORTEST, LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
-        let (sessions, rows) = Default::default();
-        let opened = Self { connection, left: Cell::new(most), sessions, rows, cancel: cancel.clone() };
+        let (sessions, rows, hash) = Default::default();
+        let opened = Self { connection, left: Cell::new(most), sessions, rows, hash, cancel: cancel.clone() };
         TABLES.iter().try_for_each(|table| opened.check(table))?;
         Ok(opened)
     }
@@ -117,7 +131,7 @@ impl OpenCode {
             let lengths = [id, directory, version].into_iter().chain(parent).map(String::len);
             if lengths.clone().all(|length| length <= LONGEST_KEY) {
                 self.spend(lengths.sum())?;
-                self.sessions.borrow_mut().insert(id.clone());
+                self.sessions.borrow_mut().insert(self.hash.hash_one(id));
                 sessions.push(session);
                 lost -= 1;
             }
@@ -125,36 +139,47 @@ impl OpenCode {
         Ok((sessions, lost))
     }
 
-    /// A session's messages, oldest first, each followed by its parts. They are given once.
+    /// A session's messages, oldest first, each followed by its parts.
     pub fn rows(&self, session: &str) -> Result<Vec<OpenCodePlace>> {
         let mut read = self.rows.borrow_mut();
         let rows = match &mut *read {
             Some(rows) => rows,
-            none => none.insert(self.rows_by_session()?),
+            none => none.insert(self.all_rows()?),
         };
-        let mut found = rows.remove(session).unwrap_or_default();
+        let mut found = Vec::new();
+        for (_, id, place) in equal(&rows.messages, self.hash.hash_one(session), |message| message.0) {
+            found.push(*place);
+            let parts = id.map_or(&[][..], |id| equal(&rows.parts, id, |part| part.0));
+            found.extend(parts.iter().map(|part| OpenCodePlace("part", part.1)));
+        }
         // The first session reports what can't be read.
-        found.extend(rows.remove(NO_SESSION).into_iter().flatten());
+        found.extend(vec![NOWHERE; std::mem::take(&mut rows.lost)]);
         Ok(found)
     }
 
     /// Reads each table once: without an index, looking up each message would take too long.
-    fn rows_by_session(&self) -> Result<HashMap<String, Vec<OpenCodePlace>>> {
+    fn all_rows(&self) -> Result<Rows> {
+        let (keys, is_part_cut) = self.keys("part", "message_id", "0")?;
+        let mut lost = usize::from(is_part_cut);
+        let count = keys.len();
+        // Of their keys no more is needed.
+        let mut parts: Vec<(u64, i64)> =
+            keys.into_iter().filter_map(|key| Some((key.above?, key.place.1))).collect();
+        parts.shrink_to_fit();
         let (mut messages, cut) = self.keys("message", "session_id", "time_created")?;
-        let (parts, is_part_cut) = self.keys("part", "message_id", "0")?;
-        let mut lost = usize::from(cut) + usize::from(is_part_cut);
+        lost += usize::from(cut);
         // Newer versions store a message in one row; a session continued there has both kinds.
         let newer = "session_message";
         if self.connection.table_exists(None, newer).map_err(unreadable)? {
             let (new, cut) = self.keys(newer, "session_id", "time_created")?;
             lost += usize::from(cut);
-            let known: HashSet<_> = messages.iter().map(|key| (key.above.clone(), key.id.clone())).collect();
+            let known: HashSet<_> = messages.iter().map(|key| (key.above, key.id)).collect();
+            let nameless = self.hash.hash_one("");
             let mut latest = HashMap::new();
             for mut key in new {
-                let name = (key.above.clone(), key.id.clone());
-                if key.id.is_empty() || !known.contains(&name) {
+                if key.id == nameless || !known.contains(&(key.above, key.id)) {
                     // Their own order is kept.
-                    let latest = latest.entry(name.0).or_insert(key.time);
+                    let latest = latest.entry(key.above).or_insert(key.time);
                     *latest = key.time.max(*latest);
                     key.time = *latest;
                     messages.push(key);
@@ -162,26 +187,21 @@ impl OpenCode {
             }
             messages.sort_by_key(|key| key.time);
         }
-        let mut below: HashMap<Option<String>, Vec<OpenCodePlace>> = HashMap::new();
-        for Key { above, place, .. } in parts {
-            below.entry(above).or_default().push(place);
-        }
-        let mut rows: HashMap<String, Vec<OpenCodePlace>> = HashMap::new();
         let sessions = self.sessions.borrow();
-        for Key { above, id, place, .. } in messages {
-            let Some(session) = above.filter(|session| sessions.contains(session)) else {
-                lost += 1;
-                continue;
-            };
-            let rows = rows.entry(session).or_default();
-            rows.push(place);
-            if place.0 == "message" {
-                rows.extend(below.remove(&Some(id)).into_iter().flatten());
-            }
-        }
-        lost += below.values().map(Vec::len).sum::<usize>();
-        rows.insert(NO_SESSION.to_owned(), vec![NOWHERE; lost]);
-        Ok(rows)
+        let all = messages.len();
+        let mut with_parts: HashSet<u64> = HashSet::new();
+        let readable = messages.into_iter().filter_map(|key| {
+            let session = key.above.filter(|session| sessions.contains(session))?;
+            let id = (key.place.0 == "message" && with_parts.insert(key.id)).then_some(key.id);
+            Some((session, id, key.place))
+        });
+        let mut messages: Vec<_> = readable.collect();
+        parts.retain(|part| with_parts.contains(&part.0));
+        lost += all + count - messages.len() - parts.len();
+        // These keep the order of the keys.
+        messages.sort_by_key(|message| message.0);
+        parts.sort_by_key(|part| part.0);
+        Ok(Rows { messages, parts, lost })
     }
 
     /// The keys of a table's rows in order, and whether damage hides the rest. SQLite would sort long keys in
@@ -201,18 +221,28 @@ impl OpenCode {
                 Err(error) if strange::is_over(&error) => return Err(self.stopped(error)),
                 Err(_) => break true,
             };
-            let text = |at| row.get_ref(at).ok()?.as_str().ok().map(ToOwned::to_owned);
+            let text = |at| row.get_ref(at).ok()?.as_str().ok();
             let number = |at| row.get(at).map_err(unreadable);
             let (mut above, mut id) = (text(1), text(4).unwrap_or_default());
-            let lengths = [above.as_ref().map_or(0, String::len), id.len()];
+            let lengths = [above.map_or(0, str::len), id.len()];
             self.spend(size_of::<Key>() + lengths.iter().sum::<usize>())?;
             let mut place = OpenCodePlace(table, number(0)?);
             if lengths.iter().any(|length| *length > LONGEST_KEY) {
-                (above, id, place) = (None, String::new(), NOWHERE);
+                (above, id, place) = (None, "", NOWHERE);
             }
-            keys.push(Key { above, seq: number(2)?, time: number(3)?, id, place });
+            let mut start = [0; 16];
+            start.iter_mut().zip(id.bytes()).for_each(|(to, byte)| *to = byte);
+            let [above, id] = [above, Some(id)].map(|text| text.map(|text| self.hash.hash_one(text)));
+            keys.push(Key {
+                above,
+                seq: number(2)?,
+                time: number(3)?,
+                start,
+                id: id.unwrap_or_default(),
+                place,
+            });
         };
-        keys.sort_by(|a, b| (a.seq, a.time, &a.id).cmp(&(b.seq, b.time, &b.id)));
+        keys.sort_unstable_by_key(|key| (key.seq, key.time, key.start, key.place.1));
         Ok((keys, is_cut))
     }
 
@@ -259,6 +289,13 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
+}
+
+/// The rows of a sorted list with this key.
+fn equal<T>(sorted: &[T], key: u64, of: impl Fn(&T) -> u64) -> &[T] {
+    let begin = sorted.partition_point(|row| of(row) < key);
+    let end = sorted.partition_point(|row| of(row) <= key);
+    &sorted[begin..end]
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

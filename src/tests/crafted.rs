@@ -118,6 +118,28 @@ async fn many_messages_are_read_without_an_index() {
 }
 
 #[tokio::test]
+async fn parts_of_a_repeated_message_are_read_once_in_the_order_of_their_ids() {
+    let repeated = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+         INSERT INTO message SELECT 'msg_1', 'ses_1', i, '{\"role\":\"user\"}' FROM n;
+         INSERT INTO part SELECT 'prt_' || (10000 - rowid), 'msg_1', json_object('type', 'text', 'text', 'a' || rowid) FROM message";
+    let (machine, path) = opencode(repeated);
+    assert_eq!(OpenCode::open(&path, &CancellationToken::new()).unwrap().rows("ses_1").unwrap().len(), 4001);
+    let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
+    assert_eq!(report, "1 session: 2,001 messages new, 0 known already");
+    let said = said(&machine).await;
+    assert_eq!((&said[0], &said[1], &said[2000]), (&"hello pelican".into(), &"a2000".into(), &"a1".into()));
+}
+
+/// What the user said in the only session, in order.
+async fn said(machine: &Machine) -> Vec<Value> {
+    (machine.messages(&machine.sessions().await[0]).await.iter())
+        .map(|json| serde_json::from_str(json).unwrap())
+        .filter(|message: &Value| message["role"] == "user")
+        .map(|message| message["content"][0]["text"].clone())
+        .collect()
+}
+
+#[tokio::test]
 async fn opencodes_messages_of_both_kinds_are_read_once_and_in_order() {
     let both = "CREATE TABLE session_message (id, session_id, type, seq, time_created, data);
          INSERT INTO session_message VALUES ('msg_4', 'ses_1', 'user', 3, 7, '{\"text\":\"third\"}'),
@@ -129,12 +151,7 @@ async fn opencodes_messages_of_both_kinds_are_read_once_and_in_order() {
     let (machine, path) = opencode(both);
     let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
     assert_eq!(report, "1 session: 5 messages new, 0 known already");
-    let said: Vec<Value> = (machine.messages(&machine.sessions().await[0]).await.iter())
-        .map(|json| serde_json::from_str(json).unwrap())
-        .filter(|message: &Value| message["role"] == "user")
-        .map(|message| message["content"][0]["text"].clone())
-        .collect();
-    assert_eq!(said, ["hello pelican", "first", "second", "third", "last"]);
+    assert_eq!(said(&machine).await, ["hello pelican", "first", "second", "third", "last"]);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
+use std::ops::Range;
 use std::path::Path;
 
 use rusqlite::limits::Limit;
@@ -61,7 +62,7 @@ pub struct OpenCodePlace(&'static str, i64);
 /// What orders a row.
 struct Key {
     /// The hash of the session or message that it belongs to.
-    above: Option<u64>,
+    above: u64,
     seq: i64,
     time: i64,
     /// The start of its id, which begins with its time.
@@ -71,13 +72,13 @@ struct Key {
     place: OpenCodePlace,
 }
 
-/// The rows of all sessions, each list sorted by what its rows belong to, and then in order.
+/// The rows of all sessions.
 #[derive(Default)]
 struct Rows {
-    /// The hash of each message's session, that of its id if parts may belong to it, and its row.
-    messages: Vec<(u64, Option<u64>, OpenCodePlace)>,
-    /// The hash of each part's message, and its row.
-    parts: Vec<(u64, i64)>,
+    /// The hash of each message's session, its row, and which of the parts are its own; by session, and then in order.
+    messages: Box<[(u64, OpenCodePlace, Range<usize>)]>,
+    /// The rows of the parts of one message after the other.
+    parts: Box<[i64]>,
     /// Rows that can't be read or belong to no session or message.
     lost: usize,
 }
@@ -117,8 +118,8 @@ impl OpenCode {
 
     /// All sessions, and the number of those that can't be read.
     pub fn sessions(&self) -> Result<(Vec<OpenCodeSession>, usize)> {
-        let (keys, cut) = self.keys("session", "NULL", "time_created")?;
-        let mut lost = keys.len() + usize::from(cut);
+        let (keys, mut lost) = self.keys("session", "''", "time_created")?;
+        lost += keys.len();
         let mut sessions = Vec::new();
         for Key { place, .. } in keys {
             let sql = "SELECT id, parent_id, directory, version FROM session WHERE rowid = ?1";
@@ -147,10 +148,10 @@ impl OpenCode {
             none => none.insert(self.all_rows()?),
         };
         let mut found = Vec::new();
-        for (_, id, place) in equal(&rows.messages, self.hash.hash_one(session), |message| message.0) {
+        let (messages, session) = (&rows.messages, self.hash.hash_one(session));
+        for (_, place, parts) in &messages[equal(messages, session, |message| message.0)] {
             found.push(*place);
-            let parts = id.map_or(&[][..], |id| equal(&rows.parts, id, |part| part.0));
-            found.extend(parts.iter().map(|part| OpenCodePlace("part", part.1)));
+            found.extend(rows.parts[parts.clone()].iter().map(|part| OpenCodePlace("part", *part)));
         }
         // The first session reports what can't be read.
         found.extend(vec![NOWHERE; std::mem::take(&mut rows.lost)]);
@@ -159,20 +160,18 @@ impl OpenCode {
 
     /// Reads each table once: without an index, looking up each message would take too long.
     fn all_rows(&self) -> Result<Rows> {
-        let (keys, is_part_cut) = self.keys("part", "message_id", "0")?;
-        let mut lost = usize::from(is_part_cut);
-        let count = keys.len();
-        // Of their keys no more is needed.
-        let mut parts: Vec<(u64, i64)> =
-            keys.into_iter().filter_map(|key| Some((key.above?, key.place.1))).collect();
-        parts.shrink_to_fit();
-        let (mut messages, cut) = self.keys("message", "session_id", "time_created")?;
-        lost += usize::from(cut);
+        let (keys, mut lost) = self.keys("part", "message_id", "0")?;
+        // A slice, since a vector would keep the room of the keys.
+        let mut parts: Box<[(u64, i64)]> = keys.into_iter().map(|key| (key.above, key.place.1)).collect();
+        parts.sort_by_key(|part| part.0);
+        lost += parts.len();
+        let (mut messages, lost_messages) = self.keys("message", "session_id", "time_created")?;
+        lost += lost_messages;
         // Newer versions store a message in one row; a session continued there has both kinds.
         let newer = "session_message";
         if self.connection.table_exists(None, newer).map_err(unreadable)? {
-            let (new, cut) = self.keys(newer, "session_id", "time_created")?;
-            lost += usize::from(cut);
+            let (new, lost_new) = self.keys(newer, "session_id", "time_created")?;
+            lost += lost_new;
             let known: HashSet<_> = messages.iter().map(|key| (key.above, key.id)).collect();
             let nameless = self.hash.hash_one("");
             let mut latest = HashMap::new();
@@ -188,62 +187,57 @@ impl OpenCode {
             messages.sort_by_key(|key| key.time);
         }
         let sessions = self.sessions.borrow();
-        let all = messages.len();
+        lost += messages.len();
         let mut with_parts: HashSet<u64> = HashSet::new();
-        let readable = messages.into_iter().filter_map(|key| {
-            let session = key.above.filter(|session| sessions.contains(session))?;
-            let id = (key.place.0 == "message" && with_parts.insert(key.id)).then_some(key.id);
-            Some((session, id, key.place))
+        let readable = messages.into_iter().filter(|key| sessions.contains(&key.above)).map(|key| {
+            let may_have_parts = key.place.0 == "message" && with_parts.insert(key.id);
+            let own = if may_have_parts { equal(&parts, key.id, |part| part.0) } else { 0..0 };
+            lost -= 1 + own.len();
+            (key.above, key.place, own)
         });
-        let mut messages: Vec<_> = readable.collect();
-        parts.retain(|part| with_parts.contains(&part.0));
-        lost += all + count - messages.len() - parts.len();
-        // These keep the order of the keys.
+        let mut messages: Box<[_]> = readable.collect();
+        // This keeps the order of the keys.
         messages.sort_by_key(|message| message.0);
-        parts.sort_by_key(|part| part.0);
-        Ok(Rows { messages, parts, lost })
+        Ok(Rows { messages, parts: parts.into_iter().map(|part| part.1).collect(), lost })
     }
 
-    /// The keys of a table's rows in order, and whether damage hides the rest. SQLite would sort long keys in
-    /// files, without limit.
-    fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, bool)> {
+    /// The keys of a table's rows in order, and the number of rows that have none; damage that hides the rest
+    /// counts as one. SQLite would sort long keys in files, without limit.
+    fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, usize)> {
         let has_seq = self.connection.column_exists(None, table, "seq").map_err(unreadable)?;
         let number = |column: &str| format!("iif(typeof({column}) = 'integer', {column}, 0)");
         let [seq, time] = [if has_seq { "seq" } else { "0" }, time].map(number);
         let sql = format!("SELECT rowid, {above}, {seq}, {time}, id FROM {table}");
         let mut query = self.connection.prepare(&sql).map_err(unreadable)?;
         let mut rows = query.query([]).map_err(unreadable)?;
-        let mut keys = Vec::new();
-        let is_cut = loop {
+        let (mut keys, mut lost) = (Vec::new(), 0);
+        loop {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
-                Ok(None) => break false,
+                Ok(None) => break,
                 Err(error) if strange::is_over(&error) => return Err(self.stopped(error)),
-                Err(_) => break true,
+                Err(_) => {
+                    lost += 1;
+                    break;
+                }
             };
             let text = |at| row.get_ref(at).ok()?.as_str().ok();
             let number = |at| row.get(at).map_err(unreadable);
-            let (mut above, mut id) = (text(1), text(4).unwrap_or_default());
+            let (above, id) = (text(1), text(4).unwrap_or_default());
             let lengths = [above.map_or(0, str::len), id.len()];
             self.spend(size_of::<Key>() + lengths.iter().sum::<usize>())?;
-            let mut place = OpenCodePlace(table, number(0)?);
-            if lengths.iter().any(|length| *length > LONGEST_KEY) {
-                (above, id, place) = (None, "", NOWHERE);
-            }
+            let Some(above) = above.filter(|_| lengths.iter().all(|length| *length <= LONGEST_KEY)) else {
+                lost += 1;
+                continue;
+            };
             let mut start = [0; 16];
             start.iter_mut().zip(id.bytes()).for_each(|(to, byte)| *to = byte);
-            let [above, id] = [above, Some(id)].map(|text| text.map(|text| self.hash.hash_one(text)));
-            keys.push(Key {
-                above,
-                seq: number(2)?,
-                time: number(3)?,
-                start,
-                id: id.unwrap_or_default(),
-                place,
-            });
-        };
+            let [above, id] = [above, id].map(|text| self.hash.hash_one(text));
+            let place = OpenCodePlace(table, number(0)?);
+            keys.push(Key { above, seq: number(2)?, time: number(3)?, start, id, place });
+        }
         keys.sort_unstable_by_key(|key| (key.seq, key.time, key.start, key.place.1));
-        Ok((keys, is_cut))
+        Ok((keys, lost))
     }
 
     /// A row; `None` if it can't be read.
@@ -291,11 +285,9 @@ impl OpenCode {
     }
 }
 
-/// The rows of a sorted list with this key.
-fn equal<T>(sorted: &[T], key: u64, of: impl Fn(&T) -> u64) -> &[T] {
-    let begin = sorted.partition_point(|row| of(row) < key);
-    let end = sorted.partition_point(|row| of(row) <= key);
-    &sorted[begin..end]
+/// Where a sorted list has this key.
+fn equal<T>(sorted: &[T], key: u64, of: impl Fn(&T) -> u64) -> Range<usize> {
+    sorted.partition_point(|item| of(item) < key)..sorted.partition_point(|item| of(item) <= key)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

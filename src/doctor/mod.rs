@@ -143,17 +143,18 @@ impl Doctor {
                 continue;
             }
             let (is_open, doubts) = (conversation.id == self.open, doubts.clone());
-            let conversation = conversation.clone();
+            let (conversation, cancel) = (conversation.clone(), self.cancel.clone());
             let compare = move |view: &View<'_>| {
                 let mut file = None;
                 check.run(|check| {
-                    file = hold_against(view, &conversation, path, doubts, is_open, check)?;
+                    file = hold_against(view, &conversation, path, doubts, is_open, &cancel, check)?;
                     Ok(())
                 });
                 Ok((check, file))
             };
             let file;
             (check, file) = self.store.read(compare).await?;
+            go_on(&self.cancel)?;
             compared.extend(file);
         }
         if gone > 0 {
@@ -208,13 +209,14 @@ fn hold_against(
     path: PathBuf,
     doubts: sessions::Doubts,
     is_open: bool,
+    cancel: &CancellationToken,
     check: &mut Check,
 ) -> Result<Option<Compared>> {
     let stored = view.upkeep().audit_entries(conversation.id)?;
     let mut stored = sessions::Stored::new(&conversation.session_id, stored, doubts);
     let mut is_whole = false;
     let mut compare = || -> Result<bool> {
-        let mut file = SessionFile::open(&path)?;
+        let mut file = SessionFile::open(&path)?.until(cancel);
         if file.header.id != conversation.session_id {
             return Ok(false);
         }

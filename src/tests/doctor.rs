@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
 use super::patient::{Patient, messages_of};
+use crate::doctor::Doctor;
+use crate::error::Code;
 use crate::ids::ConversationId;
 use crate::recall::Scope;
 use crate::store::Store;
@@ -92,6 +95,20 @@ async fn a_session_file_with_another_text_is_reported_and_the_store_is_unchanged
         report.contains("one.jsonl belongs to another session now") && report.ends_with("in order."),
         "{report}"
     );
+}
+
+#[tokio::test]
+async fn a_check_stops_in_the_middle_of_a_session_file() {
+    let patient = Patient::new().await;
+    // A line that takes long to read.
+    let file = fs::OpenOptions::new().write(true).open(patient.file()).unwrap();
+    file.set_len(20 << 30).unwrap();
+    let cancel = CancellationToken::new();
+    let doctor = Doctor { store: patient.store.clone(), open: ConversationId(2), cancel: cancel.clone() };
+    let check = tokio::spawn(async move { doctor.check().await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cancel.cancel();
+    assert_eq!(check.await.unwrap().err().map(|error| error.code()), Some(Code::Cancelled));
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
 /**
- * The speed of importing another agent's logs, and when a search first finds something in them. The logs are Codex's: in the dense ones
- * every line is text that search reads; the others are like a day's work, with long tool outputs, encrypted thoughts and events that
- * repeat what was said. Logs have 0.1 to 16 MB.
+ * The speed of importing another agent's logs, and when a search first finds something in them. In Codex's dense logs every line is text
+ * that search reads; the others are like a day's work, with long tool outputs, encrypted thoughts and events that repeat what was said.
+ * OpenCode's database has the same work, in a row for each part of a message. Logs and sessions have 0.1 to 16 MB.
  *
- * The floor is reading the files. Each import runs in a process of its own, so that its memory and processor time are its alone.
+ * The floor is reading the lines or rows. Each import runs in a process of its own, so that its memory and processor time are its alone.
  */
 import { fork } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from "node:fs";
+import { createWriteStream, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { once } from "node:events";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { Dice } from "./corpus.mjs";
 import { longest, megabytes, pause, ratio, time, timed } from "./measure.mjs";
@@ -25,6 +26,7 @@ const [RATE, FIRST_MS, MEMORY] = [25e6, 10_000, 200e6];
 /** A word of the first log's first message. */
 const NEEDLE = "qvarn";
 const START = Date.parse("2026-05-05T10:00:00.000Z");
+const DATABASE = "opencode.db";
 
 export const title = "importing another agent's logs";
 
@@ -33,18 +35,23 @@ export async function run(context) {
   const bytes = context.messages * BYTES;
   /** @type {Figure[]} */
   const figures = [];
-  for (const [kind, lines] of /** @type {const} */ ([["dense", dense], ["a day's work", work]])) {
-    const logs = await logsOf(context, kind, bytes, lines);
-    const floor = await read(logs);
+  const kinds = /** @type {const} */ ([
+    ["dense", "codex", dense],
+    ["a day's work", "codex", work],
+    ["a day's work in a database", "opencode", steps],
+  ]);
+  for (const [kind, agent, said] of kinds) {
+    const logs = agent === "codex" ? await logsOf(context, kind, bytes, said) : databaseOf(context, bytes, said);
+    const { ms: floor } = await timed(() => read(logs));
     context.say(`importing ${megabytes(bytes)} of logs, ${kind} …`);
-    const { ms, first, memory, cpu, busiest } = await imported(context.folder("import"), logs);
+    const { ms, first, memory, cpu, busiest } = await imported(context.folder("import"), agent, logs);
     const rate = bytes / (ms / 1000);
     const what = `${megabytes(bytes)}, ${kind}`;
     figures.push(
       {
         what: `${what}: imported`,
         measured: `${megabytes(rate)}/s, ${time(ms)}; processor ${time(cpu)}, its busiest thread ${time(busiest)}`,
-        floor: `${time(floor)} to read the lines`,
+        floor: `${time(floor)} to read the ${agent === "codex" ? "lines" : "rows"}`,
         ratio: ratio(ms, floor),
         asked: `≥ ${megabytes(RATE)}/s`,
         reached: rate >= RATE,
@@ -56,44 +63,47 @@ export async function run(context) {
   return figures;
 }
 
-/** Reads logs line by line. @param {string} folder */
+/** Reads logs line by line, a database row by row. @param {string} folder */
 async function read(folder) {
-  const { ms } = await timed(async () => {
-    for (const name of readdirSync(folder)) {
-      const file = await open(path.join(folder, name));
-      for await (const _ of file.readLines());
-    }
-  });
-  return ms;
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name);
+    if (name === DATABASE) {
+      const database = new DatabaseSync(file, { readOnly: true });
+      for (const table of ["message", "part"]) for (const _ of database.prepare(`SELECT data FROM ${table}`).iterate());
+      database.close();
+    } else for await (const _ of (await open(file)).readLines());
+  }
 }
 
 /**
  * @param {string} folder
+ * @param {string} agent
  * @param {string} logs
  * @returns {Promise<Result>}
  */
-async function imported(folder, logs) {
-  const child = fork(fileURLToPath(import.meta.url), ["--import", folder, logs]);
+async function imported(folder, agent, logs) {
+  const child = fork(fileURLToPath(import.meta.url), ["--import", folder, agent, logs]);
   const [[result]] = await Promise.all([once(child, "message"), once(child, "exit")]);
   return result;
 }
 
 /**
  * @param {string} folder
+ * @param {string} agent
  * @param {string} logs
  * @returns {Promise<Result>}
  */
-async function importHere(folder, logs) {
+async function importHere(folder, agent, logs) {
   const engine = await openEngine(folder, 1);
   const before = process.cpuUsage();
   let first = 0;
   const { ms, value } = await timed(async () => {
     const began = performance.now();
-    const importing = engine.command(JSON.stringify({ line: `import --from codex "${logs}"`, folders: { sessionDir: folder, allSessions: folder } }));
+    const importing = engine.command(JSON.stringify({ line: `import --from ${agent} "${logs}"`, folders: { sessionDir: folder, allSessions: folder } }));
     for (let call = 0; first === 0; call++) {
       await pause(50);
       const found = await engine.callTool(call, "lcm_grep", JSON.stringify({ query: NEEDLE, session: "project" }));
-      if (/codex user/.test(found)) first = performance.now() - began;
+      if (found.includes(`${agent} user`)) first = performance.now() - began;
     }
     return importing;
   });
@@ -142,7 +152,7 @@ async function logsOf({ say }, kind, bytes, lines) {
     };
     await write("session_meta", { id, timestamp: new Date(START).toISOString(), cwd: projectFolder(), originator: "codex_cli_rs", cli_version: "0.98.0", source: "cli" });
     if (log === 0) await write("response_item", said("user", `Find the ${NEEDLE}.`));
-    const enough = Math.min(left, SMALLEST * (LARGEST / SMALLEST) ** dice.next());
+    const enough = Math.min(left, sizeBy(dice));
     for (let turn = 0; size < enough; turn++) {
       for (const [type, payload] of lines(dice, turn)) await write(type, payload);
     }
@@ -150,6 +160,52 @@ async function logsOf({ say }, kind, bytes, lines) {
     out.end();
     await once(out, "close");
   }
+  renameSync(`${folder}.part`, folder);
+  return folder;
+}
+
+/** The bytes of a log: as many small ones as large ones. @param {Dice} dice */
+const sizeBy = (dice) => SMALLEST * (LARGEST / SMALLEST) ** dice.next();
+
+/**
+ * A folder with a database of OpenCode's whose messages have so many bytes, written once.
+ * @param {Context} context
+ * @param {number} bytes
+ * @param {(dice: Dice, n: number) => Iterable<[string, object[]]>} messages
+ */
+function databaseOf({ say }, bytes, messages) {
+  const folder = path.join(kept, `opencode-${bytes}`);
+  if (existsSync(folder)) return folder;
+  say(`writing a database with ${megabytes(bytes)} of messages …`);
+  rmSync(`${folder}.part`, { recursive: true, force: true });
+  mkdirSync(`${folder}.part`, { recursive: true });
+  const database = new DatabaseSync(path.join(`${folder}.part`, DATABASE));
+  database.exec(`CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, directory TEXT, version TEXT, title TEXT, time_created INTEGER, time_updated INTEGER);
+    CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+    CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT); BEGIN`);
+  const insert = (/** @type {string} */ table, /** @type {number} */ columns) => database.prepare(`INSERT INTO ${table} VALUES (${Array(columns).fill("?")})`);
+  const [sessions, rows, parts] = [insert("session", 7), insert("message", 4), insert("part", 4)];
+  let [ids, left] = [0, bytes];
+  const next = (/** @type {string} */ kind) => `${kind}_${(ids++).toString(16).padStart(12, "0")}${"x".repeat(14)}`;
+  for (let n = 0; left > 0; n++) {
+    const [session, dice] = [next("ses"), new Dice(n * 7919 + 31)];
+    sessions.run(session, null, projectFolder(), "1.2.10", "Work", START, START);
+    const write = (/** @type {string} */ role, /** @type {object[]} */ content) => {
+      const [message, now] = [next("msg"), START + ids];
+      const data = JSON.stringify({ role, time: { created: now, completed: now }, providerID: "openai", modelID: "gpt-5.2-codex", mode: "build", cost: 0 });
+      rows.run(message, session, now, data);
+      left -= data.length;
+      for (const json of content.map((part) => JSON.stringify(part))) {
+        parts.run(next("prt"), message, session, json);
+        left -= json.length;
+      }
+    };
+    if (n === 0) write("user", [{ type: "text", text: `Find the ${NEEDLE}.` }]);
+    const end = left - Math.min(left, sizeBy(dice));
+    for (let turn = 0; left > end; turn++) for (const [role, content] of messages(dice, turn)) write(role, content);
+  }
+  database.exec("COMMIT");
+  database.close();
   renameSync(`${folder}.part`, folder);
   return folder;
 }
@@ -194,6 +250,26 @@ function* work(dice, turn) {
   yield ["response_item", said("assistant", answer)];
 }
 
+/**
+ * The same in OpenCode's messages, each with its parts.
+ * @param {Dice} dice @param {number} turn @returns {Iterable<[string, object[]]>}
+ */
+function* steps(dice, turn) {
+  /** @type {[string, any]} */
+  let [thought, called] = ["", {}];
+  for (const [, item] of /** @type {Iterable<[string, any]>} */ (work(dice, turn))) {
+    if (item.type === "reasoning") thought = item.summary[0].text;
+    if (item.type === "function_call") called = item;
+    if (item.type === "message") yield [item.role, [{ type: "text", text: item.content[0].text }]];
+    if (item.type !== "function_call_output") continue;
+    const time = { start: START, end: START };
+    const state = { status: "completed", input: JSON.parse(called.arguments), output: item.output, title: "", metadata: { output: item.output, exit: 0 }, time };
+    const tool = { type: "tool", callID: called.call_id, tool: "bash", state };
+    const tokens = { input: dice.below(2e5), output: dice.below(4000), reasoning: 0, cache: { read: dice.below(2e5), write: 0 } };
+    yield ["assistant", [{ type: "step-start" }, { type: "reasoning", text: thought, time }, tool, { type: "step-finish", reason: "tool-calls", cost: 0, tokens }]];
+  }
+}
+
 /** Base64 that looks random. @param {Dice} dice @param {number} length */
 function secret(dice, length) {
   const bytes = Buffer.alloc(Math.ceil(length / 4) * 3);
@@ -201,5 +277,5 @@ function secret(dice, length) {
   return bytes.toString("base64");
 }
 
-const [, , command, folder, logs] = process.argv;
-if (command === "--import") process.send?.(await importHere(folder, logs));
+const [, , command, folder, agent, logs] = process.argv;
+if (command === "--import") process.send?.(await importHere(folder, agent, logs));

@@ -132,8 +132,8 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "compactionModels",
         help: "The models that write summaries, as `provider/id`, in order of preference. Models that Pi does not \
                know or has no key for are skipped. If all fail, the cheapest suitable model of the session's \
-               provider is used, then the session's own model. With an empty list, the session's model writes all \
-               summaries. In the environment variable, separate models with commas.",
+               provider is used, then the session's own model. With an empty list, `[]`, the session's model writes \
+               all summaries. In the environment variable, separate models with commas.",
         kind: Kind::Names {
             expected: "models as \"provider/id\"",
             read: model,

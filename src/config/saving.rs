@@ -229,6 +229,11 @@ mod tests {
         assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
         assert_eq!((current.value, current.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
 
+        for empty in ["[]", ""] {
+            let (_, current) = change(&world.1, "compactionModels", Some(empty), Origin::Project).unwrap();
+            assert_eq!((current.value, current.source), (serde_json::json!([]), Origin::Project));
+        }
+
         let (_, current) = change(&world.1, "context", Some("full"), Origin::Project).unwrap();
         assert_eq!(current.value, serde_json::json!("full"));
 

@@ -49,7 +49,11 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
     }
 }
 
+/// Names that commas separate; `[]` is none, as in a file.
 fn listed(names: &str) -> Vec<Value> {
+    if names.trim() == "[]" {
+        return Vec::new();
+    }
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Value::from).collect()
 }
 

@@ -102,6 +102,23 @@ async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
     assert_eq!(stored(&machine).await, []);
 }
 
+#[tokio::test]
+async fn a_record_without_a_time_does_not_date_a_purge() {
+    let machine = Machine::new();
+    let id = "55555555-5555-4555-8555-555555555555";
+    let title = json!({"type": "summary", "summary": "Zebras", "leafUuid": "u1"});
+    let said = json!({
+        "type": "user", "uuid": "u1", "parentUuid": null, "sessionId": id, "cwd": machine.home.cwd, "version": "2.0.14",
+        "timestamp": "2026-05-05T10:00:00.000Z", "message": {"role": "user", "content": "Where do zebras live?"}
+    });
+    let log = machine.at(&format!("{id}.jsonl"));
+    std::fs::write(&log, format!("{title}\n{said}\n")).unwrap();
+    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
+    let scope = Scope::at(ConversationId(0), None);
+    let answer = ask(&machine.home.store, &scope, &format!("purge claude-code:{id}")).await.unwrap();
+    assert!(answer.text.contains("2 messages of 2026-05-05 10:00, and"), "{}", answer.text);
+}
+
 /// Writes a log of Gemini CLI.
 fn gemini(machine: &Machine, name: &str, session: &str, records: &[Value]) -> String {
     let log = machine.at("chats").join(name);

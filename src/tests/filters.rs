@@ -50,6 +50,9 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
         let counted = narrow.contains(" 1 message of 1 other session would match: ");
         assert!(counted || mode == "regex", "Pi's other session has a walrus, too: {narrow}");
         assert_eq!(ids(&ask(Some("project"), "pi").await).len(), 2);
+        for session in ["codex:1", "1"] {
+            assert_eq!(ids(&ask(Some(session), "codex").await).len(), 1, "{session}");
+        }
         let arguments = json!({"query": "walrus", "mode": mode, "agent": "codex", "branch": "current"});
         let nothing = asking.grep(arguments).await;
         let remedy = "of this project. Other branches and sessions were not searched: leave branch out.";

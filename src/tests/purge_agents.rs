@@ -238,7 +238,8 @@ async fn the_answer_says_what_a_purge_does_not_find_in_other_agents_records() {
     machine.run("").await;
     let scope = Scope::at(ConversationId(0), None);
     for session in machine.sessions().await {
-        let line = format!("purge {session} --yes");
+        // The agent's own name of the session.
+        let line = format!("purge {} --yes", session.trim_start_matches("codex:"));
         let answer = ask(&machine.home.store, &scope, &line).await.unwrap().text;
         let is_limited = answer.contains("nothing of it, except where another agent's record repeats it");
         assert_eq!(is_limited, session.starts_with("codex:"), "{answer}");

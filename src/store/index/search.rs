@@ -217,7 +217,9 @@ impl<'c> FullTextIndex<'c> {
     /// At most two sessions whose ids begin with `beginning`: enough to see that it is ambiguous.
     pub fn conversations_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
         self.connection.all(
-            "SELECT id FROM conversations WHERE substr(session_id, 1, length(?1)) = ?1 LIMIT 2",
+            "SELECT id FROM conversations
+              WHERE ?1 IN (substr(session_id, 1, length(?1)), substr(session_id, instr(session_id, ':') + 1, length(?1)))
+              LIMIT 2",
             [beginning],
         )
     }

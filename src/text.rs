@@ -15,6 +15,14 @@ const ERROR: usize = 160;
 /// Words in such lines.
 const TROUBLE: [&str; 6] = ["error", "fatal", "panic", "exception", "errno", "failed"];
 
+/// The one of `names` that `name` may be a misspelling of.
+pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    /// The similarity from which it may be, 1 being equal.
+    const ALIKE: f64 = 0.8;
+    let alike = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
+    names.filter(|known| alike(known) >= ALIKE).max_by(|a, b| alike(a).total_cmp(&alike(b)))
+}
+
 /// `text` with one blank between words.
 pub fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

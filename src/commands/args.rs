@@ -175,12 +175,6 @@ pub(crate) fn valued(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// The one of `names` most similar to `name`.
-pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let alike = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
-    names.max_by(|a, b| alike(a).total_cmp(&alike(b)))
-}
-
 /// The error for an argument that a command does not know.
 pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
     let takes = match known {

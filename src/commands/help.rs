@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, COMMANDS, Command, CommandContext, args};
+use super::{Answer, COMMANDS, Command, CommandContext};
 use crate::error::{Error, Result};
 use crate::store::{Place, Store};
-use crate::text::one_line;
+use crate::text::{nearest, one_line};
 
 pub(super) const COMMAND: Command = Command {
     name: "help",
@@ -19,12 +19,12 @@ pub(super) const COMMAND: Command = Command {
 /// The command of this name.
 ///
 /// # Errors
-/// When there is none; suggests the most similar name.
+/// When there is none; suggests a similar name.
 pub(crate) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
-        let nearest = args::nearest(name, COMMANDS.iter().map(|command| command.name));
-        let meant = nearest.map(|name| format!("did you mean /lcm {name}? ")).unwrap_or_default();
+        let meant = nearest(name, COMMANDS.iter().map(|command| command.name));
+        let meant = meant.map(|name| format!("did you mean /lcm {name}? ")).unwrap_or_default();
         Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists all)", one_line(name, 40)))
     })
 }

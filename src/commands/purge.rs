@@ -101,7 +101,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         ),
         None => String::new(),
     };
-    text += &remains(still);
+    text += &remains(still, done);
     if !done {
         text += &format!("\nThis can't be undone. /lcm purge {what} --yes removes it.");
     }
@@ -117,7 +117,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
 }
 
 /// Where it remains.
-fn remains(still: &Still) -> String {
+fn remains(still: &Still, done: bool) -> String {
     let paths = |paths: &[String]| -> Vec<String> { paths.iter().map(|path| in_line(path)).collect() };
     let notes: Vec<String> = still.notes.iter().map(u32::to_string).collect();
     let named = [
@@ -140,7 +140,8 @@ fn remains(still: &Still) -> String {
         lines
             .insert(0, "the open session: Pi keeps sending it to the model until it is compacted".to_owned());
     }
-    if lines.is_empty() { String::new() } else { format!("\nIt is still in\n- {}", lines.join("\n- ")) }
+    let is = if done { "is still" } else { "would still be" };
+    if lines.is_empty() { String::new() } else { format!("\nIt {is} in\n- {}", lines.join("\n- ")) }
 }
 
 /// The first few names, and how many more there are.

@@ -11,10 +11,7 @@ use super::definitions::variable;
 use super::value;
 use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
 use crate::files;
-use crate::text::one_line;
-
-/// The similarity from which a name counts as a typo of a setting's, 1 being equal.
-const ALIKE: f64 = 0.8;
+use crate::text::{nearest, one_line};
 
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -199,13 +196,9 @@ fn add_compaction(pi: &mut PiCompaction, compaction: &Value, reads_overrides: bo
 
 /// `: did you mean …?`, if a setting has a similar name.
 pub(super) fn meant(name: &str, origin: Origin) -> String {
-    let names = DEFINITIONS.iter().map(|definition| spelled(definition.key, origin));
-    let alike = |known: &String| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
-    let best = names.map(|known| (alike(&known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
-    match best {
-        Some((likeness, known)) if likeness >= ALIKE => format!(": did you mean {known}?"),
-        _ => String::new(),
-    }
+    let names: Vec<String> = DEFINITIONS.iter().map(|definition| spelled(definition.key, origin)).collect();
+    let meant = nearest(name, names.iter().map(String::as_str));
+    meant.map_or_else(String::new, |known| format!(": did you mean {known}?"))
 }
 
 fn notice(problems: &[String]) -> Option<String> {

@@ -68,7 +68,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         context.version = version;
     }
     let kind = record.kind();
-    let content = || record.value("message")["content"].take();
+    let content = || record.value("message").get_mut("content").map(Value::take).unwrap_or_default();
     let shown = match kind.as_str() {
         // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {

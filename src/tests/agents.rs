@@ -127,7 +127,9 @@ fn misshapen(record: &Value) -> Vec<Value> {
 async fn a_record_of_any_shape_is_kept() {
     for agent in ["claude-code", "codex", "gemini"] {
         let machine = Machine::new();
-        for file in files(&fixtures(agent)).iter().filter(|file| file.extension() == Some(OsStr::new("jsonl"))) {
+        for file in
+            files(&fixtures(agent)).iter().filter(|file| file.extension() == Some(OsStr::new("jsonl")))
+        {
             let whole = fs::read_to_string(file).unwrap();
             let mut lines: Vec<String> = whole.lines().map(ToOwned::to_owned).collect();
             let records: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -246,6 +248,18 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
     assert_eq!(one.matches("in another session").count(), 3, "{one}");
     let own = ask(json!({"agent": "pi"})).await;
     assert!(own.contains("· user ·") && !own.contains("codex user"), "{own}");
+}
+
+#[tokio::test]
+async fn a_shown_message_names_its_agent() {
+    let machine = Machine::new();
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    let scope = Scope::at(ConversationId(0), None);
+    let found = ask(&machine.home.store, &scope, "search stork --project").await.unwrap().answer;
+    let id = found["hits"][0]["id"].as_str().unwrap();
+    let shown = ask(&machine.home.store, &scope, &format!("show {id}")).await.unwrap();
+    assert!(shown.text.starts_with(&format!("{id} · codex assistant · ")), "{}", shown.text);
+    assert_eq!(shown.answer["agent"], "codex");
 }
 
 #[tokio::test]

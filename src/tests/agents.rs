@@ -562,3 +562,30 @@ async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_
     let (before, after) = text.split_once("Other agents here, the last begun first:\n- codex:").unwrap();
     assert!(!before.contains("codex:") && after.contains("messages"), "{text}");
 }
+
+#[tokio::test]
+async fn a_log_that_could_not_be_read_is_read_when_the_next_session_starts() {
+    let mut machine = Machine::new();
+    machine.folders.home = Some(machine.at("home"));
+    let log = machine.at("home/.local/share/opencode/opencode.db");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    fs::write(&log, "damaged".repeat(1_000)).unwrap();
+    let importer = Importer::default();
+    let agents = ["opencode".to_owned()];
+    let read = async || {
+        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
+        records_and_words(&machine).await.1.len()
+    };
+    assert_eq!(read().await, 0);
+    fs::copy(fixtures("opencode").join("1.2/opencode.db"), &log).unwrap();
+    let database = rusqlite::Connection::open(&log).unwrap();
+    database.execute("UPDATE session SET directory = ?1", [&machine.home.cwd]).unwrap();
+    database.close().unwrap();
+    // An unlocked database has not changed.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
+    touch(long_ago);
+    assert_eq!(read().await, 8);
+    touch(long_ago);
+    assert_eq!(read().await, 8);
+}

@@ -134,7 +134,8 @@ impl Agent {
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log)).collect())
     }
 
-    fn strange(&self) -> Error {
+    /// The error for a file that is not a log.
+    pub(super) fn strange(&self) -> Error {
         Error::invalid(format!("it is not a log of {}", self.title))
     }
 }

@@ -589,3 +589,33 @@ async fn a_log_that_could_not_be_read_is_read_when_the_next_session_starts() {
     touch(long_ago);
     assert_eq!(read().await, 8);
 }
+
+#[tokio::test]
+async fn a_message_of_opencodes_files_is_read_though_its_session_file_is_older() {
+    let mut machine = Machine::new();
+    machine.folders.home = Some(machine.at("home"));
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let from = fixtures("opencode").join("1.0/storage");
+    let to = machine.at("home/.local/share/opencode/storage");
+    for file in files(&from) {
+        let path = to.join(file.strip_prefix(&from).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+        fs::write(&path, text).unwrap();
+        fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+    }
+    let importer = Importer::default();
+    let agents = ["opencode".to_owned()];
+    let read = async || {
+        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
+        records_and_words(&machine).await.1.len()
+    };
+    assert_eq!(read().await, 8);
+    let message = json!({"id": "msg_103", "role": "assistant", "time": {"created": 1_762_000_009_000_i64}});
+    let part =
+        json!({"id": "prt_1031", "type": "text", "text": "It passes.", "time": {"start": 1, "end": 2}});
+    fs::create_dir(to.join("part/msg_103")).unwrap();
+    fs::write(to.join("part/msg_103/prt_1031.json"), part.to_string()).unwrap();
+    fs::write(to.join("message/ses_10/msg_103.json"), message.to_string()).unwrap();
+    assert_eq!(read().await, 9);
+}

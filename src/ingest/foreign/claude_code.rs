@@ -20,6 +20,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("CLAUDE_CONFIG_DIR", ".claude"),
     logs: &["projects"],
     is_log: |path| path.extension().is_some_and(|ending| ending == "jsonl") && stem(path) != "journal",
+    beside: |_| Vec::new(),
     open,
     read,
     rewrites: false,

@@ -45,7 +45,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
     let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
-    let MessageCard { handle, role, tool, timestamp: at, .. } = line.card;
+    let MessageCard { handle, role, tool, agent, timestamp: at, .. } = line.card;
+    let by = agent.map(|agent| format!("{agent} ")).unwrap_or_default();
     let of_tool = tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
     let place = match position {
         Some((at, of)) => format!("message {} of {of} on this branch", at + 1),
@@ -59,7 +60,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     }
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let out = format!(
-        "{handle} · {}{of_tool} · {} UTC · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
+        "{handle} · {by}{}{of_tool} · {} UTC · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
         in_line(&role),
         minute(at),
         grouped(bytes),
@@ -67,7 +68,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
         list("summarized in", &above)
     );
     let json = json!({
-        "kind": "message", "id": handle, "role": role, "tool": tool, "time": timestamp(at),
+        "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "time": timestamp(at),
         "position": position.map(|(at, _)| at + 1), "bytes": bytes, "tokens": tokens, "summaries": above,
         "images": image_list, "text": text,
     });

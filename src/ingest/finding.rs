@@ -171,7 +171,7 @@ fn find_logs(
         .take_while(|folder| repository(folder) == own)
         .collect();
     for log in agent.find(path.as_deref(), folders.home.as_deref()) {
-        if since.is_some_and(|since| written_at(&log).is_some_and(|at| at < since)) {
+        if since.is_some_and(|since| agent.written_at(&log).is_some_and(|at| at < since)) {
             continue;
         }
         if path.is_some() && !everything {
@@ -208,12 +208,6 @@ fn find_logs(
     }
     found.sort_by(|one, other| (&one.cwd, &one.path).cmp(&(&other.cwd, &other.path)));
     Ok((found, failed))
-}
-
-/// When a log was last written; a database may have its newest rows in its WAL file.
-fn written_at(log: &Path) -> Option<SystemTime> {
-    let rows = PathBuf::from(format!("{}-wal", log.display()));
-    [log, &rows].iter().filter_map(|path| path.metadata().ok()?.modified().ok()).max()
 }
 
 /// The session files of all projects.

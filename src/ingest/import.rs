@@ -109,7 +109,7 @@ pub async fn import(
     Ok(report)
 }
 
-/// Imports what `agent` wrote about this project since the last time.
+/// Imports what `agent` wrote about this project since the last time that all of it could be read.
 pub async fn import_new(
     home: &Home,
     folders: &Folders,
@@ -124,7 +124,9 @@ pub async fn import_new(
     let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
     let source = Source::Agent { agent, path: None, everything: false, since };
     let report = import(home, folders, &source, progress, cancel).await?;
-    if report.stopped.is_none() {
+    // A log that was locked is as old as before when it is read again; a file that is no log stays one.
+    let strange = agent.strange().to_string();
+    if report.stopped.is_none() && report.failed.iter().all(|failed| failed.reason == strange) {
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())

@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,7 +44,7 @@ pub fn fixtures(agent: &str) -> PathBuf {
 }
 
 /// All files of a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         match entry.path() {
@@ -97,6 +96,58 @@ async fn every_line_is_returned_byte_for_byte() {
         stored.sort();
         written.sort();
         assert_eq!(stored, written);
+    }
+}
+
+/// Copies of a record in which one value at a time has a wrong type.
+fn misshapen(record: &Value) -> Vec<Value> {
+    let wrong = [json!(null), json!(7), json!("word"), json!(["word", {}]), json!({"word": {}})];
+    let inner = |with: &dyn Fn(&mut Value, Value), value: &Value| {
+        let made = wrong.iter().cloned().chain(misshapen(value));
+        made.map(|value| {
+            let mut copy = record.clone();
+            with(&mut copy, value);
+            copy
+        })
+        .collect::<Vec<_>>()
+    };
+    match record {
+        Value::Object(fields) => (fields.iter())
+            .flat_map(|(name, value)| inner(&|copy, value| copy[name.as_str()] = value, value))
+            .collect(),
+        Value::Array(items) => (items.iter().enumerate())
+            .flat_map(|(n, value)| inner(&|copy, value| copy[n] = value, value))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_any_shape_is_kept() {
+    for agent in ["claude-code", "codex", "gemini"] {
+        let machine = Machine::new();
+        for file in
+            files(&fixtures(agent)).iter().filter(|file| file.extension() == Some(OsStr::new("jsonl")))
+        {
+            let whole = fs::read_to_string(file).unwrap();
+            let mut lines: Vec<String> = whole.lines().map(ToOwned::to_owned).collect();
+            let records: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+            lines.extend(records.iter().flat_map(misshapen).map(|record| record.to_string()));
+            let path = machine.at("log").join(file.strip_prefix(fixtures(agent)).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, lines.join("\n") + "\n").unwrap();
+        }
+        let report = machine.run(&format!("--from {agent} \"{}\"", machine.at("log").display())).await;
+        assert!(!report.contains("broken") && !report.contains("could not be read"), "{report}");
+        let mut stored: HashSet<String> = HashSet::new();
+        for session in machine.sessions().await {
+            let messages = machine.messages(&session).await;
+            stored.extend(messages.iter().filter_map(|json| original_of(json)).map(Cow::into_owned));
+        }
+        for file in files(&machine.at("log")) {
+            let whole = fs::read_to_string(file).unwrap();
+            assert!(whole.lines().all(|line| stored.contains(line)), "{agent}");
+        }
     }
 }
 
@@ -199,6 +250,18 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
 }
 
 #[tokio::test]
+async fn a_shown_message_names_its_agent() {
+    let machine = Machine::new();
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    let scope = Scope::at(ConversationId(0), None);
+    let found = ask(&machine.home.store, &scope, "search stork --project").await.unwrap().answer;
+    let id = found["hits"][0]["id"].as_str().unwrap();
+    let shown = ask(&machine.home.store, &scope, &format!("show {id}")).await.unwrap();
+    assert!(shown.text.starts_with(&format!("{id} · codex assistant · ")), "{}", shown.text);
+    assert_eq!(shown.answer["agent"], "codex");
+}
+
+#[tokio::test]
 async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
     for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
         let mut machine = Machine::new();
@@ -283,7 +346,7 @@ async fn a_file_that_is_not_a_log_is_reported_in_one_sentence() {
 }
 
 /// The records of a session's messages, and their texts.
-async fn records_and_words(machine: &Machine) -> (Vec<String>, Vec<String>) {
+pub async fn records_and_words(machine: &Machine) -> (Vec<String>, Vec<String>) {
     let (mut records, mut words) = (Vec::new(), Vec::new());
     for session in machine.sessions().await {
         for json in machine.messages(&session).await {
@@ -458,43 +521,4 @@ async fn an_agents_project_is_found_by_path_hash_or_list() {
         let projects = if agent == "opencode" { 2 } else { 1 };
         assert!(report.starts_with(&format!("{sessions} sessions of {projects} project")), "{report}");
     }
-}
-
-#[tokio::test]
-async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_starts() {
-    let mut machine = Machine::new();
-    machine.folders.home = Some(machine.at("home"));
-    let fixture = files(&fixtures("codex").join("0.44")).remove(0);
-    let whole = fs::read_to_string(&fixture).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
-    let log = machine.at("home/.codex/sessions").join(fixture.file_name().unwrap());
-    fs::create_dir_all(log.parent().unwrap()).unwrap();
-    let cut = whole.find("apply_patch").unwrap();
-    fs::write(&log, &whole[..cut]).unwrap();
-    let importer = Importer::default();
-    let agents = ["codex".to_owned(), "gemini".to_owned()];
-    let read = async || {
-        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
-        records_and_words(&machine).await.1.len()
-    };
-    assert_eq!(read().await, 1);
-    // A log that has not changed since the last import is not opened.
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
-    fs::write(&log, &whole).unwrap();
-    touch(long_ago);
-    assert_eq!(read().await, 1);
-    touch(SystemTime::now());
-    assert_eq!(read().await, 4);
-
-    let said = Session::new().user("Tell me the flamingo rule.").assistant("It rounds half to even.");
-    machine.write("a.jsonl", "pi-session", &said.entries);
-    machine.run("").await;
-    let store = machine.home.store.clone();
-    let scope = store.read(|view| Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap(), None)));
-    let cancel = CancellationToken::new();
-    let answer =
-        call(&store, &scope.await.unwrap(), "lcm_describe", "{}", None, &cancel).await.unwrap().remove(0);
-    let Block::Text(text) = answer else { panic!("an image") };
-    let (before, after) = text.split_once("Other agents here, the last begun first:\n- codex:").unwrap();
-    assert!(!before.contains("codex:") && after.contains("messages"), "{text}");
 }

@@ -5,6 +5,7 @@
 mod adopting;
 mod agents;
 mod ahead;
+mod also_read;
 mod asking;
 mod block;
 mod cli;

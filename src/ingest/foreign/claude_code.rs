@@ -20,6 +20,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("CLAUDE_CONFIG_DIR", ".claude"),
     logs: &["projects"],
     is_log: |path| path.extension().is_some_and(|ending| ending == "jsonl") && stem(path) != "journal",
+    beside: |_| Vec::new(),
     open,
     read,
     rewrites: false,
@@ -68,7 +69,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         context.version = version;
     }
     let kind = record.kind();
-    let content = || record.value("message")["content"].take();
+    let content = || record.value("message").get_mut("content").map(Value::take).unwrap_or_default();
     let shown = match kind.as_str() {
         // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {

@@ -29,6 +29,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("GEMINI_CLI_HOME", ""),
     logs: &[".gemini/tmp"],
     is_log,
+    beside: |_| Vec::new(),
     open,
     read,
     rewrites: true,

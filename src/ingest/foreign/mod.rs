@@ -15,6 +15,7 @@ mod session;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,8 @@ pub struct Agent {
     logs: &'static [&'static str],
     /// Whether a file is one of its logs.
     is_log: fn(&Path) -> bool,
+    /// The files that are written instead of the log when its sessions grow.
+    beside: fn(&Path) -> Vec<PathBuf>,
     /// Opens the sessions of a log.
     open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
     /// Reads a record.
@@ -118,6 +121,12 @@ impl Agent {
         }
     }
 
+    /// When a log was last written.
+    pub(super) fn written_at(&self, log: &Path) -> Option<SystemTime> {
+        let files = std::iter::once(log.to_owned()).chain((self.beside)(log));
+        files.filter_map(|file| file.metadata().ok()?.modified().ok()).max()
+    }
+
     /// Opens the sessions of a log.
     ///
     /// # Errors
@@ -134,7 +143,8 @@ impl Agent {
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log)).collect())
     }
 
-    fn strange(&self) -> Error {
+    /// The error for a file that is not a log.
+    pub(super) fn strange(&self) -> Error {
         Error::invalid(format!("it is not a log of {}", self.title))
     }
 }

@@ -31,6 +31,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("XDG_DATA_HOME", ".local/share"),
     logs: &["opencode/opencode.db", "opencode/storage/session", "opencode/project"],
     is_log,
+    beside,
     open,
     read,
     rewrites: true,
@@ -52,6 +53,25 @@ fn is_log(path: &Path) -> bool {
         || (own.starts_with("ses_") && own.ends_with(".json") && above == "session" && folder != "share")
 }
 
+/// A database may have its newest rows in its WAL file. A session's file is older than the last messages.
+fn beside(path: &Path) -> Vec<PathBuf> {
+    if is_database(path) {
+        return vec![PathBuf::from(format!("{}-wal", path.display()))];
+    }
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().and_then(Path::parent);
+    folder.map_or_else(Vec::new, |folder| json_files(&folders(path, folder, &id).0))
+}
+
+/// The folders of a session's messages and of their parts.
+fn folders(path: &Path, folder: &Path, id: &str) -> (PathBuf, PathBuf) {
+    if path.parent().is_some_and(|folder| folder.ends_with("info")) {
+        return (folder.join("message").join(id), folder.join("part").join(id));
+    }
+    let storage = folder.parent().unwrap_or(folder);
+    (storage.join("message").join(id), storage.join("part"))
+}
+
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     if is_database(path) {
         return in_database(path, cancel);
@@ -64,14 +84,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     else {
         return Ok(Vec::new());
     };
-    let is_old = path.parent().is_some_and(|folder| folder.ends_with("info"));
-    let (messages, parts) = match is_old {
-        true => (folder.join("message").join(id), folder.join("part").join(id)),
-        false => {
-            let storage = folder.parent().unwrap_or(folder);
-            (storage.join("message").join(id), storage.join("part"))
-        }
-    };
+    let (messages, parts) = folders(path, folder, id);
     let messages = json_files(&messages);
     // Older versions store it with each answer.
     let told = || messages.iter().find_map(|file| root(&read_json(&read_file(file).ok()?).ok()?));

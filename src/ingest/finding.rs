@@ -206,7 +206,8 @@ fn find_logs(
             found.push(Found { sessions: Some(meant), ..Found::new(log.clone(), cwd, Some(agent)) });
         }
     }
-    found.sort_by(|one, other| (&one.cwd, &one.path).cmp(&(&other.cwd, &other.path)));
+    let order = |found: &Found| (found.cwd.clone(), (agent.is_side_chain)(&found.path), found.path.clone());
+    found.sort_by_cached_key(order);
     Ok((found, failed))
 }
 

@@ -62,6 +62,15 @@ pub fn without_digests(entry: &str) -> Option<&str> {
     message.or_else(|| entry.get(..=without_record?.len()))
 }
 
+/// Whether an entry of an agent's session is of a side chain: its id begins with the side chain's.
+pub fn is_of_side_chain(entry: &str) -> bool {
+    let name = match entry.split_once(PURGED) {
+        Some((name, _)) => name.rsplit_once(':').map(|(name, _)| name),
+        None => without_digests(entry),
+    };
+    name.unwrap_or(entry).contains(':')
+}
+
 /// The original record of a stored message.
 pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
     match split(json)?.1 {

@@ -35,7 +35,10 @@ impl Original {
         let (card, message) = (MessageCard::of(&stored), Message::parse(&stored.json));
         let is_echo = message.is_recall_echo();
         if raw {
-            let text = original_of(&stored.json).map(Cow::into_owned).unwrap_or(stored.json);
+            let text = match original_of(&stored.json).map(Cow::into_owned) {
+                None => view.upkeep().record_with(stored.id)?.unwrap_or(stored.json),
+                Some(record) => record,
+            };
             return Ok(Self { card, text, images: Vec::new(), is_echo });
         }
         let text = message.readable();

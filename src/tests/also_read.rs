@@ -48,7 +48,7 @@ async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_
     let answer =
         call(&store, &scope.await.unwrap(), "lcm_describe", "{}", None, &cancel).await.unwrap().remove(0);
     let Block::Text(text) = answer else { panic!("an image") };
-    let (before, after) = text.split_once("Other agents here, the last begun first:\n- codex:").unwrap();
+    let (before, after) = text.split_once("Other agents here, the last active first:\n- codex:").unwrap();
     assert!(!before.contains("codex:") && after.contains("messages"), "{text}");
 }
 

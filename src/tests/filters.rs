@@ -69,6 +69,16 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
 }
 
 #[tokio::test]
+async fn the_agents_session_with_the_latest_message_is_described_first() {
+    let asking = Asking::about(&Session::new().user("and now?")).await;
+    let asking = asking.with_session("codex:1", &Session::new().chat(9, 3)).await;
+    let asking = asking.with_session("gemini:1", &Session::new().user("a seal")).await;
+    let text = asking.describe(json!({})).await;
+    let (_, agents) = text.split_once("Other agents here, the last active first:\n- codex:1").unwrap();
+    assert!(agents.contains("- gemini:1"), "{text}");
+}
+
+#[tokio::test]
 async fn an_agents_few_messages_are_found_among_many_of_pi() {
     let many = (0..20_100).fold(Session::new(), |session, n| session.user(&format!("walrus {n}")));
     let asking = Asking::about(&Session::new().user("now?")).await;

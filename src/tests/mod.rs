@@ -55,6 +55,7 @@ mod purged_meanwhile;
 mod ranking;
 mod secrets;
 mod session_files;
+mod side_chains;
 mod soak;
 mod standing;
 mod support;

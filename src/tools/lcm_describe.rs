@@ -130,7 +130,11 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
     let mut out = String::new();
     for (heading, ids, more) in [
         ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", ids, more),
-        ("Other agents here, the last begun first:", view.messages().sessions_of_agents(MOST_OF_AGENTS)?, ""),
+        (
+            "Other agents here, the last active first:",
+            view.messages().sessions_of_agents(MOST_OF_AGENTS)?,
+            "",
+        ),
     ] {
         let listed = ids.into_iter().map(|id| session(view, id)).collect::<Result<Vec<_>>>()?;
         if !listed.is_empty() {

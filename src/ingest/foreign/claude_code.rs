@@ -20,6 +20,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("CLAUDE_CONFIG_DIR", ".claude"),
     logs: &["projects"],
     is_log: |path| path.extension().is_some_and(|ending| ending == "jsonl") && stem(path) != "journal",
+    is_side_chain: |path| stem(path).starts_with("agent-"),
     beside: |_| Vec::new(),
     open,
     read,
@@ -47,7 +48,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         session.is_some() && cwd.is_some() && version.is_some()
     })?;
     let name = stem(path);
-    let is_side_chain = name.starts_with("agent-");
+    let is_side_chain = (AGENT.is_side_chain)(path);
     // Records of a resumed session may have the id of the earlier session.
     let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let session = session.filter(|_| !is_uuid).unwrap_or_else(|| name.clone());

@@ -23,6 +23,7 @@ pub(super) static AGENT: Agent = Agent {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("rollout-") && name.ends_with(".jsonl")
     },
+    is_side_chain: |_| false,
     beside: |_| Vec::new(),
     open,
     read,

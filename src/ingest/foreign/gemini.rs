@@ -29,6 +29,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("GEMINI_CLI_HOME", ""),
     logs: &[".gemini/tmp"],
     is_log,
+    is_side_chain: is_subagent_s,
     beside: |_| Vec::new(),
     open,
     read,

@@ -29,7 +29,7 @@ use crate::text::parse_iso;
 pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
-const HEAD: usize = 200;
+const HEAD: usize = 2_000;
 /// Maximum depth of folders to search for logs.
 const DEEPEST: usize = 6;
 
@@ -45,6 +45,8 @@ pub struct Agent {
     logs: &'static [&'static str],
     /// Whether a file is one of its logs.
     is_log: fn(&Path) -> bool,
+    /// Whether a log has only a side chain, by its name. Its session's own log is imported first.
+    pub(super) is_side_chain: fn(&Path) -> bool,
     /// The files that are written instead of the log when its sessions grow.
     beside: fn(&Path) -> Vec<PathBuf>,
     /// Opens the sessions of a log.

@@ -31,6 +31,7 @@ pub(super) static AGENT: Agent = Agent {
     home: ("XDG_DATA_HOME", ".local/share"),
     logs: &["opencode/opencode.db", "opencode/storage/session", "opencode/project"],
     is_log,
+    is_side_chain: |_| false,
     beside,
     open,
     read,

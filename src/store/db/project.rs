@@ -47,7 +47,8 @@ pub fn project_of(cwd: &Path, identity: ProjectIdentity) -> String {
 /// The folder that contains the repository's `.git`, or the repository itself if it is bare. Reads the files
 /// that git documents, so git need not be installed.
 fn repository_of(cwd: &Path) -> Option<PathBuf> {
-    let cwd = cwd.canonicalize().ok()?;
+    // A folder in a repository was part of it, such as a worktree that its agent has removed.
+    let cwd = cwd.ancestors().find_map(|folder| folder.canonicalize().ok())?;
     let (folder, git) =
         cwd.ancestors().map(|folder| (folder, folder.join(".git"))).find(|(_, git)| git.exists())?;
     if git.is_dir() {
@@ -272,6 +273,8 @@ mod tests {
             ("odd", "odd"),
             ("empty", "empty"),
             ("gone", "gone"),
+            ("none/gone", "none/gone"),
+            ("repo/.claude/worktrees/gone", "repo"),
         ] {
             let [git, own] = [ProjectIdentity::Git, ProjectIdentity::Cwd].map(|by| project_of(&at(cwd), by));
             assert_eq!(git, at(project).to_string_lossy(), "{cwd}");

@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, PI};
+use crate::model::{agent_of_session, is_of_side_chain};
 use crate::store::columns::{FromRow, Queries as _, writing};
 use crate::store::messages::counts::Counts;
 use crate::store::{MessageWriter, Messages};
@@ -70,7 +71,7 @@ impl Messages<'_> {
         self.connection.all("SELECT session_id, seen_at FROM conversations", [])
     }
 
-    /// At most `most` sessions of other agents that have messages, the last started first.
+    /// At most `most` sessions of other agents that have messages, the one with the latest message first.
     pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
         self.connection.all(
             &format!(
@@ -78,7 +79,7 @@ impl Messages<'_> {
                   WHERE NOT {IS_PI_S}
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind IN (0, 1))
-                  ORDER BY started_at DESC, id DESC LIMIT ?1"
+                  ORDER BY (SELECT to_time FROM counts WHERE conversation_id = c.id) DESC, id DESC LIMIT ?1"
             ),
             [most],
         )
@@ -123,12 +124,15 @@ impl Messages<'_> {
         Ok((count, ids))
     }
 
-    /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again.
+    /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again. For
+    /// another agent it is the last one that is not of a side chain.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
-        self.connection.first(
-            "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
-            [conversation],
-        )
+        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC";
+        if agent_of_session(&self.session_id(conversation)?).is_none() {
+            return self.connection.first(&format!("{sql} LIMIT 1"), [conversation]);
+        }
+        let ids: Vec<String> = self.connection.all(sql, [conversation])?;
+        Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
     }
 
     /// The facts of a session. Messages hidden from the model are not counted.

@@ -2,6 +2,7 @@
 //! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
 //! the digests in the ids of its entries, which could confirm a guess.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
@@ -52,6 +53,14 @@ impl Upkeep<'_> {
         }
         carriers.retain(|carrier| !messages.contains(carrier));
         Ok(carriers)
+    }
+
+    /// The record of a message that another message carries, since the record has both.
+    pub fn record_with(&self, message: MessageId) -> Result<Option<String>> {
+        let carriers = self.carriers_of(&BTreeSet::from([message]))?;
+        let Some(carrier) = carriers.range(..message).next_back() else { return Ok(None) };
+        let json = Messages::new(self.connection).json_of(*carrier)?;
+        Ok(original_of(&json).map(Cow::into_owned))
     }
 
     /// The messages in the sessions of other agents that show one of these, with the records that they carry.

@@ -13,7 +13,9 @@ mod searchable;
 mod summary;
 mod usage;
 
-pub use agents::{DIGEST, PURGED, agent_of, agent_of_session, foreign, original_of, without_digests};
+pub use agents::{
+    DIGEST, PURGED, agent_of, agent_of_session, foreign, original_of, undigested_name, without_digests,
+};
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use files::Files;
 pub use json::read_json;

@@ -314,3 +314,74 @@ async fn a_rewritten_history_goes_with_any_message_in_it_however_short() {
     assert!(machine.run(&line).await.contains(": 0 messages new, "));
     assert_eq!(stored(&machine).await, left);
 }
+
+#[tokio::test]
+async fn calls_that_begin_and_end_in_any_order_do_not_stand_for_a_purged_one() {
+    let storage = |machine: &Machine| machine.at("project/kontor/storage/session");
+    let write = |machine: &Machine, states: [Value; 2]| {
+        let part =
+            |(n, state)| json!({"type": "tool", "callID": format!("c{n}"), "tool": "bash", "state": state});
+        let parts: Vec<Value> = states.into_iter().enumerate().map(part).collect();
+        let answer = json!({"role": "assistant", "path": {"cwd": machine.home.cwd}, "time": {"created": 1}, "parts": parts});
+        for (name, record) in [
+            ("info/ses_1.json", json!({"id": "ses_1", "version": "0.3"})),
+            ("message/ses_1/msg_1.json", answer),
+        ] {
+            let path = storage(machine).join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, record.to_string()).unwrap();
+        }
+    };
+    let state = |status: &str, command: &str, output: Value| json!({"status": status, "input": {"command": command}, "output": output});
+    let none = Value::Null;
+    for (before, after) in [
+        (
+            [state("running", "make", none.clone()), state("completed", "cat key", json!("hunter2"))],
+            [state("completed", "make", json!("Built.")), state("completed", "cat key", json!("hunter2"))],
+        ),
+        (
+            [state("pending", "make", none.clone()), state("running", "echo hunter2", none.clone())],
+            [state("running", "make", none.clone()), state("running", "echo hunter2", none)],
+        ),
+    ] {
+        let machine = Machine::new();
+        write(&machine, before);
+        let line = format!("--from opencode \"{}\"", storage(&machine).join("info/ses_1.json").display());
+        machine.run(&line).await;
+        let all = stored(&machine).await;
+        let secret =
+            all.iter().find(|(.., json)| Message::parse(json).readable().contains("hunter2")).unwrap();
+        purge(&machine, secret.0).await;
+        write(&machine, after);
+        for new in [1, 0] {
+            let report = machine.run(&line).await;
+            assert!(report.contains(&format!(": {new} message")), "{report}");
+            assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_later_version_of_a_purged_message_brings_it_back() {
+    let call = |output: &str| {
+        let result = json!([{"functionResponse": {"id": "t", "response": {"output": output}}}]);
+        json!([{"id": "t", "name": "cat", "args": {}, "status": "success", "result": result}])
+    };
+    let parts = json!([{"text": "I think.", "thought": true}, {"text": "hunter2"}]);
+    let history =
+        json!({"$set": {"messages": [{"id": "g1", "type": "gemini", "content": parts, "toolCalls": []}]}});
+    for (before, after) in [
+        (version(0, json!([])), history),
+        (version(0, call("It is hunter3.")), version(1, call("<masked>It is hunter3"))),
+    ] {
+        let machine = Machine::new();
+        let line = gemini(&machine, "session-a.jsonl", "s", &[before.clone()]);
+        machine.run(&line).await;
+        let said: Vec<_> = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
+        purge(&machine, said.last().unwrap().0).await;
+        let left = stored(&machine).await;
+        gemini(&machine, "session-a.jsonl", "s", &[before, after]);
+        assert!(machine.run(&line).await.contains(": 0 messages new, "));
+        assert_eq!(stored(&machine).await, left);
+    }
+}

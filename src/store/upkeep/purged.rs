@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::model::{PURGED, without_digests};
+use crate::model::{PURGED, undigested_name, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -17,9 +17,10 @@ pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
 }
 
 /// The stored id of another agent's entry once its message is purged, if its own has digests.
-/// The role stays, so that a call does not stand for a result that comes later.
-pub fn undigested(entry_id: &str, role: &str, message: MessageId) -> Option<String> {
-    without_digests(entry_id).map(|name| format!("{name}:{role}{PURGED}{}", message.0))
+/// The role and the call stay, so that it does not stand for another message that comes later.
+pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: MessageId) -> Option<String> {
+    without_digests(entry_id)
+        .map(|record| format!("{}{PURGED}{}", undigested_name(record, role, call), message.0))
 }
 
 impl Upkeep<'_> {
@@ -29,6 +30,7 @@ impl Upkeep<'_> {
         &self,
         conversation: ConversationId,
         entry_id: &str,
+        call: Option<&str>,
         new: &NewMessage<'_>,
     ) -> Result<Option<(MessageId, Hash, i64)>> {
         self.connection.first(
@@ -43,7 +45,8 @@ impl Upkeep<'_> {
                 new.timestamp,
                 entry_id,
                 conversation,
-                without_digests(entry_id).map(|name| format!("{name}:{}{PURGED}", new.role.as_str()))
+                without_digests(entry_id)
+                    .map(|record| undigested_name(record, new.role.as_str(), call) + PURGED)
             ],
         )
     }

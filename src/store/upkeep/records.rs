@@ -166,8 +166,9 @@ impl UpkeepWriter<'_> {
     /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
     pub(in crate::store) fn drop_digests(&self, message: MessageId) -> Result<()> {
         let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
+        let said = self.said(message);
         for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = undigested(&id, &role, message) {
+            if let Some(id) = undigested(&id, &role, said.call(), message) {
                 self.connection
                     .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
             }

@@ -2,12 +2,12 @@
 //! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
 //! the digests in the ids of its entries, which could confirm a guess.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{named_params, params};
 use serde_json::Value;
 
-use super::copies::{Copy, CopyKind};
+use super::copies::Traces;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::model::{Message, Part, each_string, original_of, read_json, without_digests};
@@ -54,50 +54,62 @@ impl Upkeep<'_> {
         Ok(carriers)
     }
 
-    /// The messages in the sessions of other agents that show one of these, with the records that they carry.
-    pub(in crate::store) fn records_near(&self, messages: &BTreeSet<MessageId>) -> Result<Vec<Copy>> {
+    /// The messages in the sessions of other agents that show one of these whose records repeat one or belong to it.
+    pub(in crate::store) fn records_near(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        traces: &Traces,
+    ) -> Result<BTreeSet<MessageId>> {
         let mut sessions: BTreeMap<ConversationId, Links> = BTreeMap::new();
         for message in messages {
             for (_, session, entry) in self.agents_entries(*message)? {
                 sessions.entry(session).or_default().add(&self.said(*message), &entry);
             }
         }
-        let mut near: Vec<Copy> = Vec::new();
+        let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let shown: Vec<(MessageId, String)> = self.connection.all(
+            let mut shown: Vec<(MessageId, String)> = self.connection.all(
                 "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
             )?;
-            let (mut carriers, mut own): (Vec<(MessageId, String)>, HashMap<String, String>) =
-                Default::default();
-            for (id, entry) in shown.into_iter().filter(|(id, _)| !messages.contains(id)) {
-                let record = record_of(&entry).to_owned();
-                *own.entry(record.clone()).or_default() += &(folded(&self.said(id).readable()) + "\n");
-                carriers.push((id, record));
+            shown.retain(|(id, _)| !messages.contains(id));
+            shown.sort_by(|(_, one), (_, other)| record_of(one).cmp(record_of(other)));
+            // One record after the other: a session may not fit into memory.
+            for of_one in shown.chunk_by(|(_, one), (_, other)| record_of(one) == record_of(other)) {
+                near.extend(self.carrying(of_one.iter().map(|(id, _)| *id), &links, traces));
             }
-            near.extend(
-                carriers.into_iter().filter_map(|(id, record)| self.carried(id, &own[&record], &links)),
-            );
         }
         Ok(near)
+    }
+
+    /// Those of a record's messages that carry it, if it repeats or belongs to a purged message.
+    fn carrying(
+        &self,
+        messages: impl Iterator<Item = MessageId>,
+        links: &Links,
+        traces: &Traces,
+    ) -> Vec<MessageId> {
+        let read = |id| Some((id, Messages::new(self.connection).json_of(id).ok()?));
+        // Unreadable ones show and carry nothing.
+        let messages: Vec<(MessageId, String)> = messages.filter_map(read).collect();
+        let shown = messages.iter().map(|(_, json)| folded(&Message::parse(json).readable()) + "\n");
+        let own = shown.collect::<String>();
+        let goes = |json: &str| {
+            let record = original_of(json)?;
+            let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
+            let mut strings: Vec<String> = Vec::new();
+            each_string(&record, &mut |said| strings.push(said.to_owned()));
+            let is_linked = links.reach(&record, &strings, &own);
+            Some(is_linked || traces.are_told(&folded(&strings.join("\n")), &own))
+        };
+        let going = messages.iter().filter(|(_, json)| goes(json) == Some(true));
+        going.map(|(id, _)| *id).collect()
     }
 
     /// A stored message. An unreadable one says nothing.
     fn said(&self, message: MessageId) -> Message {
         Message::parse(&Messages::new(self.connection).json_of(message).unwrap_or_default())
-    }
-
-    /// The record of a message as a copy of others. `own` is what the messages of that record show.
-    fn carried(&self, id: MessageId, own: &str, links: &Links) -> Option<Copy> {
-        let json = Messages::new(self.connection).json_of(id).ok()?;
-        let record = original_of(&json)?;
-        let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
-        let mut strings: Vec<String> = Vec::new();
-        each_string(&record, &mut |said| strings.push(said.to_owned()));
-        let is_linked = links.reach(&record, &strings, own);
-        let (text, own) = (folded(&strings.join("\n")), own.to_owned());
-        Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text, own, is_linked })
     }
 }
 

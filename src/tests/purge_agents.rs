@@ -385,3 +385,28 @@ async fn no_later_version_of_a_purged_message_brings_it_back() {
         assert_eq!(stored(&machine).await, left);
     }
 }
+
+#[tokio::test]
+async fn a_record_that_a_log_repeats_does_not_bring_a_purged_message_back() {
+    let machine = Machine::new();
+    let said = |id: &str, text: &str| claude(&machine, id, "user", json!(text), json!({}));
+    let mut records = vec![said("u1", "I begin."), said("u2", "hunter2"), said("u3", "I go on.")];
+    for n in [1, 2] {
+        records[n]["parentUuid"] = json!(format!("u{n}"));
+    }
+    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
+    let write = |records: &[Value]| {
+        std::fs::write(&log, records.iter().map(|record| format!("{record}\n")).collect::<String>()).unwrap();
+    };
+    write(&records);
+    let line = format!("--from claude-code \"{}\"", log.display());
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    purge(&machine, all[1].0).await;
+    records.push(records[1].clone());
+    write(&records);
+    for _ in 0..2 {
+        assert!(machine.run(&line).await.contains(": 0 messages new, "));
+        assert_eq!(stored(&machine).await, [&all[..1], &all[2..]].concat());
+    }
+}

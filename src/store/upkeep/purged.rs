@@ -23,6 +23,12 @@ pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: Messa
         .map(|record| format!("{}{PURGED}{}", undigested_name(record, role, call), message.0))
 }
 
+/// The id of the record that another agent's log repeats in an entry with this id.
+fn repeated(entry_id: &str) -> Option<&str> {
+    let (id, times) = entry_id.rsplit_once('~')?;
+    times.bytes().all(|byte| byte.is_ascii_digit()).then_some(id)
+}
+
 impl Upkeep<'_> {
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
     /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
@@ -38,7 +44,7 @@ impl Upkeep<'_> {
               WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id)
+                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6)
                                     OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
             params![
                 new.parent,
@@ -46,7 +52,8 @@ impl Upkeep<'_> {
                 entry_id,
                 conversation,
                 without_digests(entry_id)
-                    .map(|record| undigested_name(record, new.role.as_str(), call) + PURGED)
+                    .map(|record| undigested_name(record, new.role.as_str(), call) + PURGED),
+                repeated(entry_id)
             ],
         )
     }

@@ -386,6 +386,91 @@ async fn no_later_version_of_a_purged_message_brings_it_back() {
     }
 }
 
+/// Writes a log of Codex.
+fn codex(machine: &Machine, records: &[(&str, Value)]) -> String {
+    let time = "2026-05-05T10:00:00.000Z";
+    let meta = ("session_meta", json!({"id": "s", "cwd": machine.home.cwd}));
+    let line = |(kind, payload): &(&str, Value)| {
+        json!({"timestamp": time, "type": kind, "payload": payload}).to_string()
+    };
+    let lines: Vec<String> = [meta].iter().chain(records).map(line).collect();
+    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    format!("--from codex \"{}\"", log.display())
+}
+
+#[tokio::test]
+async fn an_events_number_or_kind_is_no_id_of_a_call() {
+    for id in ["1", "exec_command_end"] {
+        let machine = Machine::new();
+        let end = |call: &str, out: &str| json!({"type": "exec_command_end", "call_id": call, "stdout": out, "exit_code": 1});
+        let line = codex(
+            &machine,
+            &[
+                ("response_item", json!({"type": "function_call", "call_id": id, "arguments": "{}"})),
+                ("event_msg", end(id, "hunter2")),
+                (
+                    "response_item",
+                    json!({"type": "function_call_output", "call_id": id, "output": "hunter2"}),
+                ),
+                ("event_msg", end("call_2", "fine")),
+            ],
+        );
+        machine.run(&line).await;
+        let all = stored(&machine).await;
+        purge(&machine, all[3].0).await;
+        assert_eq!(stored(&machine).await, [&all[..2], &all[4..]].concat(), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_next_to_a_message_that_repeats_all_of_it_goes_with_it_however_short() {
+    let machine = Machine::new();
+    let said = |text: &str| json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
+    let event = |text: &str| ("event_msg", json!({"type": "user_message", "message": text}));
+    let line = codex(
+        &machine,
+        &[
+            ("response_item", said("I begin.")),
+            event("hunter2"),
+            ("response_item", said("hunter2")),
+            event("hunter2\n"),
+            event("hunter2 it is not"),
+            ("response_item", said("I go on.")),
+            event("hunter2"),
+        ],
+    );
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    purge(&machine, all[3].0).await;
+    assert_eq!(stored(&machine).await, [&all[..2], &all[5..]].concat());
+}
+
+#[tokio::test]
+async fn a_text_that_search_ignores_goes_with_the_message_that_it_repeats() {
+    let machine = Machine::new();
+    let output = "The password of the staging server is hunter2.";
+    let answer = json!([{"functionResponse": {"id": "t", "response": {"output": output}}}]);
+    let call = json!([{"id": "t", "name": "cat", "args": {}, "status": "success", "result": answer}]);
+    let turn = |id: &str, kind: &str, content: &Value| json!({"id": id, "type": kind, "content": content});
+    let history = [
+        turn("h1", "gemini", &json!([{"text": "I look."}])),
+        turn("h2", "user", &answer),
+        turn("h3", "user", &json!("<session_context>A day in May, in the project's folder.")),
+    ];
+    let line =
+        gemini(&machine, "session-a.jsonl", "s", &[version(0, call), json!({"$set": {"messages": history}})]);
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    let result = all.iter().find(|(_, said, json)| *said && Message::parse(json).text().contains("password"));
+    purge(&machine, result.unwrap().0).await;
+    let left = stored(&machine).await;
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+    assert!(left.iter().any(|(.., json)| json.contains("A day in May")));
+    assert!(machine.run(&line).await.contains(": 0 messages new, "));
+    assert_eq!(stored(&machine).await, left);
+}
+
 #[tokio::test]
 async fn a_record_that_a_log_repeats_does_not_bring_a_purged_message_back() {
     let machine = Machine::new();

@@ -11,7 +11,7 @@ use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Message, Part};
+use crate::model::{CompactionDetails, Message, Part, Role};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 use crate::text::folded;
@@ -21,7 +21,7 @@ const FEWEST: usize = 6;
 /// The digits of a short id that are shown.
 const DIGITS: usize = 10;
 /// The first bytes of a message, with whitespace folded, that distinguish it from others.
-const BEGINNING: usize = 32;
+pub(super) const BEGINNING: usize = 32;
 /// The bytes that are compared in another agent's record: many results of tools begin alike.
 const LONGER: usize = 128;
 /// The most beginnings that are searched one by one, which is faster than hashing each place of a text.
@@ -51,6 +51,8 @@ pub(in crate::store) enum CopyKind {
 pub(in crate::store) struct Traces {
     /// What begins with each of these: more of the text, which distinguishes the messages of other agents.
     beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
+    /// Those of them that are said, and not inserted by an agent: such text is often the same.
+    said: HashSet<Vec<u8>>,
     names: BTreeSet<String>,
 }
 
@@ -82,6 +84,13 @@ impl Traces {
         let is_in_it =
             |at: usize, said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
         self.are_in(text, |at, longer| longer.iter().any(|said| is_in_it(at, said)))
+    }
+
+    /// Whether a text that search ignores has more of what was said.
+    pub(in crate::store) fn are_quoted(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        let is_it = |at: usize, said: &Vec<u8>| self.said.contains(said) && text[at..].starts_with(said);
+        self.are_in(text, |at, longer| longer.iter().any(|said| is_it(at, said)))
     }
 
     /// Whether a text has a beginning at a place that `is_it` accepts, given what else begins with it.
@@ -121,6 +130,7 @@ impl Upkeep<'_> {
     /// The beginnings of these messages and of their parts, except copies, which all begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
+        let mut all_said = HashSet::new();
         for id in messages {
             let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
             let message = Message::parse(&json);
@@ -134,10 +144,13 @@ impl Upkeep<'_> {
             let texts = parts.chain([folded(&message.readable())]);
             for text in texts.filter(|text| text.len() >= BEGINNING) {
                 let text = &text.as_bytes()[..text.len().min(LONGER)];
+                if message.role != Role::System {
+                    all_said.insert(text.to_vec());
+                }
                 beginnings.entry(text[..BEGINNING].to_vec()).or_default().insert(text.to_vec());
             }
         }
-        Traces { beginnings, names: BTreeSet::new() }
+        Traces { beginnings, said: all_said, names: BTreeSet::new() }
     }
 
     /// The short ids of everything a purge removes.

@@ -2,15 +2,15 @@
 //! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
 //! the digests in the ids of its entries, which could confirm a guess.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rusqlite::{named_params, params};
 use serde_json::Value;
 
-use super::copies::Traces;
+use super::copies::{BEGINNING, Traces};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, Part, each_string, original_of, read_json, without_digests};
+use crate::model::{Message, Part, Role, each_string, original_of, read_json, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
 use crate::store::upkeep::purged::undigested;
@@ -63,48 +63,68 @@ impl Upkeep<'_> {
         let mut sessions: BTreeMap<ConversationId, Links> = BTreeMap::new();
         for message in messages {
             for (_, session, entry) in self.agents_entries(*message)? {
-                sessions.entry(session).or_default().add(&self.said(*message), &entry);
+                let above: Option<MessageId> =
+                    self.connection.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
+                sessions.entry(session).or_default().add(
+                    &self.said(*message),
+                    &entry,
+                    [Some(*message), above],
+                );
             }
         }
         let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let mut shown: Vec<(MessageId, String)> = self.connection.all(
-                "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
+            let mut shown: Vec<(MessageId, Option<MessageId>, String)> = self.connection.all(
+                "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
             )?;
-            shown.retain(|(id, _)| !messages.contains(id));
-            shown.sort_by(|(_, one), (_, other)| record_of(one).cmp(record_of(other)));
+            shown.retain(|(id, ..)| !messages.contains(id));
+            shown.sort_by(|(.., one), (.., other)| record_of(one).cmp(record_of(other)));
             // One record after the other: a session may not fit into memory.
-            for of_one in shown.chunk_by(|(_, one), (_, other)| record_of(one) == record_of(other)) {
-                near.extend(self.carrying(of_one.iter().map(|(id, _)| *id), &links, traces));
+            for of_one in shown.chunk_by(|(.., one), (.., other)| record_of(one) == record_of(other)) {
+                near.extend(self.repeating(
+                    of_one.iter().map(|(id, above, _)| (*id, *above)),
+                    &links,
+                    traces,
+                ));
             }
         }
         Ok(near)
     }
 
-    /// Those of a record's messages that carry it, if it repeats or belongs to a purged message.
-    fn carrying(
+    /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
+    /// one themselves. Each comes with the message above.
+    fn repeating(
         &self,
-        messages: impl Iterator<Item = MessageId>,
+        messages: impl Iterator<Item = (MessageId, Option<MessageId>)>,
         links: &Links,
         traces: &Traces,
     ) -> Vec<MessageId> {
-        let read = |id| Some((id, Messages::new(self.connection).json_of(id).ok()?));
+        let read = |(id, above)| Some((id, above, Messages::new(self.connection).json_of(id).ok()?));
         // Unreadable ones show and carry nothing.
-        let messages: Vec<(MessageId, String)> = messages.filter_map(read).collect();
-        let shown = messages.iter().map(|(_, json)| folded(&Message::parse(json).readable()) + "\n");
-        let own = shown.collect::<String>();
-        let goes = |json: &str| {
+        let messages: Vec<(MessageId, Option<MessageId>, String)> = messages.filter_map(read).collect();
+        let (mut own, mut going) = (String::new(), Vec::new());
+        for (id, _, json) in &messages {
+            let message = Message::parse(json);
+            let shown = folded(&message.readable());
+            if message.role == Role::System && traces.are_quoted(&shown) {
+                going.push(*id);
+            }
+            own += &(shown + "\n");
+        }
+        let goes = |above: Option<MessageId>, json: &str| {
             let record = original_of(json)?;
             let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
             let mut strings: Vec<String> = Vec::new();
             each_string(&record, &mut |said| strings.push(said.to_owned()));
-            let is_linked = links.reach(&record, &strings, &own);
+            let is_event = own.trim().is_empty() && links.repeated_next_to(above, &strings);
+            let is_linked = is_event || links.reach(&record, &strings, &own);
             Some(is_linked || traces.are_told(&folded(&strings.join("\n")), &own))
         };
-        let going = messages.iter().filter(|(_, json)| goes(json) == Some(true));
-        going.map(|(id, _)| *id).collect()
+        let carrying = messages.iter().filter(|(_, above, json)| goes(*above, json) == Some(true));
+        going.extend(carrying.map(|(id, ..)| *id));
+        going
     }
 
     /// A stored message. An unreadable one says nothing.
@@ -120,33 +140,64 @@ struct Links {
     messages: BTreeSet<String>,
     /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
     calls: BTreeMap<String, BTreeSet<String>>,
+    /// Their texts of which no beginning is compared, with what is above a record next to them: themselves, or what is above them.
+    texts: HashMap<String, HashSet<Option<MessageId>>>,
 }
 
 impl Links {
-    fn add(&mut self, message: &Message, entry: &str) {
+    fn add(&mut self, message: &Message, entry: &str, above: [Option<MessageId>; 2]) {
         self.messages
             .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
         if let Some(call) = &message.tool_call_id {
             self.calls.entry(call.clone()).or_default();
         }
         for part in &message.parts {
-            if let Part::ToolCall { id, arguments, .. } = part {
-                let lines = self.calls.entry(id.clone()).or_default();
-                each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+            match part {
+                Part::ToolCall { id, arguments, .. } => {
+                    let lines = self.calls.entry(id.clone()).or_default();
+                    each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+                }
+                Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
+                    let text = folded(text);
+                    if (1..BEGINNING).contains(&text.len()) {
+                        self.texts.entry(text).or_default().extend(above);
+                    }
+                }
+                _ => {}
             }
         }
         self.calls.remove("");
     }
 
+    /// Whether the strings of a record below `above` have all of a purged text that is next to it.
+    fn repeated_next_to(&self, above: Option<MessageId>, strings: &[String]) -> bool {
+        strings.iter().any(|said| self.texts.get(&folded(said)).is_some_and(|next| next.contains(&above)))
+    }
+
     /// Whether a record with these strings belongs to a purged message: it contains another version of it, or is an event of its call,
     /// or repeats the call's arguments.
     fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
-        let repeats = |call: &String| {
-            let Some(lines) = self.calls.get(call) else { return false };
+        let repeats = |lines: &BTreeSet<String>| {
             let mut said = strings.iter().flat_map(|text| lines_of(text));
             own.trim().is_empty() || said.any(|line| lines.contains(&line) && !own.contains(&line))
         };
-        strings.iter().any(repeats) || self.has_message(record)
+        self.calls_in(record, false).into_iter().any(repeats) || self.has_message(record)
+    }
+
+    /// The purged calls whose ids are in fields for ids.
+    fn calls_in(&self, value: &Value, is_id: bool) -> Vec<&BTreeSet<String>> {
+        let is_named = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("id") || name.ends_with("ids")
+        };
+        match value {
+            Value::String(call) if is_id => self.calls.get(call).into_iter().collect(),
+            Value::Array(items) => items.iter().flat_map(|item| self.calls_in(item, is_id)).collect(),
+            Value::Object(fields) => {
+                fields.iter().flat_map(|(name, field)| self.calls_in(field, is_named(name))).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn has_message(&self, value: &Value) -> bool {

@@ -1,6 +1,7 @@
 //! Purges of other agents' messages: no record keeps the text, no id a digest of it, and no import brings it back.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -264,6 +265,28 @@ async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {
     assert_eq!(all.len(), 5);
     purge(&machine, all[0].0).await;
     assert_eq!(stored(&machine).await, all[3..]);
+}
+
+#[tokio::test]
+async fn a_result_that_shows_all_lines_of_a_purged_call_is_compared_in_time() {
+    let machine = Machine::new();
+    let text: String = (0..20_000).map(|n| format!("line {n} of a long file with some text\n")).collect();
+    let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"content": text}}]);
+    let shown: String = text.lines().map(|line| format!("1: {line}\n")).collect();
+    let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": shown}]);
+    let records = [
+        claude(&machine, "u1", "assistant", call, json!({})),
+        claude(&machine, "u2", "user", result, json!({"toolUseResult": {"content": text}})),
+    ];
+    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
+    std::fs::write(&log, records.map(|record| format!("{record}\n")).concat()).unwrap();
+    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
+    let all = stored(&machine).await;
+    let begun = Instant::now();
+    purge(&machine, all[0].0).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // It shows them itself.
+    assert_eq!(stored(&machine).await, all[1..]);
 }
 
 #[tokio::test]

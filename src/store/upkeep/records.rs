@@ -178,8 +178,15 @@ impl Links {
     /// or repeats the call's arguments.
     fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
         let repeats = |lines: &BTreeSet<String>| {
+            // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
+            let mut from = 0;
+            let mut is_shown = |line: &String| {
+                let later = own[from..].find(line).map(|at| from + at).or_else(|| own.find(line));
+                from = later.map_or(from, |at| at + line.len());
+                later.is_some()
+            };
             let mut said = strings.iter().flat_map(|text| lines_of(text));
-            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !own.contains(&line))
+            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !is_shown(&line))
         };
         self.calls_in(record, false).into_iter().any(repeats) || self.has_message(record)
     }

@@ -398,7 +398,7 @@ async fn no_later_version_of_a_purged_message_brings_it_back() {
         (version(0, call("It is hunter3.")), version(1, call("<masked>It is hunter3"))),
     ] {
         let machine = Machine::new();
-        let line = gemini(&machine, "session-a.jsonl", "s", &[before.clone()]);
+        let line = gemini(&machine, "session-a.jsonl", "s", std::slice::from_ref(&before));
         machine.run(&line).await;
         let said: Vec<_> = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
         purge(&machine, said.last().unwrap().0).await;

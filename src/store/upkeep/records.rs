@@ -65,11 +65,8 @@ impl Upkeep<'_> {
             for (_, session, entry) in self.agents_entries(*message)? {
                 let above: Option<MessageId> =
                     self.connection.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
-                sessions.entry(session).or_default().add(
-                    &self.said(*message),
-                    &entry,
-                    [Some(*message), above],
-                );
+                let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+                sessions.entry(session).or_default().add(&json, &entry, [Some(*message), above]);
             }
         }
         let mut near: BTreeSet<MessageId> = BTreeSet::new();
@@ -140,12 +137,16 @@ struct Links {
     messages: BTreeSet<String>,
     /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
     calls: BTreeMap<String, BTreeSet<String>>,
+    /// Fields of records, such as the branch, that have an argument by chance.
+    usual: HashSet<(String, Value)>,
     /// Their texts of which no beginning is compared, with what is above a record next to them: themselves, or what is above them.
     texts: HashMap<String, HashSet<Option<MessageId>>>,
 }
 
 impl Links {
-    fn add(&mut self, message: &Message, entry: &str, above: [Option<MessageId>; 2]) {
+    fn add(&mut self, json: &str, entry: &str, above: [Option<MessageId>; 2]) {
+        let message = Message::parse(json);
+        let record = original_of(json).and_then(|record| read_json(&record).ok()).unwrap_or_default();
         self.messages
             .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
         if let Some(call) = &message.tool_call_id {
@@ -156,6 +157,9 @@ impl Links {
                 Part::ToolCall { id, arguments, .. } => {
                     let lines = self.calls.entry(id.clone()).or_default();
                     each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+                    let own = (record.as_object().into_iter().flatten())
+                        .filter(|(_, value)| value.as_str().is_some_and(|value| lines.contains(value)));
+                    self.usual.extend(own.map(|(name, value)| (name.clone(), value.clone())));
                 }
                 Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
                     let text = folded(text);
@@ -177,6 +181,14 @@ impl Links {
     /// Whether a record with these strings belongs to a purged message: it contains another version of it, or is an event of its call,
     /// or repeats the call's arguments.
     fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
+        let mut told: Vec<String> = Vec::new();
+        if let (Value::Object(fields), false) = (record, self.usual.is_empty()) {
+            let unusual = fields.iter().filter(|(name, value)| {
+                !value.is_string() || !self.usual.contains(&((*name).clone(), (*value).clone()))
+            });
+            unusual.for_each(|(_, value)| each_string(value, &mut |said| told.push(said.to_owned())));
+        }
+        let strings = if self.usual.is_empty() || !record.is_object() { strings } else { &told };
         let repeats = |lines: &BTreeSet<String>| {
             // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
             let mut from = 0;

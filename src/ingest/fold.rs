@@ -104,6 +104,7 @@ const LEFT: &[u8] = b"\"branch_summary\"";
 /// A message that is parsed, hashed, packed and tokenized: all the work that needs no database.
 struct Ready {
     message: Message,
+    call: Option<String>,
     digest: Hash,
     tokens: usize,
     searchable: String,
@@ -114,10 +115,11 @@ impl Ready {
     fn of(json: &str) -> Self {
         let mut message = Message::parse(json);
         let (tokens, searchable) = (message.tokens(), message.searchable());
+        let call = message.call().map(ToOwned::to_owned);
         // Its text is not needed any more, and may be long.
         message.parts = Vec::new();
         let prepared = Prepared::of(json, &searchable);
-        Self { message, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
+        Self { message, call, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
     }
 }
 
@@ -230,13 +232,15 @@ impl Fold<'_> {
                 let purged = if is_below_new && !self.brings_purged {
                     None
                 } else {
-                    batch.upkeep().purged_as(conversation, &entry.id, &new)?
+                    batch.upkeep().purged_as(conversation, &entry.id, ready.call.as_deref(), &new)?
                 };
                 let shown = match purged {
                     Some(purged) => {
                         if *id != *entry.id {
                             id = Cow::from(purged_variant(&entry.id, purged.0));
-                        } else if let Some(undigested) = undigested(&id, new.role.as_str(), purged.0) {
+                        } else if let Some(undigested) =
+                            undigested(&id, new.role.as_str(), ready.call.as_deref(), purged.0)
+                        {
                             if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
                                 return Ok((row, Some(purged)));
                             }
@@ -326,7 +330,7 @@ fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head
         Some((id, lineage, height)) => (Some(id), lineage, height + 1),
         None => (None, Hash::ROOT, 0),
     };
-    let Ready { message, digest, tokens, searchable, prepared } = ready;
+    let Ready { message, digest, tokens, searchable, prepared, .. } = ready;
     NewMessage {
         lineage: lineage.child_of(digest),
         parent,

@@ -14,6 +14,17 @@ pub const DIGEST: usize = 16;
 /// What stands in the id of an entry instead of its digests once its message is purged, followed by the message's row.
 pub const PURGED: &str = ":purged ";
 
+/// The longest id of a call that names a purged message.
+const LONGEST_CALL: usize = 256;
+
+/// Names a message of a record, without digests: by its role, and by its call, whose results may come in any order.
+pub fn undigested_name(record: &str, role: &str, call: Option<&str>) -> String {
+    match call.filter(|call| (1..=LONGEST_CALL).contains(&call.len())) {
+        Some(call) => format!("{record}:{role} {call}"),
+        None => format!("{record}:{role}"),
+    }
+}
+
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
 ///

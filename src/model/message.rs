@@ -196,6 +196,15 @@ impl Message {
         without_base64(out)
     }
 
+    /// The call that it answers, or that it begins with.
+    pub fn call(&self) -> Option<&str> {
+        let made = self.parts.first().and_then(|part| match part {
+            Part::ToolCall { id, .. } => Some(id.as_str()),
+            _ => None,
+        });
+        self.tool_call_id.as_deref().or(made)
+    }
+
     /// The text for a reader: every part, with text exactly as stored. A message of one text part is just
     /// that text.
     pub fn readable(&self) -> String {

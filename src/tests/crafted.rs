@@ -76,6 +76,17 @@ async fn opencodes_tables_are_read_only_if_they_are_plain() {
 }
 
 #[tokio::test]
+async fn a_row_that_belongs_to_nothing_is_left_out_whatever_its_number() {
+    for row in [7, i64::MIN] {
+        let lost = format!(
+            "INSERT INTO part (rowid, id, message_id, data) VALUES ({row}, 'prt_2', 'msg_none', '{{\"type\":\"text\",\"text\":\"lost\"}}')"
+        );
+        let report = imported(&lost).await;
+        assert_eq!(report, "1 session: 1 message new, 0 known already, 1 unreadable row left out");
+    }
+}
+
+#[tokio::test]
 async fn a_database_gives_no_more_than_its_size() {
     const ROWS: &str = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 400)";
     let long = "x".repeat(20_000);

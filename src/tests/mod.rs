@@ -50,6 +50,7 @@ mod pruning;
 mod purge;
 mod purge_aftermath;
 mod purge_agents;
+mod purge_calls;
 mod purge_command;
 mod purged_meanwhile;
 mod ranking;

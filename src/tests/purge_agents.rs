@@ -22,7 +22,7 @@ fn database(machine: &Machine) -> Connection {
 }
 
 /// The stored messages, and whether each is conversation.
-async fn stored(machine: &Machine) -> Vec<(MessageId, bool, String)> {
+pub async fn stored(machine: &Machine) -> Vec<(MessageId, bool, String)> {
     let rows: Vec<(i64, bool)> = {
         let database = database(machine);
         let sql = "SELECT id, kind = 0 FROM messages WHERE kind <> 4 ORDER BY id";
@@ -37,7 +37,7 @@ async fn stored(machine: &Machine) -> Vec<(MessageId, bool, String)> {
     read.await.unwrap()
 }
 
-async fn purge(machine: &Machine, message: MessageId) {
+pub async fn purge(machine: &Machine, message: MessageId) {
     machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
 }
 
@@ -119,8 +119,18 @@ async fn a_record_without_a_time_does_not_date_a_purge() {
     assert!(answer.text.contains("2 messages of 2026-05-05 10:00, and"), "{}", answer.text);
 }
 
+/// A record of Claude Code.
+pub fn claude(machine: &Machine, id: &str, role: &str, content: Value, more: Value) -> Value {
+    let mut record = json!({
+        "type": role, "uuid": id, "sessionId": "s", "cwd": machine.home.cwd, "version": "2.0.14",
+        "timestamp": "2026-05-05T10:00:00.000Z", "message": {"role": role, "content": content}
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
 /// Writes a log of Gemini CLI.
-fn gemini(machine: &Machine, name: &str, session: &str, records: &[Value]) -> String {
+pub fn gemini(machine: &Machine, name: &str, session: &str, records: &[Value]) -> String {
     let log = machine.at("chats").join(name);
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     let head = json!({"sessionId": session, "projectHash": "a"});
@@ -246,75 +256,6 @@ async fn the_answer_says_what_a_purge_does_not_find_in_other_agents_records() {
     }
 }
 
-/// A record of Claude Code.
-fn claude(machine: &Machine, id: &str, role: &str, content: Value, more: Value) -> Value {
-    let mut record = json!({
-        "type": role, "uuid": id, "sessionId": "s", "cwd": machine.home.cwd, "version": "2.0.14",
-        "timestamp": "2026-05-05T10:00:00.000Z", "message": {"role": role, "content": content}
-    });
-    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    record
-}
-
-#[tokio::test]
-async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {
-    let machine = Machine::new();
-    let call =
-        |id: &str, input: Value| json!([{"type": "tool_use", "id": id, "name": "Write", "input": input}]);
-    let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "File created."}]);
-    let records = [
-        claude(&machine, "u1", "assistant", call("toolu_1", json!({"content": "key\nhunter2\n"})), json!({})),
-        claude(
-            &machine,
-            "u2",
-            "user",
-            result("toolu_1"),
-            json!({"toolUseResult": {"content": "key\nhunter2\n"}}),
-        ),
-        json!({"type": "progress", "uuid": "u3", "toolUseID": "toolu_1", "data": {"output": "hunter2"}}),
-        claude(&machine, "u4", "assistant", call("toolu_2", json!({"content": "a = 1"})), json!({})),
-        claude(&machine, "u5", "user", result("toolu_2"), json!({"toolUseResult": {"content": "a = 1"}})),
-    ];
-    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
-    std::fs::write(&log, records.map(|record| format!("{record}\n")).concat()).unwrap();
-    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
-    let all = stored(&machine).await;
-    assert_eq!(all.len(), 5);
-    purge(&machine, all[0].0).await;
-    assert_eq!(stored(&machine).await, all[3..]);
-}
-
-#[tokio::test]
-async fn the_events_of_a_call_go_with_its_result_and_the_call_stays() {
-    let machine = Machine::new();
-    let record = |kind: &str, payload: Value| {
-        json!({"timestamp": "2026-05-05T10:00:00.000Z", "type": kind, "payload": payload}).to_string()
-    };
-    let event = |kind: &str, call: &str, out: &str| {
-        record("event_msg", json!({"type": kind, "call_id": call, "stdout": out}))
-    };
-    let item = |kind: &str, call: &str, field: &str, value: &str| {
-        record("response_item", json!({"type": kind, "name": "shell", "call_id": call, field: value}))
-    };
-    let lines = [
-        record("session_meta", json!({"id": "s", "cwd": machine.home.cwd})),
-        item("function_call", "call_1", "arguments", r#"{"command":["cat","key"]}"#),
-        event("exec_command_end", "call_1", "hunter2"),
-        item("function_call_output", "call_1", "output", "Exit code: 0\nOutput:\nhunter2"),
-        event("exec_command_end", "call_2", "fine"),
-    ];
-    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
-    std::fs::write(&log, lines.join("\n")).unwrap();
-    machine.run(&format!("--from codex \"{}\"", log.display())).await;
-    let all = stored(&machine).await;
-    let (result, ..) = all.iter().rfind(|(_, said, _)| *said).unwrap();
-    purge(&machine, *result).await;
-    let left = stored(&machine).await;
-    assert_eq!(left.len(), all.len() - 2);
-    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
-    assert!(left.iter().any(|(_, said, _)| *said));
-}
-
 #[tokio::test]
 async fn a_rewritten_history_goes_with_any_message_in_it_however_short() {
     let machine = Machine::new();
@@ -331,4 +272,115 @@ async fn a_rewritten_history_goes_with_any_message_in_it_however_short() {
     assert!(left.iter().any(|(.., json)| Message::parse(json).text() == "I go on."));
     assert!(machine.run(&line).await.contains(": 0 messages new, "));
     assert_eq!(stored(&machine).await, left);
+}
+
+#[tokio::test]
+async fn no_later_version_of_a_purged_message_brings_it_back() {
+    let call = |output: &str| {
+        let result = json!([{"functionResponse": {"id": "t", "response": {"output": output}}}]);
+        json!([{"id": "t", "name": "cat", "args": {}, "status": "success", "result": result}])
+    };
+    let parts = json!([{"text": "I think.", "thought": true}, {"text": "hunter2"}]);
+    let history =
+        json!({"$set": {"messages": [{"id": "g1", "type": "gemini", "content": parts, "toolCalls": []}]}});
+    for (before, after) in [
+        (version(0, json!([])), history),
+        (version(0, call("It is hunter3.")), version(1, call("<masked>It is hunter3"))),
+    ] {
+        let machine = Machine::new();
+        let line = gemini(&machine, "session-a.jsonl", "s", std::slice::from_ref(&before));
+        machine.run(&line).await;
+        let said: Vec<_> = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
+        purge(&machine, said.last().unwrap().0).await;
+        let left = stored(&machine).await;
+        gemini(&machine, "session-a.jsonl", "s", &[before, after]);
+        assert!(machine.run(&line).await.contains(": 0 messages new, "));
+        assert_eq!(stored(&machine).await, left);
+    }
+}
+
+/// Writes a log of Codex.
+pub fn codex(machine: &Machine, records: &[(&str, Value)]) -> String {
+    let time = "2026-05-05T10:00:00.000Z";
+    let meta = ("session_meta", json!({"id": "s", "cwd": machine.home.cwd}));
+    let line = |(kind, payload): &(&str, Value)| {
+        json!({"timestamp": time, "type": kind, "payload": payload}).to_string()
+    };
+    let lines: Vec<String> = [meta].iter().chain(records).map(line).collect();
+    let log = machine.at("rollout-2026-05-05T10-00-00-11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    format!("--from codex \"{}\"", log.display())
+}
+
+#[tokio::test]
+async fn an_event_next_to_a_message_that_repeats_all_of_it_goes_with_it_however_short() {
+    let machine = Machine::new();
+    let said = |text: &str| json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
+    let event = |text: &str| ("event_msg", json!({"type": "user_message", "message": text}));
+    let line = codex(
+        &machine,
+        &[
+            ("response_item", said("I begin.")),
+            event("hunter2"),
+            ("response_item", said("hunter2")),
+            event("hunter2\n"),
+            event("hunter2 it is not"),
+            ("response_item", said("I go on.")),
+            event("hunter2"),
+        ],
+    );
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    purge(&machine, all[3].0).await;
+    assert_eq!(stored(&machine).await, [&all[..2], &all[5..]].concat());
+}
+
+#[tokio::test]
+async fn a_text_that_search_ignores_goes_with_the_message_that_it_repeats() {
+    let machine = Machine::new();
+    let output = "The password of the staging server is hunter2.";
+    let answer = json!([{"functionResponse": {"id": "t", "response": {"output": output}}}]);
+    let call = json!([{"id": "t", "name": "cat", "args": {}, "status": "success", "result": answer}]);
+    let turn = |id: &str, kind: &str, content: &Value| json!({"id": id, "type": kind, "content": content});
+    let history = [
+        turn("h1", "gemini", &json!([{"text": "I look."}])),
+        turn("h2", "user", &answer),
+        turn("h3", "user", &json!("<session_context>A day in May, in the project's folder.")),
+    ];
+    let line =
+        gemini(&machine, "session-a.jsonl", "s", &[version(0, call), json!({"$set": {"messages": history}})]);
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    let result = all.iter().find(|(_, said, json)| *said && Message::parse(json).text().contains("password"));
+    purge(&machine, result.unwrap().0).await;
+    let left = stored(&machine).await;
+    assert!(left.iter().all(|(.., json)| !json.contains("hunter2")));
+    assert!(left.iter().any(|(.., json)| json.contains("A day in May")));
+    assert!(machine.run(&line).await.contains(": 0 messages new, "));
+    assert_eq!(stored(&machine).await, left);
+}
+
+#[tokio::test]
+async fn a_record_that_a_log_repeats_does_not_bring_a_purged_message_back() {
+    let machine = Machine::new();
+    let said = |id: &str, text: &str| claude(&machine, id, "user", json!(text), json!({}));
+    let mut records = vec![said("u1", "I begin."), said("u2", "hunter2"), said("u3", "I go on.")];
+    for n in [1, 2] {
+        records[n]["parentUuid"] = json!(format!("u{n}"));
+    }
+    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
+    let write = |records: &[Value]| {
+        std::fs::write(&log, records.iter().map(|record| format!("{record}\n")).collect::<String>()).unwrap();
+    };
+    write(&records);
+    let line = format!("--from claude-code \"{}\"", log.display());
+    machine.run(&line).await;
+    let all = stored(&machine).await;
+    purge(&machine, all[1].0).await;
+    records.push(records[1].clone());
+    write(&records);
+    for _ in 0..2 {
+        assert!(machine.run(&line).await.contains(": 0 messages new, "));
+        assert_eq!(stored(&machine).await, [&all[..1], &all[2..]].concat());
+    }
 }

@@ -333,6 +333,13 @@ impl Shown {
         Self::said("system", content)
     }
 
+    /// The call that it answers or makes.
+    fn call(&self) -> Option<&str> {
+        let made = self.content.first().filter(|part| part["type"] == "toolCall");
+        let answered = self.result.as_ref().map(|(call, ..)| call.as_str());
+        answered.or_else(|| made.and_then(|part| part["id"].as_str()))
+    }
+
     /// Its fields before the time.
     fn fields(&self) -> String {
         let mut out = format!("\"role\":\"{}\"", self.role);

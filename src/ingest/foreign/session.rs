@@ -9,7 +9,7 @@ use crate::ingest::file::{Header, SLICE, Slices};
 use crate::ingest::fold::Handover;
 use crate::ingest::order::Order;
 use crate::ingest::stringify::stringify;
-use crate::model::{Content, Entry, Fields, PURGED, foreign};
+use crate::model::{Content, Entry, Fields, PURGED, foreign, undigested_name};
 
 /// A session of another agent that is being read.
 pub(in crate::ingest) struct ForeignSession {
@@ -67,7 +67,7 @@ impl Versions {
 
     fn purged(known: &HashSet<String>) -> HashMap<String, VecDeque<String>> {
         let parts = |id: &String| {
-            let (name, row) = id.split_once(PURGED)?;
+            let (name, row) = id.rsplit_once(PURGED)?;
             Some((row.parse::<i64>().ok()?, name.to_owned(), id.clone()))
         };
         let mut ids: Vec<_> = known.iter().filter_map(parts).collect();
@@ -79,13 +79,15 @@ impl Versions {
         purged
     }
 
-    /// The entry of a purged message: of those of `name` that are not stored, the first were purged.
-    fn purged_as(&mut self, name: &str, says: &str) -> Option<String> {
+    /// The entry of a purged message: of those of `name` that are not stored, the first were purged. Where a record has one only, it
+    /// is the same in any version.
+    fn purged_as(&mut self, name: &str, says: &str, is_only: bool) -> Option<String> {
         if self.entries.contains_key(says) {
             return None;
         }
         if !self.found.contains_key(says) {
-            let id = self.purged.get_mut(name)?.pop_front()?;
+            let purged = self.purged.get_mut(name)?;
+            let id = if is_only && purged.len() == 1 { purged.front().cloned() } else { purged.pop_front() }?;
             self.found.insert(says.to_owned(), id);
         }
         self.found.get(says).cloned()
@@ -173,12 +175,20 @@ impl ForeignSession {
             self.last.0 = self.above.get(&message).cloned().flatten();
         }
         let prefix = self.log.prefix.clone();
+        let mut times: HashMap<String, usize> = HashMap::new();
         let shown: Vec<_> = (reading.shown.into_iter())
             .map(|shown| {
                 let named = format!("{prefix}{}", shown.id.as_ref().unwrap_or(&name));
+                let undigested = undigested_name(&named, shown.role, shown.call());
+                *times.entry(undigested.clone()).or_default() += 1;
+                (shown, named, undigested)
+            })
+            .collect();
+        let shown: Vec<_> = (shown.into_iter())
+            .map(|(shown, named, undigested)| {
                 let fields = shown.fields();
                 let says = format!("{named}:{}", digest(&[&fields, ",\"timestamp\":0"]));
-                let purged = versions.purged_as(&format!("{named}:{}", shown.role), &says);
+                let purged = versions.purged_as(&undigested, &says, times[&undigested] == 1);
                 (shown, fields, says, purged)
             })
             .collect();
@@ -206,7 +216,9 @@ impl ForeignSession {
         }
         let own = format!("{prefix}{name}@{version}");
         if versions.records.insert(version)
-            && versions.purged_as(&format!("{prefix}{name}@:system"), &own).is_none()
+            && versions
+                .purged_as(&undigested_name(&format!("{prefix}{name}@"), "system", None), &own, false)
+                .is_none()
         {
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);

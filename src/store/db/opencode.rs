@@ -27,8 +27,8 @@ const LONGEST: u64 = codec::MOST_PACKED as u64 / 2;
 const SHORTEST: u64 = 64 * 1024;
 /// The longest id, folder or version in bytes: entries have them. OpenCode's ids have 30.
 const LONGEST_KEY: usize = 4_096;
-/// Can't be read.
-const NOWHERE: OpenCodePlace = OpenCodePlace("part", i64::MIN);
+/// Can't be read: no row has such a place.
+const NOWHERE: OpenCodePlace = OpenCodePlace("", 0);
 
 /// OpenCode's database, opened read-only.
 pub struct OpenCode {
@@ -244,6 +244,7 @@ impl OpenCode {
     pub fn row(&self, place: OpenCodePlace) -> Result<Option<OpenCodeRow>> {
         let OpenCodePlace(table, _) = place;
         let data = match table {
+            "" => return Ok(None),
             "session" => {
                 "json_object('id', id, 'parentID', parent_id, 'directory', directory, 'version', version, 'title', title,
                              'time', json_object('created', time_created, 'updated', time_updated))"

@@ -11,7 +11,7 @@ use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Message, Part};
+use crate::model::{CompactionDetails, Message, Part, Role};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 use crate::text::folded;
@@ -21,9 +21,11 @@ const FEWEST: usize = 6;
 /// The digits of a short id that are shown.
 const DIGITS: usize = 10;
 /// The first bytes of a message, with whitespace folded, that distinguish it from others.
-const BEGINNING: usize = 32;
+pub(super) const BEGINNING: usize = 32;
 /// The bytes that are compared in another agent's record: many results of tools begin alike.
 const LONGER: usize = 128;
+/// The most beginnings that are searched one by one, which is faster than hashing each place of a text.
+const FEW: usize = 16;
 
 /// Occurs in the summary of an abandoned branch.
 const LEFT: &str = "\"branch_summary\"";
@@ -35,10 +37,6 @@ pub(in crate::store) struct Copy {
     pub names: BTreeSet<String>,
     /// What it repeats others in, with whitespace folded.
     pub text: String,
-    /// What the messages of its record show.
-    pub own: String,
-    /// Whether its record belongs to what is purged, so that it goes in any case.
-    pub is_linked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +45,14 @@ pub(in crate::store) enum CopyKind {
     Answer,
     /// A summary of a branch.
     Account,
-    /// A message of another agent, by the record that it carries.
-    Record,
 }
 
 /// What identifies purged messages in a copy.
 pub(in crate::store) struct Traces {
     /// What begins with each of these: more of the text, which distinguishes the messages of other agents.
     beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
+    /// Those of them that are said, and not inserted by an agent: such text is often the same.
+    said: HashSet<Vec<u8>>,
     names: BTreeSet<String>,
 }
 
@@ -65,27 +63,12 @@ impl Copy {
         let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
         let names = is_ours.then(|| names_held(json).collect())?;
         let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
-        Some(Self {
-            id,
-            kind,
-            names,
-            text: folded(&message.readable()),
-            own: String::new(),
-            is_linked: false,
-        })
+        Some(Self { id, kind, names, text: folded(&message.readable()) })
     }
 
     /// Whether it repeats anything of `traces`.
     pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
-        let (text, own) = (self.text.as_bytes(), self.own.as_bytes());
-        let is_told = |(at, part): (usize, &[u8])| {
-            let Some(longer) = traces.beginnings.get(part) else { return false };
-            let is_in_it = |said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
-            self.kind != CopyKind::Record || longer.iter().any(is_in_it)
-        };
-        self.is_linked
-            || is_any_named(&self.names, &traces.names)
-            || (!traces.beginnings.is_empty() && text.windows(BEGINNING).enumerate().any(is_told))
+        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), |_, _| true)
     }
 }
 
@@ -93,6 +76,41 @@ impl Traces {
     /// Replaces the short ids with those purged so far.
     pub(in crate::store) fn naming(self, names: BTreeSet<String>) -> Self {
         Self { names, ..self }
+    }
+
+    /// Whether the text of a record has more of a purged message, and what its messages show does not. Whitespace is folded in both.
+    pub(in crate::store) fn are_told(&self, text: &str, own: &str) -> bool {
+        let (text, own) = (text.as_bytes(), own.as_bytes());
+        let is_in_it =
+            |at: usize, said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
+        self.are_in(text, |at, longer| longer.iter().any(|said| is_in_it(at, said)))
+    }
+
+    /// Whether a text that search ignores has more of what was said.
+    pub(in crate::store) fn are_quoted(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        let is_it = |at: usize, said: &Vec<u8>| self.said.contains(said) && text[at..].starts_with(said);
+        self.are_in(text, |at, longer| longer.iter().any(|said| is_it(at, said)))
+    }
+
+    /// Whether a text has a beginning at a place that `is_it` accepts, given what else begins with it.
+    fn are_in(&self, text: &[u8], is_it: impl Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
+        if self.beginnings.len() > FEW {
+            return (text.windows(BEGINNING).enumerate())
+                .any(|(at, part)| self.beginnings.get(part).is_some_and(|longer| is_it(at, longer)));
+        }
+        self.beginnings.iter().any(|(beginning, longer)| {
+            let finder = memmem::Finder::new(beginning);
+            let mut from = 0;
+            // Places may overlap.
+            while let Some(at) = finder.find(&text[from..]).map(|at| from + at) {
+                if is_it(at, longer) {
+                    return true;
+                }
+                from = at + 1;
+            }
+            false
+        })
     }
 }
 
@@ -112,6 +130,7 @@ impl Upkeep<'_> {
     /// The beginnings of these messages and of their parts, except copies, which all begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
+        let mut all_said = HashSet::new();
         for id in messages {
             let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
             let message = Message::parse(&json);
@@ -125,10 +144,13 @@ impl Upkeep<'_> {
             let texts = parts.chain([folded(&message.readable())]);
             for text in texts.filter(|text| text.len() >= BEGINNING) {
                 let text = &text.as_bytes()[..text.len().min(LONGER)];
+                if message.role != Role::System {
+                    all_said.insert(text.to_vec());
+                }
                 beginnings.entry(text[..BEGINNING].to_vec()).or_default().insert(text.to_vec());
             }
         }
-        Traces { beginnings, names: BTreeSet::new() }
+        Traces { beginnings, said: all_said, names: BTreeSet::new() }
     }
 
     /// The short ids of everything a purge removes.

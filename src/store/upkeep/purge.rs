@@ -44,9 +44,8 @@ impl Upkeep<'_> {
         }
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
-        copies.extend(self.records_near(&asked)?);
         let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
-        let mut records = self.carriers_of(&asked)?;
+        let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
         let mut plan = self.following(&asked | &records, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
@@ -60,7 +59,6 @@ impl Upkeep<'_> {
                 match copy.kind {
                     CopyKind::Answer => &mut answers,
                     CopyKind::Account => &mut accounts,
-                    CopyKind::Record => &mut records,
                 }
                 .insert(copy.id);
             }

@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::model::{PURGED, without_digests};
+use crate::model::{PURGED, undigested_name, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -17,9 +17,16 @@ pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
 }
 
 /// The stored id of another agent's entry once its message is purged, if its own has digests.
-/// The role stays, so that a call does not stand for a result that comes later.
-pub fn undigested(entry_id: &str, role: &str, message: MessageId) -> Option<String> {
-    without_digests(entry_id).map(|name| format!("{name}:{role}{PURGED}{}", message.0))
+/// The role and the call stay, so that it does not stand for another message that comes later.
+pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: MessageId) -> Option<String> {
+    without_digests(entry_id)
+        .map(|record| format!("{}{PURGED}{}", undigested_name(record, role, call), message.0))
+}
+
+/// The id of the record that another agent's log repeats in an entry with this id.
+fn repeated(entry_id: &str) -> Option<&str> {
+    let (id, times) = entry_id.rsplit_once('~')?;
+    times.bytes().all(|byte| byte.is_ascii_digit()).then_some(id)
 }
 
 impl Upkeep<'_> {
@@ -29,6 +36,7 @@ impl Upkeep<'_> {
         &self,
         conversation: ConversationId,
         entry_id: &str,
+        call: Option<&str>,
         new: &NewMessage<'_>,
     ) -> Result<Option<(MessageId, Hash, i64)>> {
         self.connection.first(
@@ -36,14 +44,16 @@ impl Upkeep<'_> {
               WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id)
+                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6)
                                     OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
             params![
                 new.parent,
                 new.timestamp,
                 entry_id,
                 conversation,
-                without_digests(entry_id).map(|name| format!("{name}:{}{PURGED}", new.role.as_str()))
+                without_digests(entry_id)
+                    .map(|record| undigested_name(record, new.role.as_str(), call) + PURGED),
+                repeated(entry_id)
             ],
         )
     }

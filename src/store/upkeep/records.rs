@@ -3,15 +3,15 @@
 //! the digests in the ids of its entries, which could confirm a guess.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rusqlite::{named_params, params};
 use serde_json::Value;
 
-use super::copies::{Copy, CopyKind};
+use super::copies::{BEGINNING, Traces};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, Part, each_string, original_of, read_json, without_digests};
+use crate::model::{Message, Part, Role, each_string, original_of, read_json, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
 use crate::store::upkeep::purged::undigested;
@@ -63,50 +63,79 @@ impl Upkeep<'_> {
         Ok(original_of(&json).map(Cow::into_owned))
     }
 
-    /// The messages in the sessions of other agents that show one of these, with the records that they carry.
-    pub(in crate::store) fn records_near(&self, messages: &BTreeSet<MessageId>) -> Result<Vec<Copy>> {
+    /// The messages in the sessions of other agents that show one of these whose records repeat one or belong to it.
+    pub(in crate::store) fn records_near(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        traces: &Traces,
+    ) -> Result<BTreeSet<MessageId>> {
         let mut sessions: BTreeMap<ConversationId, Links> = BTreeMap::new();
         for message in messages {
             for (_, session, entry) in self.agents_entries(*message)? {
-                sessions.entry(session).or_default().add(&self.said(*message), &entry);
+                let above: Option<MessageId> =
+                    self.connection.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
+                let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+                sessions.entry(session).or_default().add(&json, &entry, [Some(*message), above]);
             }
         }
-        let mut near: Vec<Copy> = Vec::new();
+        let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let shown: Vec<(MessageId, String)> = self.connection.all(
-                "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
+            let mut shown: Vec<(MessageId, Option<MessageId>, String)> = self.connection.all(
+                "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
             )?;
-            let (mut carriers, mut own): (Vec<(MessageId, String)>, HashMap<String, String>) =
-                Default::default();
-            for (id, entry) in shown.into_iter().filter(|(id, _)| !messages.contains(id)) {
-                let record = record_of(&entry).to_owned();
-                *own.entry(record.clone()).or_default() += &(folded(&self.said(id).readable()) + "\n");
-                carriers.push((id, record));
+            shown.retain(|(id, ..)| !messages.contains(id));
+            shown.sort_by(|(.., one), (.., other)| record_of(one).cmp(record_of(other)));
+            // One record after the other: a session may not fit into memory.
+            for of_one in shown.chunk_by(|(.., one), (.., other)| record_of(one) == record_of(other)) {
+                near.extend(self.repeating(
+                    of_one.iter().map(|(id, above, _)| (*id, *above)),
+                    &links,
+                    traces,
+                ));
             }
-            near.extend(
-                carriers.into_iter().filter_map(|(id, record)| self.carried(id, &own[&record], &links)),
-            );
         }
         Ok(near)
+    }
+
+    /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
+    /// one themselves. Each comes with the message above.
+    fn repeating(
+        &self,
+        messages: impl Iterator<Item = (MessageId, Option<MessageId>)>,
+        links: &Links,
+        traces: &Traces,
+    ) -> Vec<MessageId> {
+        let read = |(id, above)| Some((id, above, Messages::new(self.connection).json_of(id).ok()?));
+        // Unreadable ones show and carry nothing.
+        let messages: Vec<(MessageId, Option<MessageId>, String)> = messages.filter_map(read).collect();
+        let (mut own, mut going) = (String::new(), Vec::new());
+        for (id, _, json) in &messages {
+            let message = Message::parse(json);
+            let shown = folded(&message.readable());
+            if message.role == Role::System && traces.are_quoted(&shown) {
+                going.push(*id);
+            }
+            own += &(shown + "\n");
+        }
+        let goes = |above: Option<MessageId>, json: &str| {
+            let record = original_of(json)?;
+            let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
+            let mut strings: Vec<String> = Vec::new();
+            each_string(&record, &mut |said| strings.push(said.to_owned()));
+            let is_event = own.trim().is_empty() && links.repeated_next_to(above, &strings);
+            let is_linked = is_event || links.reach(&record, &strings, &own);
+            Some(is_linked || traces.are_told(&folded(&strings.join("\n")), &own))
+        };
+        let carrying = messages.iter().filter(|(_, above, json)| goes(*above, json) == Some(true));
+        going.extend(carrying.map(|(id, ..)| *id));
+        going
     }
 
     /// A stored message. An unreadable one says nothing.
     fn said(&self, message: MessageId) -> Message {
         Message::parse(&Messages::new(self.connection).json_of(message).unwrap_or_default())
-    }
-
-    /// The record of a message as a copy of others. `own` is what the messages of that record show.
-    fn carried(&self, id: MessageId, own: &str, links: &Links) -> Option<Copy> {
-        let json = Messages::new(self.connection).json_of(id).ok()?;
-        let record = original_of(&json)?;
-        let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
-        let mut strings: Vec<String> = Vec::new();
-        each_string(&record, &mut |said| strings.push(said.to_owned()));
-        let is_linked = links.reach(&record, &strings, own);
-        let (text, own) = (folded(&strings.join("\n")), own.to_owned());
-        Some(Copy { id, kind: CopyKind::Record, names: BTreeSet::new(), text, own, is_linked })
     }
 }
 
@@ -117,33 +146,86 @@ struct Links {
     messages: BTreeSet<String>,
     /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
     calls: BTreeMap<String, BTreeSet<String>>,
+    /// Fields of records, such as the branch, that have an argument by chance.
+    usual: HashSet<(String, Value)>,
+    /// Their texts of which no beginning is compared, with what is above a record next to them: themselves, or what is above them.
+    texts: HashMap<String, HashSet<Option<MessageId>>>,
 }
 
 impl Links {
-    fn add(&mut self, message: &Message, entry: &str) {
+    fn add(&mut self, json: &str, entry: &str, above: [Option<MessageId>; 2]) {
+        let message = Message::parse(json);
+        let record = original_of(json).and_then(|record| read_json(&record).ok()).unwrap_or_default();
         self.messages
             .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
         if let Some(call) = &message.tool_call_id {
             self.calls.entry(call.clone()).or_default();
         }
         for part in &message.parts {
-            if let Part::ToolCall { id, arguments, .. } = part {
-                let lines = self.calls.entry(id.clone()).or_default();
-                each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+            match part {
+                Part::ToolCall { id, arguments, .. } => {
+                    let lines = self.calls.entry(id.clone()).or_default();
+                    each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+                    let own = (record.as_object().into_iter().flatten())
+                        .filter(|(_, value)| value.as_str().is_some_and(|value| lines.contains(value)));
+                    self.usual.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                }
+                Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
+                    let text = folded(text);
+                    if (1..BEGINNING).contains(&text.len()) {
+                        self.texts.entry(text).or_default().extend(above);
+                    }
+                }
+                _ => {}
             }
         }
         self.calls.remove("");
     }
 
+    /// Whether the strings of a record below `above` have all of a purged text that is next to it.
+    fn repeated_next_to(&self, above: Option<MessageId>, strings: &[String]) -> bool {
+        strings.iter().any(|said| self.texts.get(&folded(said)).is_some_and(|next| next.contains(&above)))
+    }
+
     /// Whether a record with these strings belongs to a purged message: it contains another version of it, or is an event of its call,
     /// or repeats the call's arguments.
     fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
-        let repeats = |call: &String| {
-            let Some(lines) = self.calls.get(call) else { return false };
+        let mut told: Vec<String> = Vec::new();
+        if let (Value::Object(fields), false) = (record, self.usual.is_empty()) {
+            let unusual = fields.iter().filter(|(name, value)| {
+                !value.is_string() || !self.usual.contains(&((*name).clone(), (*value).clone()))
+            });
+            unusual.for_each(|(_, value)| each_string(value, &mut |said| told.push(said.to_owned())));
+        }
+        let strings = if self.usual.is_empty() || !record.is_object() { strings } else { &told };
+        let repeats = |lines: &BTreeSet<String>| {
+            // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
+            let mut from = 0;
+            let mut is_shown = |line: &String| {
+                let later = own[from..].find(line).map(|at| from + at).or_else(|| own.find(line));
+                from = later.map_or(from, |at| at + line.len());
+                later.is_some()
+            };
             let mut said = strings.iter().flat_map(|text| lines_of(text));
-            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !own.contains(&line))
+            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !is_shown(&line))
         };
-        strings.iter().any(repeats) || self.has_message(record)
+        self.calls_in(record, false).into_iter().any(repeats) || self.has_message(record)
+    }
+
+    /// The purged calls whose ids are in fields for ids.
+    fn calls_in(&self, value: &Value, is_id: bool) -> Vec<&BTreeSet<String>> {
+        let is_named = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("id") || name.ends_with("ids")
+        };
+        match value {
+            Value::String(call) if is_id => self.calls.get(call).into_iter().collect(),
+            Value::Array(items) => items.iter().flat_map(|item| self.calls_in(item, is_id)).collect(),
+            Value::Object(fields) => {
+                fields.iter().flat_map(|(name, field)| self.calls_in(field, is_named(name))).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn has_message(&self, value: &Value) -> bool {
@@ -175,8 +257,9 @@ impl UpkeepWriter<'_> {
     /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
     pub(in crate::store) fn drop_digests(&self, message: MessageId) -> Result<()> {
         let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
+        let said = self.said(message);
         for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = undigested(&id, &role, message) {
+            if let Some(id) = undigested(&id, &role, said.call(), message) {
                 self.connection
                     .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
             }

@@ -36,6 +36,7 @@ mod import;
 mod import_database;
 mod ingest;
 mod memory;
+mod misshapen;
 mod misuse;
 mod narrowing;
 mod notes;

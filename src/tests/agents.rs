@@ -1,5 +1,5 @@
 //! `/lcm import --from AGENT`: sessions of other agents. The logs in `fixtures/` are written by hand from
-//! what is known of the formats; each folder is named after the version that writes such logs.
+//! the sources that each reader names; each folder is named after the version that writes such logs.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

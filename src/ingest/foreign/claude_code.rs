@@ -2,8 +2,8 @@
 //! parent. Side chains are in the same file; since 2.0 in their own files `agent-<id>.jsonl`, next to the
 //! session's or in `<session>/subagents`.
 //!
-//! The format is not documented. This follows versions 1.0.83, 2.0.14, 2.1.38 and public readers of the
-//! format.
+//! The format is not documented. This follows versions 1.0.83, 2.0.14 and 2.1.38, the reader
+//! daaain/claude-code-log, and `ai_working/claude_code_logging` in microsoft/amplifier.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) static AGENT: Agent = Agent {
 };
 
 /// Kinds without a message.
-const SILENT: &str = "system summary file-history-snapshot queue-operation progress attachment last-prompt \
+const SILENT: &str = "system summary file-history-snapshot file-history-delta queue-operation progress attachment last-prompt \
      custom-title ai-title agent-name agent-color agent-setting mode permission-mode pr-link \
      tag task-summary saved_hook_context content-replacement worktree-state";
 

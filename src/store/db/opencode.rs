@@ -160,10 +160,11 @@ impl OpenCode {
 
     /// Reads each table once: without an index, looking up each message would take too long.
     fn all_rows(&self) -> Result<Rows> {
-        let (keys, mut lost) = self.keys("part", "message_id", "0")?;
-        // A slice, since a vector would keep the room of the keys.
-        let mut parts: Box<[(u64, i64)]> = keys.into_iter().map(|key| (key.above, key.place.1)).collect();
-        parts.sort_by_key(|part| part.0);
+        // Without the rest of their keys: most rows are parts.
+        let mut parts: Vec<(u64, [u8; 16], i64)> = Vec::new();
+        let mut lost =
+            self.each_key("part", "message_id", "0", |key| parts.push((key.above, key.start, key.place.1)))?;
+        parts.sort_unstable();
         lost += parts.len();
         let (mut messages, lost_messages) = self.keys("message", "session_id", "time_created")?;
         lost += lost_messages;
@@ -198,19 +199,34 @@ impl OpenCode {
         let mut messages: Box<[_]> = readable.collect();
         // This keeps the order of the keys.
         messages.sort_by_key(|message| message.0);
-        Ok(Rows { messages, parts: parts.into_iter().map(|part| part.1).collect(), lost })
+        Ok(Rows { messages, parts: parts.into_iter().map(|part| part.2).collect(), lost })
     }
 
-    /// The keys of a table's rows in order, and the number of rows that have none; damage that hides the rest
-    /// counts as one. SQLite would sort long keys in files, without limit.
+    /// The keys of a table's rows in order, and the number of rows that have none. SQLite would sort long keys in
+    /// files, without limit.
     fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, usize)> {
+        let mut keys = Vec::new();
+        let lost = self.each_key(table, above, time, |key| keys.push(key))?;
+        keys.sort_unstable_by_key(|key| (key.seq, key.time, key.start, key.place.1));
+        Ok((keys, lost))
+    }
+
+    /// Passes the keys of a table's rows to `sink`, and returns the number of rows that have none; damage that
+    /// hides the rest counts as one.
+    fn each_key(
+        &self,
+        table: &'static str,
+        above: &str,
+        time: &str,
+        mut sink: impl FnMut(Key),
+    ) -> Result<usize> {
         let has_seq = self.connection.column_exists(None, table, "seq").map_err(unreadable)?;
         let number = |column: &str| format!("iif(typeof({column}) = 'integer', {column}, 0)");
         let [seq, time] = [if has_seq { "seq" } else { "0" }, time].map(number);
         let sql = format!("SELECT rowid, {above}, {seq}, {time}, id FROM {table}");
         let mut query = self.connection.prepare(&sql).map_err(unreadable)?;
         let mut rows = query.query([]).map_err(unreadable)?;
-        let (mut keys, mut lost) = (Vec::new(), 0);
+        let mut lost = 0;
         loop {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
@@ -234,10 +250,9 @@ impl OpenCode {
             start.iter_mut().zip(id.bytes()).for_each(|(to, byte)| *to = byte);
             let [above, id] = [above, id].map(|text| self.hash.hash_one(text));
             let place = OpenCodePlace(table, number(0)?);
-            keys.push(Key { above, seq: number(2)?, time: number(3)?, start, id, place });
+            sink(Key { above, seq: number(2)?, time: number(3)?, start, id, place });
         }
-        keys.sort_unstable_by_key(|key| (key.seq, key.time, key.start, key.place.1));
-        Ok((keys, lost))
+        Ok(lost)
     }
 
     /// A row; `None` if it can't be read.

@@ -186,6 +186,8 @@ impl Unread {
             .await?;
         let known: HashSet<String> = known.into_iter().collect();
         let mut is_stored = conversation.is_some();
+        // The places of a database's rows need memory, too.
+        let size = if is_in_database { SLICE / 2 } else { SLICE };
         // The next slice is read and prepared while one is written.
         let (read, receiver) = mpsc::channel(1);
         let (used, taken_back) = channel();
@@ -201,7 +203,7 @@ impl Unread {
                 is_stored |= says_anything(&waiting);
                 taken_back.try_iter().for_each(drop::<PreparedHandover>);
                 if is_stored
-                    && waiting.size() >= SLICE
+                    && waiting.size() >= size
                     && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
                 {
                     break;

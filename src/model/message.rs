@@ -382,7 +382,7 @@ pub(super) fn push_line(out: &mut String, line: &str) {
 }
 
 /// Calls `sink` with every string and number in a value, such as a tool call's arguments, as it is written.
-pub fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
+pub fn each_string(value: &Value, sink: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => sink(text),
         Value::Array(items) => items.iter().for_each(|item| each_string(item, sink)),

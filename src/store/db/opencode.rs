@@ -162,8 +162,9 @@ impl OpenCode {
     fn all_rows(&self) -> Result<Rows> {
         // Without the rest of their keys: most rows are parts.
         let mut parts: Vec<(u64, [u8; 16], i64)> = Vec::new();
-        let mut lost =
-            self.each_key("part", "message_id", "0", |key| parts.push((key.above, key.start, key.place.1)))?;
+        let mut lost = self.each_key("part", "message_id", "0", &mut |key| {
+            parts.push((key.above, key.start, key.place.1));
+        })?;
         parts.sort_unstable();
         lost += parts.len();
         let (mut messages, lost_messages) = self.keys("message", "session_id", "time_created")?;
@@ -185,8 +186,9 @@ impl OpenCode {
                     messages.push(key);
                 }
             }
-            messages.sort_by_key(|key| key.time);
+            sort(&mut messages, |key| (0, key.time, 0, [0; 16], 0));
         }
+        sort(&mut messages, |key| (key.above, 0, 0, [0; 16], 0));
         let sessions = self.sessions.borrow();
         lost += messages.len();
         let mut with_parts: HashSet<u64> = HashSet::new();
@@ -196,9 +198,7 @@ impl OpenCode {
             lost -= 1 + own.len();
             (key.above, key.place, own)
         });
-        let mut messages: Box<[_]> = readable.collect();
-        // This keeps the order of the keys.
-        messages.sort_by_key(|message| message.0);
+        let messages = readable.collect();
         Ok(Rows { messages, parts: parts.into_iter().map(|part| part.2).collect(), lost })
     }
 
@@ -206,8 +206,8 @@ impl OpenCode {
     /// files, without limit.
     fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, usize)> {
         let mut keys = Vec::new();
-        let lost = self.each_key(table, above, time, |key| keys.push(key))?;
-        keys.sort_unstable_by_key(|key| (key.seq, key.time, key.start, key.place.1));
+        let lost = self.each_key(table, above, time, &mut |key| keys.push(key))?;
+        sort(&mut keys, |key| (0, key.seq, key.time, key.start, key.place.1));
         Ok((keys, lost))
     }
 
@@ -218,7 +218,7 @@ impl OpenCode {
         table: &'static str,
         above: &str,
         time: &str,
-        mut sink: impl FnMut(Key),
+        sink: &mut dyn FnMut(Key),
     ) -> Result<usize> {
         let has_seq = self.connection.column_exists(None, table, "seq").map_err(unreadable)?;
         let number = |column: &str| format!("iif(typeof({column}) = 'integer', {column}, 0)");
@@ -299,6 +299,14 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
+}
+
+/// What keys are sorted by.
+type By = (u64, i64, i64, [u8; 16], i64);
+
+/// Sorts keys; equal ones keep their order. One function for all, since each sort adds to the download.
+fn sort(keys: &mut [Key], by: fn(&Key) -> By) {
+    keys.sort_by_key(by);
 }
 
 /// Where a sorted list has this key.

@@ -68,7 +68,7 @@ impl Copy {
 
     /// Whether it repeats anything of `traces`.
     pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
-        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), |_, _| true)
+        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), &|_, _| true)
     }
 }
 
@@ -83,18 +83,18 @@ impl Traces {
         let (text, own) = (text.as_bytes(), own.as_bytes());
         let is_in_it =
             |at: usize, said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
-        self.are_in(text, |at, longer| longer.iter().any(|said| is_in_it(at, said)))
+        self.are_in(text, &|at, longer| longer.iter().any(|said| is_in_it(at, said)))
     }
 
     /// Whether a text that search ignores has more of what was said.
     pub(in crate::store) fn are_quoted(&self, text: &str) -> bool {
         let text = text.as_bytes();
         let is_it = |at: usize, said: &Vec<u8>| self.said.contains(said) && text[at..].starts_with(said);
-        self.are_in(text, |at, longer| longer.iter().any(|said| is_it(at, said)))
+        self.are_in(text, &|at, longer| longer.iter().any(|said| is_it(at, said)))
     }
 
     /// Whether a text has a beginning at a place that `is_it` accepts, given what else begins with it.
-    fn are_in(&self, text: &[u8], is_it: impl Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
+    fn are_in(&self, text: &[u8], is_it: &dyn Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
         if self.beginnings.len() > FEW {
             return (text.windows(BEGINNING).enumerate())
                 .any(|(at, part)| self.beginnings.get(part).is_some_and(|longer| is_it(at, longer)));

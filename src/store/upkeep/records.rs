@@ -3,7 +3,7 @@
 //! the digests in the ids of its entries, which could confirm a guess.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{named_params, params};
 use serde_json::Value;
@@ -147,9 +147,9 @@ struct Links {
     /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
     calls: BTreeMap<String, BTreeSet<String>>,
     /// Fields of records, such as the branch, that have an argument by chance.
-    usual: HashSet<(String, Value)>,
+    usual: BTreeSet<(String, String)>,
     /// Their texts of which no beginning is compared, with what is above a record next to them: themselves, or what is above them.
-    texts: HashMap<String, HashSet<Option<MessageId>>>,
+    texts: BTreeMap<String, BTreeSet<Option<MessageId>>>,
 }
 
 impl Links {
@@ -166,9 +166,10 @@ impl Links {
                 Part::ToolCall { id, arguments, .. } => {
                     let lines = self.calls.entry(id.clone()).or_default();
                     each_string(arguments, &mut |said| lines.extend(lines_of(said)));
-                    let own = (record.as_object().into_iter().flatten())
-                        .filter(|(_, value)| value.as_str().is_some_and(|value| lines.contains(value)));
-                    self.usual.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                    let fields = record.as_object().into_iter().flatten();
+                    let texts =
+                        fields.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+                    self.usual.extend(texts.filter(|(_, text)| lines.contains(text)));
                 }
                 Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
                     let text = folded(text);
@@ -193,7 +194,8 @@ impl Links {
         let mut told: Vec<String> = Vec::new();
         if let (Value::Object(fields), false) = (record, self.usual.is_empty()) {
             let unusual = fields.iter().filter(|(name, value)| {
-                !value.is_string() || !self.usual.contains(&((*name).clone(), (*value).clone()))
+                let text = |value: &str| self.usual.contains(&((*name).clone(), value.to_owned()));
+                !value.as_str().is_some_and(text)
             });
             unusual.for_each(|(_, value)| each_string(value, &mut |said| told.push(said.to_owned())));
         }

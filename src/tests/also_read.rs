@@ -13,6 +13,12 @@ use crate::commands::import::Importer;
 use crate::recall::Scope;
 use crate::tools::{Block, call};
 
+/// Starts a session, and returns how many messages are stored after it.
+async fn read(machine: &Machine, importer: &Importer, agents: &[String]) -> usize {
+    importer.also_read(&machine.home, &machine.folders, agents).await.unwrap();
+    records_and_words(machine).await.1.len()
+}
+
 #[tokio::test]
 async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_starts() {
     let mut machine = Machine::new();
@@ -25,10 +31,7 @@ async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_
     fs::write(&log, &whole[..cut]).unwrap();
     let importer = Importer::default();
     let agents = ["codex".to_owned(), "gemini".to_owned()];
-    let read = async || {
-        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
-        records_and_words(&machine).await.1.len()
-    };
+    let read = || read(&machine, &importer, &agents);
     assert_eq!(read().await, 1);
     // A log that has not changed since the last import is not opened.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
@@ -61,10 +64,7 @@ async fn a_log_that_could_not_be_read_is_read_when_the_next_session_starts() {
     fs::write(&log, "damaged".repeat(1_000)).unwrap();
     let importer = Importer::default();
     let agents = ["opencode".to_owned()];
-    let read = async || {
-        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
-        records_and_words(&machine).await.1.len()
-    };
+    let read = || read(&machine, &importer, &agents);
     assert_eq!(read().await, 0);
     fs::copy(fixtures("opencode").join("1.2/opencode.db"), &log).unwrap();
     let database = rusqlite::Connection::open(&log).unwrap();
@@ -95,10 +95,7 @@ async fn a_message_of_opencodes_files_is_read_though_its_session_file_is_older()
     }
     let importer = Importer::default();
     let agents = ["opencode".to_owned()];
-    let read = async || {
-        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
-        records_and_words(&machine).await.1.len()
-    };
+    let read = || read(&machine, &importer, &agents);
     assert_eq!(read().await, 8);
     let message = json!({"id": "msg_103", "role": "assistant", "time": {"created": 1_762_000_009_000_i64}});
     let part =

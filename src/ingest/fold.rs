@@ -9,7 +9,10 @@ use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
+use crate::model::{
+    CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, parse_one, record_alone,
+    with_replacement,
+};
 use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant, undigested};
 
 /// Entries that were handed over.
@@ -59,6 +62,11 @@ impl PreparedHandover {
     /// When its first entry was written.
     pub(super) fn time(&self) -> Option<i64> {
         self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
+    }
+
+    /// The number of its messages, without those that search ignores.
+    pub(super) fn said(&self) -> usize {
+        self.ready.iter().filter(|ready| ready.message.role != Role::System).count()
     }
 
     /// Stores the entries that are not stored yet. Returns the number of messages that are new to the project.
@@ -197,7 +205,12 @@ impl Fold<'_> {
 
     fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
         let Some(parent) = &entry.parent else { return Ok(None) };
-        match self.batch.messages().entry_row(self.conversation, parent)? {
+        let Self { batch, conversation, .. } = *self;
+        let stored = match batch.messages().entry_row(conversation, parent)? {
+            None => batch.upkeep().purged_entry(conversation, parent)?,
+            row => row,
+        };
+        match stored {
             Some(row) => Ok(Some(row)),
             None if orphans.contains(&entry.id) => Ok(None),
             None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
@@ -216,6 +229,7 @@ impl Fold<'_> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
         let mut id = Cow::from(id);
+        let mut alone: Option<String> = None;
         // How many hiding edits directly below the parent are this extension's.
         let hidden = match (&entry.content, parent) {
             (Content::Edit { replacement: None, .. }, Some(parent)) => {
@@ -248,7 +262,17 @@ impl Fold<'_> {
                         }
                         purged
                     }
-                    None => (batch.messages().add_message(&new)?, new.lineage, new.height),
+                    None => {
+                        let copied = match agent_of(json).is_some() && !is_below_new {
+                            true => batch.messages().copied(conversation, &entry.id, &new)?,
+                            false => None,
+                        };
+                        alone = copied.and_then(|_| record_alone(json));
+                        match copied {
+                            Some(copied) => copied,
+                            None => (batch.messages().add_message(&new)?, new.lineage, new.height),
+                        }
+                    }
                 };
                 head = Some(shown);
                 EntryRole::Message(shown.0)
@@ -283,6 +307,15 @@ impl Fold<'_> {
         };
         let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
+        if let Some(json) = alone {
+            let alone = Ready::of(&json);
+            let alone = new_message(&json, &alone, entry.timestamp, head);
+            let message = batch.messages().add_message(&alone)?;
+            let id = alone_id(&entry.id, &json);
+            let role = EntryRole::Message(message);
+            let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
+            batch.messages().add_entry(conversation, &new)?;
+        }
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
         {

@@ -276,21 +276,22 @@ impl Run<'_> {
     /// Writes a session as it is read.
     async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
         let Reading { session, mut conversation, mut slices, used, rest } = reading;
-        let mut new = 0;
+        let (mut new, mut said) = (0, 0);
         while let Some(slice) = slices.recv().await {
             go_on(self.cancel)?;
             let (session, used) = (Arc::clone(&session), used.clone());
             let write =
                 move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
-            let ((row, added), unwritten) = store.write(write).await?;
+            let ((row, added, handed), unwritten) = store.write(write).await?;
             slices = unwritten;
             conversation = Some(row);
             new += added;
+            said += handed;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
         let rest =
             rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
-        let Read { broken, lost, unknown, known, supplements, said, is_side_chain } = rest;
+        let Read { broken, lost, unknown, known, supplements, said: stored, is_side_chain } = rest;
         let report = &mut self.report;
         report.broken += broken;
         report.lost += lost;
@@ -303,10 +304,11 @@ impl Run<'_> {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
         }
         let known = match known {
-            Some(known) => known,
+            // Other sessions may have the same messages.
+            Some(known) => known + said.saturating_sub(new),
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        report.differing += store.read(move |view| differing(view, conversation, &said)).await?;
+        report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
         report.new += new;
         report.known += known;
         report.sessions += usize::from(!is_side_chain);
@@ -338,14 +340,14 @@ fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Has
     Ok(differing)
 }
 
-/// Folds a slice, and those that are read by then. Returns the conversation and the number of new messages.
+/// Folds a slice, and those that are read by then. Returns the conversation, the number of new messages, and that of all.
 fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
     slice: PreparedHandover,
     others: &mut mpsc::Receiver<PreparedHandover>,
     used: &Sender<PreparedHandover>,
-) -> Result<(ConversationId, usize)> {
+) -> Result<(ConversationId, usize, usize)> {
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
@@ -356,12 +358,13 @@ fn add(
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
         }
     };
-    let mut new = 0;
+    let (mut new, mut said) = (0, 0);
     let read = iter::from_fn(|| others.try_recv().ok());
     for slice in iter::once(slice).chain(read).take(TOGETHER) {
         new += slice.fold(batch, conversation)?;
+        said += slice.said();
         // Its reader frees it, unless that has ended.
         let _ = used.send(slice);
     }
-    Ok((conversation, new))
+    Ok((conversation, new, said))
 }

@@ -3,11 +3,15 @@
 
 use std::borrow::Cow;
 
-use crate::ids::AGENTS;
+use super::Fields;
+use crate::ids::{AGENTS, Hash};
 
 const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
 const BYTES: &str = r#","originalBytes":"#;
+/// What the fields of a message begin with, and what follows them. No version contains the first: its quotes are escaped.
+const ROLE: &str = r#""role":""#;
+const TIME: &str = r#","timestamp":"#;
 
 /// The length of a digest in the ids of entries.
 pub const DIGEST: usize = 16;
@@ -45,7 +49,7 @@ pub fn foreign(
     };
     let (version, bytes) = (serde_json::Value::from(version), original.len());
     let head = format!("{BEGIN}{agent}\",\"agentVersion\":{version},");
-    let (time, end) = (format!(",\"timestamp\":{time}"), format!("{BYTES}{bytes}}}"));
+    let (time, end) = (format!("{TIME}{time}"), format!("{BYTES}{bytes}}}"));
     // Without room to spare: a record may be long.
     [&head, fields, &time, ORIGINAL, &original, &end].concat()
 }
@@ -66,7 +70,6 @@ pub fn agent_of_session(session: &str) -> Option<&'static str> {
 /// The start of an entry's id without the digests of its message and of its record, `name:digest@digest`, which the entries of agents that
 /// rewrite messages have. An entry that only carries a record, `name@digest`, keeps the @, so that it never counts as a message.
 pub fn without_digests(entry: &str) -> Option<&str> {
-    let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     let cut = |(name, end)| is_digest(end).then_some(name);
     let without_record = entry.rsplit_once('@').and_then(cut);
     let message = without_record.unwrap_or(entry).rsplit_once(':').and_then(cut);
@@ -95,6 +98,59 @@ pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
 pub(super) fn without_original(json: &str) -> Option<String> {
     let (head, _) = split(json)?;
     Some(format!("{head}}}"))
+}
+
+/// What a message of another agent says: its fields without its version, time and record.
+pub fn said(json: &str) -> Option<&str> {
+    let (head, _) = split(json)?;
+    head.get(head.find(ROLE)?..head.rfind(TIME)?)
+}
+
+/// The record of a message as a message of its own, which search ignores; `None` if it carries none.
+pub fn record_alone(json: &str) -> Option<String> {
+    let (head, record) = split(json)?;
+    let (begin, end) = (head.get(..head.find(ROLE)?)?, json.get(head.rfind(TIME)?..)?);
+    (record != "null").then(|| [begin, ROLE, r#"system","content":[]"#, end].concat())
+}
+
+/// The agent's id of the record that a message carries, if the record names it.
+pub fn own_id(json: &str) -> Option<String> {
+    Fields::of(&original_of(json)?)?.text("uuid")
+}
+
+/// The agent's id of the record that this one copies, if the record names it: forks by Claude Code do.
+pub fn forked_from(json: &str) -> Option<String> {
+    Some(Fields::of(&original_of(json)?)?.value("forkedFrom")["messageUuid"].as_str()?.to_owned())
+}
+
+/// The id of an entry that has the record of another entry's message alone: that of its record and a digest.
+pub fn alone_id(entry: &str, json: &str) -> String {
+    match digest_of_record(entry) {
+        Some(digest) => format!("{}@{digest}", record_of(entry)),
+        None => format!("{}@{}", record_of(entry), &Hash::plain(json.as_bytes()).to_string()[..DIGEST]),
+    }
+}
+
+/// Whether the entry `next`, which follows `entry`, has the record of its message alone.
+pub fn is_alone(entry: &str, next: &str) -> bool {
+    let digest = next.strip_prefix(record_of(entry)).and_then(|next| next.strip_prefix('@'));
+    let own = digest_of_record(entry);
+    digest.is_some_and(|digest| is_digest(digest) && own.is_none_or(|own| own == digest))
+}
+
+/// The start of an entry's id that all messages of its record have.
+pub fn record_of(entry: &str) -> &str {
+    let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
+    without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
+}
+
+/// The digest of its record in an entry's id.
+fn digest_of_record(entry: &str) -> Option<&str> {
+    entry.rsplit_once('@').map(|(_, digest)| digest).filter(|digest| is_digest(digest))
+}
+
+fn is_digest(end: &str) -> bool {
+    end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Splits a message into the part before the record, and the record.

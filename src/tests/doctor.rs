@@ -148,16 +148,17 @@ async fn a_file_with_another_application_id_or_format_is_reported() {
 
 #[tokio::test]
 async fn a_sound_file_of_an_older_format_is_sound_before_and_after_its_migration() {
-    let second = "DROP INDEX messages_by_parent;
+    let third = "DROP INDEX messages_first; PRAGMA user_version = 3";
+    let second = "DROP INDEX messages_first; DROP INDEX messages_by_parent;
          CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), lineage);
          PRAGMA user_version = 2";
-    let first = "DROP INDEX messages_by_parent; DROP INDEX messages_by_lineage;
+    let first = "DROP INDEX messages_first; DROP INDEX messages_by_parent; DROP INDEX messages_by_lineage;
          CREATE UNIQUE INDEX messages_by_hash ON messages (lineage);
          PRAGMA user_version = 1; PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET name = 'sqlite_autoindex_messages_1', sql = NULL WHERE name = 'messages_by_hash';
          UPDATE sqlite_schema SET sql = replace(sql, 'lineage       BLOB NOT NULL,       ', 'lineage       BLOB NOT NULL UNIQUE,')
           WHERE name = 'messages'; PRAGMA writable_schema = RESET";
-    for (statements, format) in [(first, 1), (second, 2)] {
+    for (statements, format) in [(first, 1), (second, 2), (third, 3)] {
         let patient = Patient::new().await;
         patient.store.close().await;
         let before = messages_of(&patient.database());
@@ -170,7 +171,7 @@ async fn a_sound_file_of_an_older_format_is_sound_before_and_after_its_migration
 
         let patient = patient.reopened().await;
         let report = patient.doctor().await;
-        assert!(report.starts_with("Database       ok     format 3\n"), "{report}");
+        assert!(report.starts_with("Database       ok     format 4\n"), "{report}");
         assert!(report.ends_with("Everything is in order."), "{report}");
         assert_eq!(messages_of(&patient.database()), before);
     }

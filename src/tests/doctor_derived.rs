@@ -185,9 +185,10 @@ async fn an_index_that_can_not_rank_is_rebuilt() {
 
 #[tokio::test]
 async fn counts_and_indexes_of_messages_are_rebuilt_if_their_pages_are_damaged() {
-    let [unusual, by_parent, by_lineage] = ["messages_unusual", "messages_by_parent", "messages_by_lineage"];
+    let [unusual, first] = ["messages_unusual", "messages_first"];
+    let [by_parent, by_lineage] = ["messages_by_parent", "messages_by_lineage"];
     for damaged in
-        [&["counts"][..], &[unusual], &[by_parent], &[by_lineage], &["counts", unusual, by_lineage]]
+        [&["counts"][..], &[unusual], &[by_parent], &[by_lineage], &[first], &["counts", unusual, by_lineage]]
     {
         let patient = Patient::new().await.without_first_pages(damaged).await;
         let report = patient.doctor().await;

@@ -27,6 +27,7 @@ mod export;
 pub(crate) mod extent;
 mod filters;
 mod fold;
+mod forks;
 mod fuzzing;
 mod grep;
 mod grep_bounds;

@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/001_init.sql"),
     include_str!("migrations/002_lineages.sql"),
     include_str!("migrations/003_siblings.sql"),
+    include_str!("migrations/004_first_messages.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
@@ -39,7 +40,7 @@ pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
 }
 
 /// What follows from the other tables and is kept only to answer faster, each with a query that reads all of it.
-pub(in crate::store) const DERIVED: [(&str, &str); 4] = [
+pub(in crate::store) const DERIVED: [(&str, &str); 5] = [
     ("counts", "SELECT count(messages) FROM counts"),
     (
         "messages_unusual",
@@ -47,6 +48,7 @@ pub(in crate::store) const DERIVED: [(&str, &str); 4] = [
     ),
     ("messages_by_parent", "SELECT count(id) FROM messages INDEXED BY messages_by_parent"),
     ("messages_by_lineage", "SELECT count(id) FROM messages INDEXED BY messages_by_lineage"),
+    ("messages_first", "SELECT count(*) FROM messages INDEXED BY messages_first WHERE parent_id IS NULL"),
 ];
 
 /// Recreates what is [`DERIVED`], empty, without reading what is there. Its pages are free once the file is rewritten.

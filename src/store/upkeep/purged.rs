@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::model::{PURGED, undigested_name, without_digests};
+use crate::model::{PURGED, forked_from, undigested_name, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -31,7 +31,8 @@ fn repeated(entry_id: &str) -> Option<&str> {
 
 impl Upkeep<'_> {
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
-    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
+    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later. A fork of
+    /// another agent's session has other ids: it may name the first, or be one that rewrites its messages.
     pub fn purged_as(
         &self,
         conversation: ConversationId,
@@ -39,21 +40,34 @@ impl Upkeep<'_> {
         call: Option<&str>,
         new: &NewMessage<'_>,
     ) -> Result<Option<(MessageId, Hash, i64)>> {
+        if let Some(first) = forked_from(new.json) {
+            return self.connection.first(
+                "SELECT id, lineage, height FROM messages m
+                  WHERE kind = 4 AND parent_id IS ?1
+                    AND EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id IN (?2, ?3))",
+                params![new.parent, entry_id, first],
+            );
+        }
+        let undigested = |record: &str| [&undigested_name(record, new.role.as_str(), call), PURGED].concat();
+        let record = without_digests(entry_id);
         self.connection.first(
             "SELECT id, lineage, height FROM messages m
               WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
                                AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6)
-                                    OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')))",
+                                    OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')
+                                    OR (substr(e.entry_id, -length(?7 || m.id)) = ?7 || m.id
+                                        AND NOT EXISTS (SELECT 1 FROM entries o
+                                                         WHERE o.message_id = m.id AND o.conversation_id = ?4))))",
             params![
                 new.parent,
                 new.timestamp,
                 entry_id,
                 conversation,
-                without_digests(entry_id)
-                    .map(|record| undigested_name(record, new.role.as_str(), call) + PURGED),
-                repeated(entry_id)
+                record.map(undigested),
+                repeated(entry_id),
+                record.map(|_| undigested("")),
             ],
         )
     }
@@ -65,6 +79,16 @@ impl Upkeep<'_> {
             "SELECT EXISTS (SELECT 1 FROM entries
               WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
             params![conversation, prefix],
+        )
+    }
+
+    /// The last entry of the record of `entry_id` whose message is purged: its id has no digests any more.
+    pub fn purged_entry(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
+        self.connection.first(
+            "SELECT id FROM entries
+              WHERE conversation_id = ?1 AND entry_id > ?2 || ':' AND entry_id < ?2 || ';' AND instr(entry_id, ?3)
+              ORDER BY id DESC",
+            params![conversation, without_digests(entry_id), PURGED],
         )
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::copies::{BEGINNING, Traces};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, Part, Role, each_string, original_of, read_json, without_digests};
+use crate::model::{Message, Part, Role, each_string, original_of, read_json, record_of, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
 use crate::store::upkeep::purged::undigested;
@@ -247,12 +247,6 @@ impl Links {
 fn lines_of(text: &str) -> impl Iterator<Item = String> {
     const SHORTEST: usize = 4;
     text.lines().map(folded).filter(|line| line.len() >= SHORTEST)
-}
-
-/// The start of an entry's id that all messages of its record have.
-fn record_of(entry: &str) -> &str {
-    let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
-    without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
 }
 
 impl UpkeepWriter<'_> {

@@ -14,7 +14,7 @@ use crate::files::{self, folder::folder_of};
 use crate::ids::{ConversationId, EntryId, Hash};
 use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
-use crate::model::{Content, Message, Part, Role, agent_of_session, original_of, parse_one};
+use crate::model::{Content, Entry, Message, Part, Role, agent_of_session, is_alone, original_of, parse_one};
 use crate::recall::Scope;
 use crate::store::{ExportedEntry, StoredSession, View};
 use crate::sync::go_on;
@@ -154,14 +154,21 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
     let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
         let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
+        // A fork shows a message of another session, and then has its own record of it.
+        let mut last: Option<(String, String)> = None;
         let messages = each_entry(of, view, session.id, &mut Lines::default(), |_, line| {
-            match parse_one(&line).map(|entry| entry.content) {
-                Ok(Content::Message(json)) => {
-                    original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
-                }
-                _ => Ok(()),
+            let Ok(Entry { id, content: Content::Message(json), .. }) = parse_one(&line) else {
+                return Ok(());
+            };
+            let record = original_of(&json).map(|record| (id.clone(), record.into_owned() + "\n"));
+            match last.take() {
+                Some((entry, record)) if !is_alone(&entry, &id) => output.push(&record)?,
+                _ => {}
             }
+            last = record;
+            Ok(())
         })?;
+        last.map_or(Ok(()), |(_, record)| output.push(&record))?;
         written.add(of, output, messages)?;
     }
     Ok(written)

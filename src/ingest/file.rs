@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::files;
+use crate::ids::Hash;
 use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
 use crate::sync::go_on;
 
@@ -38,8 +39,16 @@ pub struct Header {
     pub parent: Option<String>,
 }
 
+/// Reads the records that stored entries have, none of a purged one, and their times.
+pub(super) type Stored<'s> = dyn FnMut(Vec<String>) -> Result<Vec<(Option<Hash>, i64)>> + 's;
+
 /// A session that is read slice by slice.
 pub(super) trait Slices: Send + 'static {
+    /// Compares it with the entries that are `known`, before anything is read.
+    fn compare(&mut self, _known: &HashSet<String>, _stored: &mut Stored<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
     /// no content.
     fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>>;
@@ -251,6 +260,7 @@ fn assigned(object: &str, fields: &str) -> String {
 
 /// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
+    path: PathBuf,
     reader: BufReader<File>,
     /// Ends the reading.
     cancel: CancellationToken,
@@ -271,7 +281,13 @@ impl Lines {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
         let reader = BufReader::with_capacity(SLICE, file);
-        Ok(Self { reader, cancel: cancel.clone(), is_cut: false, skips: false })
+        Ok(Self { path: path.to_owned(), reader, cancel: cancel.clone(), is_cut: false, skips: false })
+    }
+
+    /// Starts again with the first line.
+    pub fn again(&mut self) -> Result<()> {
+        *self = Self::open(&self.path, &self.cancel)?;
+        Ok(())
     }
 
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.

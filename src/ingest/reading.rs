@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -191,7 +192,14 @@ impl Unread {
         // The next slice is read and prepared while one is written.
         let (read, receiver) = mpsc::channel(1);
         let (used, taken_back) = channel();
+        let (store, runtime) = (store.clone(), Handle::current());
         let rest = tokio::task::spawn_blocking(move || {
+            if let Some(conversation) = conversation {
+                slices.compare(&known, &mut |entries| {
+                    runtime
+                        .block_on(store.read(move |view| view.messages().records_at(conversation, &entries)))
+                })?;
+            }
             let (mut waiting, mut said) = (Handover::default(), Vec::new());
             while let Some(slice) = slices.slice(&known)? {
                 let (old, new): (Vec<_>, Vec<_>) =

@@ -36,6 +36,7 @@ mod hostile;
 mod import;
 mod import_database;
 mod ingest;
+mod lost_lines;
 mod memory;
 mod misshapen;
 mod misuse;

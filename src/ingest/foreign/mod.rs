@@ -9,6 +9,7 @@
 mod claude_code;
 mod codex;
 mod gemini;
+mod numbers;
 mod opencode;
 mod session;
 
@@ -173,6 +174,11 @@ struct Log {
 /// The records of a session, in order.
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;
+
+    /// Starts again with the first.
+    fn again(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A record of a log.
@@ -208,6 +214,10 @@ impl Records for Lines {
                 Some(Line::TooLong) => return Ok(Some(Raw::Broken)),
             }
         }
+    }
+
+    fn again(&mut self) -> Result<()> {
+        Lines::again(self)
     }
 }
 

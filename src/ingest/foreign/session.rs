@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::numbers::Numbers;
 use super::{Agent, Context, Log, Raw, Reading, Record, Shown, digest};
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::ingest::file::{Header, SLICE, Slices};
+use crate::ingest::file::{Header, SLICE, Slices, Stored};
 use crate::ingest::fold::Handover;
 use crate::ingest::order::Order;
 use crate::ingest::stringify::stringify;
@@ -20,6 +21,7 @@ pub(in crate::ingest) struct ForeignSession {
     order: Order,
     /// Records so far.
     number: usize,
+    numbers: Numbers,
     /// How often each repeated id came.
     repeated: HashMap<String, usize>,
     seen: HashSet<String>,
@@ -105,6 +107,7 @@ impl ForeignSession {
             log,
             order: Order::default(),
             number: 0,
+            numbers: Numbers::default(),
             repeated: HashMap::new(),
             seen: HashSet::new(),
             renamed: HashMap::new(),
@@ -255,7 +258,7 @@ impl ForeignSession {
 
     /// An id that is unique in the session: the record's own, or its number.
     fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
-        let id = own.map_or_else(|| format!("L{}", record.number), ToOwned::to_owned);
+        let id = own.map_or_else(|| format!("L{}", self.numbers.of(record.number)), ToOwned::to_owned);
         let id = format!("{}{id}", self.log.prefix);
         if self.seen.insert(id.clone()) {
             return id;
@@ -277,6 +280,13 @@ impl ForeignSession {
 }
 
 impl Slices for ForeignSession {
+    fn compare(&mut self, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<()> {
+        if !self.agent.rewrites {
+            self.numbers = Numbers::find(&mut self.log, known, stored)?;
+        }
+        Ok(())
+    }
+
     fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);

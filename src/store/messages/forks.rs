@@ -1,12 +1,12 @@
 //! Finds the message that a fork of another agent's session copies. The copy has another record: another session's id, other ids,
 //! or another time.
 
-use rusqlite::named_params;
+use rusqlite::{named_params, params};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, Hash, MessageId};
-use crate::model::{forked_from, is_of_side_chain, own_id, said};
+use crate::model::{forked_from, is_of_side_chain, original_of, own_id, said};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, NewMessage};
 
@@ -77,5 +77,25 @@ impl Messages<'_> {
             }
         }
         Ok(None)
+    }
+    /// The hashes of the records that entries of a session have, none of purged ones, and their times.
+    pub fn records_at(
+        &self,
+        conversation: ConversationId,
+        entries: &[String],
+    ) -> Result<Vec<(Option<Hash>, i64)>> {
+        let of_one = |entry: &String| {
+            let found: Option<(MessageId, i64)> = self.connection.first(
+                "SELECT m.id, m.timestamp FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2",
+                params![conversation, entry],
+            )?;
+            let Some((message, time)) = found else { return Ok((None, 0)) };
+            // An unreadable one has none.
+            let json = self.json_of(message).ok();
+            let record = json.as_deref().and_then(original_of);
+            Ok((record.map(|record| Hash::plain(record.as_bytes())), time))
+        };
+        entries.iter().map(of_one).collect()
     }
 }

@@ -1,0 +1,114 @@
+//! The numbers of records without an id, which are those of their lines when they are stored. A log may lose lines later, or be
+//! replaced: then each of its records keeps the number it is stored with, and new ones get the next free numbers.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::{Log, Raw};
+use crate::error::Result;
+use crate::ids::Hash;
+use crate::ingest::file::Stored;
+use crate::model::Fields;
+use crate::text::parse_iso;
+
+/// The numbers of a log's records, if not all are those of their lines.
+#[derive(Default)]
+pub(super) struct Numbers {
+    /// By line.
+    of: Vec<usize>,
+    /// The next free number.
+    free: usize,
+}
+
+impl Numbers {
+    /// The number of the record in this line.
+    pub fn of(&self, line: usize) -> usize {
+        match self.of.get(line - 1) {
+            Some(number) => *number,
+            None if self.of.is_empty() => line,
+            None => self.free + line - 1 - self.of.len(),
+        }
+    }
+
+    /// Compares a log with what is stored of it, and lets it start again.
+    pub fn find(log: &mut Log, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<Self> {
+        let entries = entries(known, &log.prefix);
+        let mut last = None;
+        for (number, entry) in entries.iter().rev() {
+            if let (Some(record), _) = stored(vec![entry.clone()])?.remove(0) {
+                last = Some((*number, record));
+                break;
+            }
+        }
+        let Some((number, record)) = last else { return Ok(Self::default()) };
+        let mut lines = 0;
+        // If this line is the same, none before was lost.
+        while let Some(line) = next(log)? {
+            lines += 1;
+            if lines == number {
+                if Hash::plain(line.as_bytes()) == record {
+                    log.records.again()?;
+                    return Ok(Self::default());
+                }
+                break;
+            }
+        }
+        log.records.again()?;
+        let found = Self::by_content(log, &entries, stored);
+        log.records.again()?;
+        found
+    }
+
+    fn by_content(log: &mut Log, entries: &BTreeMap<usize, String>, stored: &mut Stored<'_>) -> Result<Self> {
+        let mut same: HashMap<Hash, VecDeque<usize>> = HashMap::new();
+        // What is purged has only its time.
+        let mut purged: HashMap<i64, VecDeque<usize>> = HashMap::new();
+        for (number, (record, time)) in entries.keys().zip(stored(entries.values().cloned().collect())?) {
+            match record {
+                Some(record) => same.entry(record).or_default().push_back(*number),
+                None => purged.entry(time).or_default().push_back(*number),
+            }
+        }
+        let mut numbers =
+            Self { of: Vec::new(), free: entries.keys().next_back().map_or(1, |last| last + 1) };
+        let mut time = 0;
+        while let Some(line) = next(log)? {
+            let fields = Fields::of(&line);
+            let text = |name| fields.as_ref().and_then(|fields| fields.text(name));
+            time = text("timestamp").and_then(|iso| parse_iso(&iso)).unwrap_or(time);
+            let known = same.get_mut(&Hash::plain(line.as_bytes())).and_then(VecDeque::pop_front);
+            let known = known.or_else(|| match text("uuid") {
+                Some(_) => Some(0),
+                None => purged.get_mut(&time)?.pop_front(),
+            });
+            numbers.of.push(known.unwrap_or(numbers.free));
+            numbers.free += usize::from(known.is_none());
+        }
+        Ok(numbers)
+    }
+}
+
+/// The entries of records without an id, by their numbers: those that have the record.
+fn entries(known: &HashSet<String>, prefix: &str) -> BTreeMap<usize, String> {
+    let mut entries: BTreeMap<usize, String> = BTreeMap::new();
+    for id in known {
+        let Some(line) = id.strip_prefix(prefix).and_then(|id| id.strip_prefix('L')) else { continue };
+        let (number, is_alone) = line.split_once('@').map_or((line, false), |(number, _)| (number, true));
+        if let Ok(number) = number.parse() {
+            let entry = entries.entry(number).or_insert_with(|| id.clone());
+            if is_alone {
+                entry.clone_from(id);
+            }
+        }
+    }
+    entries
+}
+
+fn next(log: &mut Log) -> Result<Option<String>> {
+    loop {
+        match log.records.next()? {
+            Some(Raw::Text(line)) => return Ok(Some(line)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Logs of other agents that lose lines, or are replaced, after an import. Their records have no ids, and what follows moves.
+
+use std::fs;
+
+use super::agents::{files, fixtures, records_and_words};
+use super::import::Machine;
+use super::purge_agents::{purge, stored};
+use crate::model::Message;
+
+const CODEX: &str = "codex/0.44";
+
+/// The lines of an agent's first fixture.
+fn lines_of(fixture: &str) -> Vec<String> {
+    let file = files(&fixtures(fixture)).remove(0);
+    fs::read_to_string(file).unwrap().lines().map(ToOwned::to_owned).collect()
+}
+
+fn says(second: usize, text: &str) -> String {
+    format!(
+        r#"{{"timestamp":"2026-01-05T11:00:{second:02}.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}}}}"#
+    )
+}
+
+/// Imports a log of these lines, and returns the report.
+async fn import(machine: &Machine, agent: &str, lines: &[String]) -> String {
+    let log = machine.at("log.jsonl");
+    fs::write(&log, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    machine.run(&format!("--from {agent} \"{}\"", log.display())).await
+}
+
+#[tokio::test]
+async fn what_follows_lost_lines_is_stored_once() {
+    let all = lines_of(CODEX);
+    for lost in 1..all.len() {
+        let machine = Machine::new();
+        import(&machine, "codex", &all).await;
+        let mut lines = all.clone();
+        lines.remove(lost);
+        lines.push(says(0, "The next message."));
+        for rounds in 1..4 {
+            let report = import(&machine, "codex", &lines).await;
+            assert!(report.starts_with("1 session: 1 message new, "), "{lost} {rounds}: {report}");
+            let digest = machine.digest().await;
+            assert!(import(&machine, "codex", &lines).await.contains(": 0 messages new, "));
+            assert_eq!(machine.digest().await, digest);
+            lines.push(says(rounds, "One more."));
+        }
+        let (records, _) = records_and_words(&machine).await;
+        assert_eq!(records.len(), all.len() + 3, "{records:#?}");
+        assert!(all.iter().all(|line| records.contains(line)));
+        // A log that is restored brings nothing twice.
+        assert!(import(&machine, "codex", &all).await.contains(": 0 messages new, "));
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_log_is_stored_next_to_the_first() {
+    let machine = Machine::new();
+    let all = lines_of(CODEX);
+    import(&machine, "codex", &all).await;
+    let mut lines = vec![all[0].clone()];
+    lines.extend((0..9).map(|n| says(n, &format!("Number {n}."))));
+    assert_eq!(import(&machine, "codex", &lines).await, "1 session: 9 messages new, 0 known already");
+    assert_eq!(import(&machine, "codex", &lines).await, "1 session: 0 messages new, 9 known already");
+}
+
+#[tokio::test]
+async fn no_moved_line_brings_a_purged_message_back() {
+    let all = lines_of(CODEX);
+    let machine = Machine::new();
+    import(&machine, "codex", &all).await;
+    for n in 0.. {
+        let machine = Machine::new();
+        import(&machine, "codex", &all).await;
+        let said = stored(&machine).await.into_iter().filter(|(_, said, _)| *said).nth(n);
+        let Some((id, _, json)) = said else { break };
+        let text = Message::parse(&json).readable();
+        purge(&machine, id).await;
+        let left = stored(&machine).await.len();
+        for lost in 1..all.len() {
+            let mut lines = all.clone();
+            lines.remove(lost);
+            let report = import(&machine, "codex", &lines).await;
+            assert!(report.contains(": 0 messages new, "), "{lost} {text}: {report}");
+            assert_eq!(stored(&machine).await.len(), left);
+        }
+        // The line is deleted, and the session goes on.
+        let line = text.lines().max_by_key(|line| line.len()).unwrap().trim_start_matches("[thinking] ");
+        let mut lines: Vec<String> = all.iter().filter(|one| !one.contains(line)).cloned().collect();
+        lines.push(says(1, "It goes on."));
+        let report = import(&machine, "codex", &lines).await;
+        assert!(report.starts_with("1 session: 1 message new, "), "{text}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_without_an_id_may_follow_lost_ones_that_have_ids() {
+    let machine = Machine::new();
+    let summary = |text: &str| format!(r#"{{"type":"summary","summary":"{text}","leafUuid":"u2-6"}}"#);
+    let mut lines = lines_of("claude-code/1.0");
+    lines.push(summary("First."));
+    import(&machine, "claude-code", &lines).await;
+    // It removes a message that was interrupted.
+    lines.remove(4);
+    lines.push(summary("Second."));
+    import(&machine, "claude-code", &lines).await;
+    let (records, _) = records_and_words(&machine).await;
+    assert!(lines.iter().all(|line| records.contains(line)), "{records:#?}");
+    assert_eq!(records.len(), lines.len() + 1);
+}

@@ -38,6 +38,11 @@ impl Order {
         }
     }
 
+    /// Tells that an entry is stored already.
+    pub fn is_stored(&mut self, id: String) {
+        self.came.insert(id);
+    }
+
     fn came_before(&self, parent: &str, id: &str) -> bool {
         parent != id && self.came.contains(parent) && !self.held.contains(parent)
     }

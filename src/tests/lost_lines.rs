@@ -66,9 +66,8 @@ async fn a_replaced_log_is_stored_next_to_the_first() {
 
 #[tokio::test]
 async fn no_moved_line_brings_a_purged_message_back() {
-    let all = lines_of(CODEX);
-    let machine = Machine::new();
-    import(&machine, "codex", &all).await;
+    let mut all = lines_of(CODEX);
+    all.push(says(0, "The last flamingo."));
     for n in 0.. {
         let machine = Machine::new();
         import(&machine, "codex", &all).await;
@@ -107,4 +106,54 @@ async fn a_record_without_an_id_may_follow_lost_ones_that_have_ids() {
     let (records, _) = records_and_words(&machine).await;
     assert!(lines.iter().all(|line| records.contains(line)), "{records:#?}");
     assert_eq!(records.len(), lines.len() + 1);
+}
+
+#[tokio::test]
+async fn a_codex_session_that_goes_back_to_an_earlier_prompt_has_two_logs() {
+    let machine = Machine::new();
+    let all = lines_of(CODEX);
+    let session = "c0000000-0000-4000-8000-000000000002";
+    let log = |name: &str, lines: &[String]| {
+        let log = machine.at(&format!("logs/rollout-{name}.jsonl"));
+        fs::create_dir_all(log.parent().unwrap()).unwrap();
+        fs::write(log, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    };
+    // The numbers of a log continue those of its base.
+    let numbered = |from: usize, lines: Vec<String>| -> Vec<String> {
+        let numbers = from..;
+        lines
+            .iter()
+            .zip(numbers)
+            .map(|(line, n)| line.replacen('{', &format!("{{\"ordinal\":{n},"), 1))
+            .collect()
+    };
+    let later = |log: &str, base: &str, from: usize, text: &str| {
+        let begin = format!(
+            r#"{{"timestamp":"2026-01-05T11:00:00.000Z","type":"session_meta","payload":{{"id":"{session}","cwd":"/home/ada/kontor","history_base":{{"thread_id":"{base}","end_ordinal_exclusive":{from}}}}}}}"#
+        );
+        let name = format!("2026-01-05T11-0{log}-{session}_a000000{log}-0000-4000-8000-000000000009");
+        (name, numbered(from, vec![begin, says(1, text)]))
+    };
+    log(&format!("2026-01-05T10-00-00-{session}"), &numbered(0, all));
+    let (name, lines) = later("1", session, 7, "Not so.");
+    log(&name, &lines);
+    let (name, lines) = later("2", "a0000001-0000-4000-8000-000000000009", 9, "Rather so.");
+    log(&name, &lines);
+    let line = format!("--from codex \"{}\"", machine.at("logs").display());
+    assert_eq!(machine.run(&line).await, "3 sessions: 6 messages new, 0 known already");
+    let digest = machine.digest().await;
+    assert_eq!(machine.run(&line).await, "3 sessions: 0 messages new, 6 known already");
+    assert_eq!(machine.digest().await, digest);
+    let read = machine.home.store.read(move |view| {
+        let conversation = view.messages().conversation(&format!("codex:{session}"))?.unwrap();
+        let last = view.messages().last_entry(conversation)?.unwrap();
+        let mut texts = Vec::new();
+        for shown in view.messages().shown(conversation, &last)? {
+            texts.push(Message::parse(&view.messages().json_of(shown.original)?).text());
+        }
+        Ok(texts)
+    });
+    let texts = read.await.unwrap();
+    assert_eq!(texts.len(), 5, "{texts:#?}");
+    assert_eq!(texts[3..], ["Not so.", "Rather so."]);
 }

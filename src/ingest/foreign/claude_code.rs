@@ -57,6 +57,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         cwd,
         cwd_hash: None,
         parent: None,
+        continues: None,
         prefix: if is_side_chain { format!("{name}:") } else { String::new() },
         version: version.unwrap_or_default(),
         records: Box::new(records),

@@ -1,6 +1,7 @@
 //! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, with a record in each
 //! line, in order. A record has its kind, and its content under `payload`; before 0.32 the line was the
-//! content. Records have no ids.
+//! content. Records have no ids, but newer ones a number. Going back to an earlier prompt makes another log
+//! of the same session, `rollout-<time>-<session>_<log>.jsonl`, which continues the one before and its numbers.
 //!
 //! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
 
@@ -50,9 +51,16 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let own = said(&meta["id"]).unwrap_or_default();
     // A side chain belongs to the session that started it.
     let above = said(&meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"]);
+    let base = &meta["history_base"];
+    let first = if above.is_some() { format!("{own}:") } else { String::new() };
+    let of_log = |log: &str| if log == own { first.clone() } else { format!("{first}{log}.") };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let log = name.split('.').next().and_then(|name| Some(name.split_once('_')?.1)).map_or(&*own, |log| log);
+    let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
     Ok(vec![Log {
-        prefix: if above.is_some() { format!("{own}:") } else { String::new() },
-        session: above.unwrap_or(own),
+        prefix: of_log(log),
+        continues: last.and_then(|last| Some(format!("{}L{last}", of_log(base["thread_id"].as_str()?)))),
+        session: above.unwrap_or_else(|| own.clone()),
         cwd,
         cwd_hash: None,
         parent: said(&meta["forked_from_id"]),
@@ -85,9 +93,11 @@ fn folder(fields: &Fields<'_>) -> Option<String> {
 
 fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let kind = record.kind();
+    // As the number of a line, which are counted from 1.
+    let id = record.value("ordinal").as_u64().map(|ordinal| format!("L{}", ordinal.saturating_add(1)));
     let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
     if is_event && record.has_object("payload") {
-        return Reading { time: record.time("timestamp"), ..Reading::default() };
+        return Reading { id, time: record.time("timestamp"), ..Reading::default() };
     }
     let payload = record.value("payload");
     let is_bare = !payload.is_object();
@@ -108,6 +118,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         _ => silent.then(Vec::new),
     };
     Reading {
+        id,
         time: record.time("timestamp"),
         is_unknown: shown.is_none(),
         shown: shown.unwrap_or_default(),

@@ -84,6 +84,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         cwd: project(path),
         cwd_hash: Some(hash),
         parent: None,
+        continues: None,
         version: String::new(),
         records,
         broken: 0,

@@ -162,7 +162,9 @@ struct Log {
     cwd_hash: Option<String>,
     /// The session it was forked from.
     parent: Option<String>,
-    /// The prefix of a side chain's entry ids.
+    /// The entry of the same session that it continues, if it is not its first log.
+    continues: Option<String>,
+    /// The prefix of its entries' ids, if it is not the only log of its session; of a side chain it ends with a colon.
     prefix: String,
     /// The agent's version, until a record names another.
     version: String,

@@ -32,30 +32,40 @@ impl Numbers {
     /// Compares a log with what is stored of it, and lets it start again.
     pub fn find(log: &mut Log, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<Self> {
         let entries = entries(known, &log.prefix);
-        let mut last = None;
+        // The last record that is stored, and the purged ones after it.
+        let mut last: VecDeque<(usize, Option<Hash>, i64)> = VecDeque::new();
         for (number, entry) in entries.iter().rev() {
-            if let (Some(record), _) = stored(vec![entry.clone()])?.remove(0) {
-                last = Some((*number, record));
+            let (record, time) = stored(vec![entry.clone()])?.remove(0);
+            last.push_front((*number, record, time));
+            if record.is_some() {
                 break;
             }
         }
-        let Some((number, record)) = last else { return Ok(Self::default()) };
-        let mut lines = 0;
-        // If this line is the same, none before was lost.
-        while let Some(line) = next(log)? {
-            lines += 1;
-            if lines == number {
-                if Hash::plain(line.as_bytes()) == record {
-                    log.records.again()?;
-                    return Ok(Self::default());
+        // If they are in their lines, none before was lost.
+        for line in 1.. {
+            let Some((number, record, time)) = last.front() else { break };
+            let Some(text) = next(log)? else { break };
+            if line == 1 && Fields::of(&text).is_some_and(|fields| fields.json("ordinal").is_some()) {
+                // Its records have numbers of their own.
+                last.clear();
+            } else if line == *number {
+                let is_same = match record {
+                    Some(record) => Hash::plain(text.as_bytes()) == *record,
+                    None => time_of(Fields::of(&text).as_ref()).is_none_or(|at| at == *time),
+                };
+                if !is_same {
+                    break;
                 }
-                break;
+                last.pop_front();
             }
         }
         log.records.again()?;
-        let found = Self::by_content(log, &entries, stored);
+        if last.is_empty() {
+            return Ok(Self::default());
+        }
+        let found = Self::by_content(log, &entries, stored)?;
         log.records.again()?;
-        found
+        Ok(found)
     }
 
     fn by_content(log: &mut Log, entries: &BTreeMap<usize, String>, stored: &mut Stored<'_>) -> Result<Self> {
@@ -73,10 +83,9 @@ impl Numbers {
         let mut time = 0;
         while let Some(line) = next(log)? {
             let fields = Fields::of(&line);
-            let text = |name| fields.as_ref().and_then(|fields| fields.text(name));
-            time = text("timestamp").and_then(|iso| parse_iso(&iso)).unwrap_or(time);
+            time = time_of(fields.as_ref()).unwrap_or(time);
             let known = same.get_mut(&Hash::plain(line.as_bytes())).and_then(VecDeque::pop_front);
-            let known = known.or_else(|| match text("uuid") {
+            let known = known.or_else(|| match fields.and_then(|fields| fields.text("uuid")) {
                 Some(_) => Some(0),
                 None => purged.get_mut(&time)?.pop_front(),
             });
@@ -101,6 +110,10 @@ fn entries(known: &HashSet<String>, prefix: &str) -> BTreeMap<usize, String> {
         }
     }
     entries
+}
+
+fn time_of(record: Option<&Fields<'_>>) -> Option<i64> {
+    parse_iso(&record?.text("timestamp")?)
 }
 
 fn next(log: &mut Log) -> Result<Option<String>> {

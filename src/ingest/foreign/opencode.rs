@@ -115,7 +115,7 @@ fn log(
         session = next;
     }
     let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
-    Log { session, cwd, cwd_hash: None, parent: None, prefix, version, records, broken: 0 }
+    Log { session, cwd, cwd_hash: None, parent: None, continues: None, prefix, version, records, broken: 0 }
 }
 
 fn read_file(path: &Path) -> Result<String> {

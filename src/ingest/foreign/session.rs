@@ -122,7 +122,7 @@ impl ForeignSession {
 
     /// Whether it is a side chain of the session it names.
     pub fn is_side_chain(&self) -> bool {
-        !self.log.prefix.is_empty()
+        self.log.prefix.ends_with(':')
     }
 
     /// Whether it worked in this folder.
@@ -288,6 +288,10 @@ impl Slices for ForeignSession {
     }
 
     fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>> {
+        if let Some(last) = self.log.continues.take().filter(|last| known.contains(last)) {
+            self.order.is_stored(last.clone());
+            self.last.0 = Some(last);
+        }
         loop {
             let slice = self.order.take(SLICE);
             if !slice.entries.is_empty() {

@@ -74,12 +74,20 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let path = Path::new(&asked.home.cwd).join(path);
     let made = exporter.export(format, path).await?;
     let (messages, size) = (count(made.messages, "message"), megabytes(made.bytes));
-    let text = match made.files.as_slice() {
+    let mut text = match made.files.as_slice() {
         [file] => format!("{messages} written to {}, {size}", file.display()),
         files => {
             let named: String = files.iter().map(|file| format!("\n  {}", file.display())).collect();
             format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
         }
     };
+    match made.only_for_import {
+        0 => {}
+        1 => text += "\n1 file is another agent's session, for /lcm import only: Pi can't open it",
+        n => {
+            text +=
+                &format!("\n{n} files are other agents' sessions, for /lcm import only: Pi can't open them");
+        }
+    }
     Ok(Answer::new(text, made))
 }

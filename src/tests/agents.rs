@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
 use super::import::Machine;
-use super::support::Session;
+use super::support::{Session, ask_in};
 use crate::commands::import::Importer;
 use crate::ids::AGENTS;
 use crate::ids::ConversationId;
@@ -132,6 +132,34 @@ async fn an_export_writes_the_agents_own_records() {
     assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");
     let refused = export(Format::Log("codex"), &exported.files[0]).await.unwrap_err().to_string();
     assert!(refused.ends_with("is a file: --from needs a folder, for one file per session"), "{refused}");
+}
+
+#[tokio::test]
+async fn session_files_of_other_agents_are_the_same_after_an_import_and_said_to_be_only_for_it() {
+    let machine = Machine::new();
+    machine.write("a.jsonl", "pi-session", &Session::new().user("Of the flamingo.").entries);
+    machine.run("").await;
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    let scope = Scope::at(ConversationId(1), None);
+    let answer =
+        ask_in(&machine.home, &machine.at(""), &scope, None, "export --jsonl --all out").await.unwrap();
+    let said = "\n3 files are other agents' sessions, for /lcm import only: Pi can't open them";
+    assert!(answer.text.ends_with(said), "{}", answer.text);
+    assert_eq!(answer.answer["onlyForImport"], 3);
+    let own = ask_in(&machine.home, &machine.at(""), &scope, None, "export --jsonl").await.unwrap();
+    assert!(!own.text.contains("import only") && own.answer["onlyForImport"] == 0, "{}", own.text);
+
+    let other = Machine::new();
+    let folder = Path::new(&machine.home.cwd).join("out");
+    assert_eq!(
+        other.run(&folder.display().to_string()).await,
+        "4 sessions: 17 messages new, 0 known already"
+    );
+    for session in machine.sessions().await {
+        assert_eq!(other.messages(&session).await, machine.messages(&session).await);
+    }
+    let again = other.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    assert!(again.starts_with("3 sessions: 0 messages new, 16 known already"), "{again}");
 }
 
 #[tokio::test]

@@ -58,12 +58,15 @@ pub struct Exporter {
 
 /// The result.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Exported {
     /// `md`, `jsonl`, `html` or `log`.
     pub format: &'static str,
     pub files: Vec<PathBuf>,
     pub messages: usize,
     pub bytes: u64,
+    /// How many of the session files are of other agents: an import reads them, but Pi does not open them.
+    pub only_for_import: usize,
 }
 
 impl Exporter {
@@ -123,6 +126,7 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
             output.push(&(line + "\n"))?;
         }
         written.add(of, output, messages)?;
+        written.only_for_import += usize::from(agent_of_session(&session.session_id).is_some());
     }
     Ok(written)
 }

@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use super::json::read_json;
+use super::json::{read_json, unmarked};
 use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;
@@ -188,7 +188,7 @@ pub struct Fields<'a>(Vec<Field<'a>>);
 impl<'a> Fields<'a> {
     /// The fields of `json`, if it is an object.
     pub fn of(json: &'a str) -> Option<Self> {
-        fields(json).map(Self)
+        fields(unmarked(json)).map(Self)
     }
 
     /// A field, unless it is missing or `null`.

@@ -10,12 +10,17 @@ const SERDE_KEY: &str = r#"{"$serde_json::private::"#;
 
 /// Parses JSON as `JSON.stringify` writes it, including what serde_json rejects: a lone surrogate becomes
 /// U+FFFD, a value nested too deeply becomes a string of its JSON, and a key that has a meaning for
-/// serde_json itself gets a space.
+/// serde_json itself gets a space. A [byte order mark](unmarked) is skipped.
 pub fn read_json(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json).or_else(|_| {
-        let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
+        let json = without_lone_surrogates(unmarked(json)).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
         serde_json::from_str(&shallow(&json))
     })
+}
+
+/// The text after a byte order mark, with which a file may begin.
+pub fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// `json` with every lone `\uD8xx`–`\uDFxx` escape replaced by U+FFFD.

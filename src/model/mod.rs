@@ -19,7 +19,7 @@ pub use agents::{
 };
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use files::Files;
-pub use json::read_json;
+pub use json::{read_json, unmarked};
 pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};

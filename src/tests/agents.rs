@@ -100,6 +100,27 @@ async fn every_line_is_returned_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_at_the_start_of_a_log_changes_nothing_but_its_line() {
+    for (agent, report) in REPORTS.into_iter().take(3) {
+        let (plain, marked) = (Machine::new(), Machine::new());
+        plain.run(&format!("--from {agent} \"{}\"", fixtures(agent).display())).await;
+        for file in files(&fixtures(agent)) {
+            let path = marked.at("logs").join(file.strip_prefix(fixtures(agent)).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("\u{feff}{}", fs::read_to_string(file).unwrap())).unwrap();
+        }
+        assert_eq!(marked.run(&format!("--from {agent} \"{}\"", marked.at("logs").display())).await, report);
+        let ((records, words), (own, same)) =
+            (records_and_words(&plain).await, records_and_words(&marked).await);
+        assert_eq!(same, words, "{agent}");
+        let is_marked = |record: &&String| record.starts_with('\u{feff}');
+        assert!(own.iter().any(|record| is_marked(&record)));
+        let without = |record: &String| record.trim_start_matches('\u{feff}').to_owned();
+        assert_eq!(own.iter().map(without).collect::<Vec<_>>(), records, "{agent}");
+    }
+}
+
+#[tokio::test]
 async fn an_export_writes_the_agents_own_records() {
     let machine = Machine::new();
     machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::AGENTS;
 use crate::ingest::file::LINE;
-use crate::model::{Fields, read_json};
+use crate::model::{Fields, read_json, unmarked};
 use crate::text::parse_iso;
 
 pub(super) static AGENT: Agent = Agent {
@@ -98,7 +98,7 @@ fn messages(whole: String) -> Vec<String> {
         #[serde(borrow)]
         messages: Vec<&'a RawValue>,
     }
-    let Ok(Session { messages }) = serde_json::from_str(&whole) else { return vec![whole] };
+    let Ok(Session { messages }) = serde_json::from_str(unmarked(&whole)) else { return vec![whole] };
     let at = |message: &RawValue| message.get().as_ptr().addr() - whole.as_ptr().addr();
     let mut about = whole.clone();
     if let (Some(first), Some(last)) = (messages.first(), messages.last()) {

@@ -291,12 +291,14 @@ test("a call that the client cancels is not answered, and the next one is", asyn
 });
 
 describe("how the server ends", () => {
-  test("it ends with stdin, after answering all requests", async (t) => {
+  test("it ends with stdin, after answering all requests, batches and an unended line included", async (t) => {
     const server = start(t, shell);
-    server.say(initialize(), request(1, "tools/call", { name: "lcm_grep", arguments: { query: "aardvark" } }));
-    server.child.stdin.end();
+    server.say(initialize("2025-03-26"), [request(1, "ping"), request(2, "ping")]);
+    server.child.stdin.end(JSON.stringify(request(3, "tools/call", { name: "lcm_grep", arguments: { query: "aardvark" } })));
     assert.deepEqual(await server.end(), { code: 0, stderr: "" });
-    assert.match(server.heard()[1].result.content[0].text, /«aardvark»/);
+    const answers = new Map(server.heard().map((answer) => [answer.id, answer.result]));
+    assert.deepEqual([...answers.keys()].sort(), [0, 1, 2, 3]);
+    assert.match(answers.get(3).content[0].text, /«aardvark»/);
   });
 
   test("it ends in a shell's pipes as in a client's", { skip: process.platform === "win32" && "there is no such shell" }, () => {

@@ -1,6 +1,7 @@
 //! Relays a client's messages to rmcp. rmcp silently skips what serde_json rejects, such as a lone surrogate
 //! from a model that cuts an emoji in half, and the client would wait forever. Such lines are repaired here,
-//! by the same rules as elsewhere.
+//! by the same rules as elsewhere. A last line gets its end, and a batch, which only revision 2025-03-26 has,
+//! becomes a line for each message: each request is answered on its own.
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
@@ -14,7 +15,10 @@ const MOST: u64 = 16 << 20;
 pub(super) async fn relay(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
-    while let Ok(1..) = (&mut from).take(MOST).read_until(b'\n', &mut line).await {
+    while let Ok(read @ 1..) = (&mut from).take(MOST).read_until(b'\n', &mut line).await {
+        if !line.ends_with(b"\n") && (read as u64) < MOST {
+            line.push(b'\n');
+        }
         if to.write_all(mended(&line).as_deref().unwrap_or(&line)).await.is_err() {
             break;
         }
@@ -23,13 +27,17 @@ pub(super) async fn relay(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite 
     let _ = to.shutdown().await;
 }
 
-/// The line in a form that serde_json accepts; `None` if it already does, or never can.
+/// The messages of the line in a form that serde_json accepts, if the line itself is no such message.
 fn mended(line: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok().filter(|text| text.ends_with('\n'))?;
-    if serde_json::from_str::<Value>(text).is_ok() {
-        return None;
-    }
-    Some(format!("{}\n", read_json(text).ok()?).into_bytes())
+    let parsed = serde_json::from_str(text);
+    let is_valid = parsed.is_ok();
+    let messages = match parsed.or_else(|_| read_json(text)).ok()? {
+        Value::Array(batch) if !batch.is_empty() => batch,
+        _ if is_valid => return None,
+        message => vec![message],
+    };
+    Some(messages.iter().map(|message| format!("{message}\n")).collect::<String>().into_bytes())
 }
 
 #[cfg(test)]
@@ -44,7 +52,8 @@ mod tests {
             ("{\"x\":\"\\ud83d\\ude00\"}\n", "{\"x\":\"\\ud83d\\ude00\"}\n"),
             ("{\"x\": \"\\ud83d\"}\n", "{\"x\":\"\u{fffd}\"}\n"),
             ("nothing\n\n{\n", "nothing\n\n{\n"),
-            ("{\"x\":\"\\ud83d\"}", "{\"x\":\"\\ud83d\"}"),
+            ("{\"id\": 2}", "{\"id\": 2}\n"),
+            ("[{\"id\": 1}, {\"x\":\"\\ud83d\"}]\n[]\n", "{\"id\":1}\n{\"x\":\"\u{fffd}\"}\n[]\n"),
         ] {
             let mut out = Vec::new();
             relay(said.as_bytes(), &mut out).await;

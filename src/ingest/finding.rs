@@ -64,7 +64,7 @@ pub enum Source {
     },
 }
 
-/// A file that could not be read.
+/// A file or folder that could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// Its name.
@@ -160,7 +160,8 @@ fn find_logs(
     if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
         return Err(Error::invalid(format!("there is no {}", path.display())));
     }
-    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    let logs = agent.find(path.as_deref(), folders.home.as_deref());
+    let (mut found, mut failed) = (Vec::new(), logs.unreadable);
     let repository = |folder: &str| project_of(Path::new(folder), ProjectIdentity::Git);
     let own = repository(&home.cwd);
     // An agent that stores only a hash of the folder may have been started here or in a parent folder in the
@@ -170,7 +171,7 @@ fn find_logs(
         .filter_map(Path::to_str)
         .take_while(|folder| repository(folder) == own)
         .collect();
-    for log in agent.find(path.as_deref(), folders.home.as_deref()) {
+    for log in logs.logs {
         if since.is_some_and(|since| agent.written_at(&log).is_some_and(|at| at < since)) {
             continue;
         }

@@ -279,6 +279,32 @@ async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn linked_folders_are_read_once_and_folders_that_cannot_be_read_are_named() {
+    use std::os::unix::fs::symlink;
+    let mut machine = Machine::new();
+    machine.folders.home = Some(machine.at("home"));
+    let own = machine.at("home/.codex");
+    fs::create_dir_all(own.join("sessions")).unwrap();
+    // Another disk, with a link back.
+    let disk = machine.at("disk");
+    fs::create_dir(&disk).unwrap();
+    let log = files(&fixtures("codex").join("0.44")).remove(0);
+    let text = fs::read_to_string(&log).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+    fs::write(disk.join(log.file_name().unwrap()), text).unwrap();
+    symlink(&disk, own.join("sessions/2026")).unwrap();
+    symlink(own.join("sessions"), disk.join("back")).unwrap();
+    symlink(&disk, own.join("sessions/again")).unwrap();
+    assert_eq!(machine.run("--from codex").await, "1 session: 4 messages new, 0 known already");
+
+    // It leads to itself, so not even root can read it.
+    symlink("archived_sessions", own.join("archived_sessions")).unwrap();
+    let report = machine.run("--from codex").await;
+    let said = "1 session: 0 messages new, 4 known already, 1 file could not be read (archived_sessions: this folder can't be opened: ";
+    assert!(report.starts_with(said), "{report}");
+}
+
 #[tokio::test]
 async fn a_growing_log_is_continued_and_an_incomplete_line_waits() {
     let file = files(&fixtures("codex").join("0.44")).remove(0);

@@ -13,8 +13,9 @@ mod numbers;
 mod opencode;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::file::{LINE, Line, Lines};
+use super::finding::Unreadable;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::ids::{AGENTS, Hash};
@@ -59,6 +61,16 @@ pub struct Agent {
     rewrites: bool,
 }
 
+/// What a search for logs found.
+#[derive(Default)]
+pub(super) struct FoundLogs {
+    pub logs: Vec<PathBuf>,
+    /// The folders that could not be read.
+    pub unreadable: Vec<Unreadable>,
+    /// The folders so far, without links.
+    seen: HashSet<PathBuf>,
+}
+
 /// All other agents.
 static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
 
@@ -86,17 +98,17 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 
 impl Agent {
     /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
-    pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
-        let mut found = Vec::new();
+    pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> FoundLogs {
+        let mut found = FoundLogs::default();
         match path {
-            Some(file) if file.is_file() => found.push(file.to_owned()),
+            Some(file) if file.is_file() => found.logs.push(file.to_owned()),
             Some(folder) => self.look_into(folder, 0, &mut found),
             None => {
                 let own = self.folder(home);
                 self.logs.iter().for_each(|logs| self.look_into(&own.join(logs), 0, &mut found));
             }
         }
-        found.sort();
+        found.logs.sort();
         found
     }
 
@@ -109,17 +121,33 @@ impl Agent {
         }
     }
 
-    fn look_into(&self, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-        if folder.is_file() && (self.is_log)(folder) {
-            found.push(folder.to_owned());
+    fn look_into(&self, folder: &Path, depth: usize, found: &mut FoundLogs) {
+        if folder.is_file() {
+            found.logs.extend((self.is_log)(folder).then(|| folder.to_owned()));
+            return;
         }
-        for entry in folder.read_dir().into_iter().flatten().flatten() {
+        // A link may lead back to its own folder.
+        if folder.canonicalize().is_ok_and(|real| !found.seen.insert(real)) {
+            return;
+        }
+        let entries = match folder.read_dir() {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => {
+                let reason = format!("this folder can't be opened: {error}");
+                return found.unreadable.push(Unreadable::new(folder, &reason));
+            }
+        };
+        for entry in entries.flatten() {
             let path = entry.path();
-            // A link may lead back to its own folder.
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() && depth < DEEPEST => self.look_into(&path, depth + 1, found),
-                Ok(kind) if !kind.is_dir() && (self.is_log)(&path) => found.push(path),
-                _ => {}
+            let is_dir = match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => path.is_dir(),
+                kind => kind.is_ok_and(|kind| kind.is_dir()),
+            };
+            if is_dir && depth < DEEPEST {
+                self.look_into(&path, depth + 1, found);
+            } else if !is_dir && (self.is_log)(&path) {
+                found.logs.push(path);
             }
         }
     }

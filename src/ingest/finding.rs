@@ -59,7 +59,7 @@ pub enum Source {
         path: Option<PathBuf>,
         /// Whether to import the sessions of every project.
         everything: bool,
-        /// Only logs that were written since then.
+        /// Only logs that were written or put there since then.
         since: Option<SystemTime>,
     },
 }

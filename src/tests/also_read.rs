@@ -1,7 +1,7 @@
 //! `alsoRead`: at the start of a session, new messages of other agents are imported.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,8 @@ use super::support::Session;
 use crate::commands::import::Importer;
 use crate::recall::Scope;
 use crate::tools::{Block, call};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Starts a session, and returns how many messages are stored after it.
 async fn read(machine: &Machine, importer: &Importer, agents: &[String]) -> usize {
@@ -34,12 +36,18 @@ async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_
     let read = || read(&machine, &importer, &agents);
     assert_eq!(read().await, 1);
     // A log that has not changed since the last import is not opened.
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
+    let read_at = async |at: SystemTime| {
+        let at = i64::try_from(at.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
+        let note = machine.home.store.write(move |batch| batch.messages().note_agent_read("codex", at));
+        note.await.unwrap();
+    };
     fs::write(&log, &whole).unwrap();
-    touch(long_ago);
+    read_at(SystemTime::now() + HOUR).await;
     assert_eq!(read().await, 1);
-    touch(SystemTime::now());
+    // One that was put there since then is, though it was written before, such as by `rsync -a`.
+    let file = fs::File::options().append(true).open(&log).unwrap();
+    file.set_modified(SystemTime::now() - HOUR).unwrap();
+    read_at(SystemTime::now() - HOUR / 2).await;
     assert_eq!(read().await, 4);
 
     let said = Session::new().user("Tell me the flamingo rule.").assistant("It rounds half to even.");
@@ -71,7 +79,7 @@ async fn a_log_that_could_not_be_read_is_read_when_the_next_session_starts() {
     database.execute("UPDATE session SET directory = ?1", [&machine.home.cwd]).unwrap();
     database.close().unwrap();
     // An unlocked database has not changed.
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let long_ago = SystemTime::now() - HOUR;
     let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
     touch(long_ago);
     assert_eq!(read().await, 8);
@@ -83,7 +91,7 @@ async fn a_log_that_could_not_be_read_is_read_when_the_next_session_starts() {
 async fn a_message_of_opencodes_files_is_read_though_its_session_file_is_older() {
     let mut machine = Machine::new();
     machine.folders.home = Some(machine.at("home"));
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let long_ago = SystemTime::now() - HOUR;
     let from = fixtures("opencode").join("1.0/storage");
     let to = machine.at("home/.local/share/opencode/storage");
     for file in files(&from) {

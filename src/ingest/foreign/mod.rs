@@ -152,10 +152,10 @@ impl Agent {
         }
     }
 
-    /// When a log was last written.
+    /// When a log was last written, or put where it is.
     pub(super) fn written_at(&self, log: &Path) -> Option<SystemTime> {
         let files = std::iter::once(log.to_owned()).chain((self.beside)(log));
-        files.filter_map(|file| file.metadata().ok()?.modified().ok()).max()
+        files.filter_map(|file| changed_at(&file)).max()
     }
 
     /// Opens the sessions of a log.
@@ -178,6 +178,19 @@ impl Agent {
     pub(super) fn strange(&self) -> Error {
         Error::invalid(format!("it is not a log of {}", self.title))
     }
+}
+
+/// When a file was last written, or put where it is: a copy may keep the time of its original.
+fn changed_at(file: &Path) -> Option<SystemTime> {
+    let about = file.metadata().ok()?;
+    #[cfg(unix)]
+    let put = {
+        use std::{os::unix::fs::MetadataExt as _, time::Duration};
+        u64::try_from(about.ctime()).ok().map(|at| SystemTime::UNIX_EPOCH + Duration::from_secs(at))
+    };
+    #[cfg(not(unix))]
+    let put = about.created().ok();
+    about.modified().ok().max(put)
 }
 
 /// A session in a log.

@@ -123,8 +123,23 @@ impl Rest {
     }
 
     /// The words to search for.
-    pub(super) fn query(&self) -> String {
-        self.words.as_ref().map_or_else(|| behind_options(&self.text).to_owned(), |words| words.join(" "))
+    ///
+    /// # Errors
+    /// When one looks like an option, and is not after [`END`].
+    pub(super) fn query(&self) -> Result<String> {
+        if let Some(words) = &self.words {
+            return Ok(words.join(" "));
+        }
+        let is_option =
+            |word: &&str| word.strip_prefix(END).is_some_and(|name| name.starts_with(char::is_alphabetic));
+        let mut words = self.text.split_whitespace().take_while(|word| *word != END);
+        words.find(is_option).map_or_else(
+            || Ok(behind_options(&self.text).to_owned()),
+            |word| {
+                let (name, word) = (self.command, one_line(word, 40));
+                Err(Error::invalid(format!("/lcm {name} has no {word}: see /lcm help {name}, or put {END} before words that look like options")))
+            },
+        )
     }
 
     /// The path in the text, if any.
@@ -236,7 +251,15 @@ mod tests {
         assert!(rest.has("--md") && rest.has("--force") && !rest.has("--all"));
         assert_eq!(rest.only().unwrap(), "a  b");
         let rest = typed(&search::COMMAND, "--more -- what --more does");
-        assert_eq!((rest.has("--more"), rest.query().as_str()), (true, "what --more does"));
+        assert_eq!((rest.has("--more"), rest.query().unwrap().as_str()), (true, "what --more does"));
+        for words in ["-----BEGIN -x - a--b", "a -- --foo"] {
+            assert_eq!(typed(&search::COMMAND, words).query().unwrap(), words);
+        }
+        let error = typed(&search::COMMAND, "a --foo=1 -- b").query().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "/lcm search has no --foo=1: see /lcm help search, or put -- before words that look like options"
+        );
         assert_eq!((behind_options("--x -- y"), behind_options("--")), ("--x -- y", ""));
         let error = typed(&export::COMMAND, "--mad").only().unwrap_err().to_string();
         assert_eq!(

@@ -86,7 +86,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let rest = &asked.rest;
     let (has, value) = (|option| rest.has(option), |option| rest.value(option));
-    let query = rest.query();
+    let query = rest.query()?;
     if query.trim().is_empty() {
         return Err(Error::invalid("/lcm search needs words to search for"));
     }

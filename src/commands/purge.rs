@@ -63,18 +63,21 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         Some((from, to)) => format!(" of {}", time_span(from, to)),
         None => String::new(),
     };
-    let mut removed = grouped_count(messages, "message") + &time;
-    if !answers.is_empty() {
-        removed += &format!(", {} that mention them", count(answers.len(), "tool result"));
+    let mut removed = vec![grouped_count(messages, "message") + &time];
+    for (n, noun, what) in [
+        (answers.len(), "tool result", " that mention them"),
+        (accounts.len(), "branch summary", " that contain such summaries"),
+        (records.len(), "message", " of other agents whose records contain them"),
+        (summaries.len(), "derived summary", ""),
+    ] {
+        if n > 0 {
+            removed.push(count(n, noun) + what);
+        }
     }
-    if !accounts.is_empty() {
-        removed += &format!(", {} that contain such summaries", count(accounts.len(), "branch summary"));
+    if let [_, .., last] = removed.as_mut_slice() {
+        last.insert_str(0, "and ");
     }
-    if !records.is_empty() {
-        removed +=
-            &format!(", {} of other agents whose records contain them", count(records.len(), "message"));
-    }
-    removed += &format!(", and {}", count(summaries.len(), "derived summary"));
+    let removed = removed.join(", ");
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
     let mut text = format!("{verb}: {removed}.");
     if sessions.len() > 1 {

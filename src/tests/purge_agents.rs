@@ -116,7 +116,7 @@ async fn a_record_without_a_time_does_not_date_a_purge() {
     machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
     let scope = Scope::at(ConversationId(0), None);
     let answer = ask(&machine.home.store, &scope, &format!("purge claude-code:{id}")).await.unwrap();
-    assert!(answer.text.contains("2 messages of 2026-05-05 10:00, and"), "{}", answer.text);
+    assert!(answer.text.contains("2 messages of 2026-05-05 10:00."), "{}", answer.text);
 }
 
 /// A record of Claude Code.

@@ -200,6 +200,9 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
     }
     let asked = ask(&secrets, "purge one").await;
     assert!(asked.confirm.is_some(), "{}", asked.text);
+    let asked = ask(&secrets, "purge oneself-a").await.text;
+    let counts = asked.lines().next().unwrap();
+    assert!(counts.contains("remove: 2 messages of ") && !counts.contains("summar"), "{asked}");
     let before = ask(&secrets, "purge before 2999-01-01T09:30 --json").await;
     assert_eq!(before.answer["done"], false);
     assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));

@@ -180,12 +180,8 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
 fn read(rest: &Rest) -> Result<ParsedArgs> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
-    let foreign = |option, known: &[&str]| Err(args::foreign(COMMAND.name, option, known));
     match (given.as_slice(), rest.text.as_str()) {
-        ([flags @ .., FROM], _) => {
-            if let Some(other) = flags.iter().find(|flag| **flag != ALL) {
-                return foreign(other, &[ALL]);
-            }
+        ([flags @ .., FROM], _) if flags.iter().all(|flag| *flag == ALL) => {
             let agent = agent(rest.value(FROM).unwrap_or_default())?;
             let everything = !flags.is_empty();
             Ok(ParsedArgs::Import(Source::Agent { agent, path: path?, everything, since: None }))
@@ -196,15 +192,15 @@ fn read(rest: &Rest) -> Result<ParsedArgs> {
                 "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
             )),
         },
-        ([ALL, HISTORY_OF] | [HISTORY_OF, STOP], _) => {
-            foreign(if rest.has(ALL) { ALL } else { STOP }, &[HISTORY_OF])
-        }
         ([], "") => Ok(ParsedArgs::Import(Source::Project)),
         ([ALL], "") => Ok(ParsedArgs::Import(Source::Everything)),
         ([STOP], "") => Ok(ParsedArgs::Stop),
         ([], text) if !text.starts_with("--") => Ok(ParsedArgs::Import(Source::Path(args::path(text)))),
-        ([], text) => foreign(text, &OPTIONS),
-        ([option, ..], text) => foreign(&format!("{option} {text}"), &OPTIONS),
+        ([], text) => Err(args::foreign(COMMAND.name, text, &OPTIONS)),
+        ([option, others @ ..], text) => {
+            let other = one_line(others.first().unwrap_or(&text), 40);
+            Err(Error::invalid(format!("/lcm import {option} takes no {other}; see /lcm help import")))
+        }
     }
 }
 

@@ -201,7 +201,7 @@ async fn a_refused_adoption_names_its_reason() {
     );
     assert!(refused(".").await.contains("is this project"), "{}", refused(".").await);
     assert!(refused("").await.contains("needs the folder whose history"));
-    assert!(refused("--all").await.contains("has no --all"));
+    assert!(refused("--all").await.contains("--all takes no --history-of"));
     let busy = machine.open("old");
     let answer = refused(&old).await;
     assert!(answer.starts_with(&format!("another Pi is working in {old}, which owns ")), "{answer}");

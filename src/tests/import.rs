@@ -386,6 +386,14 @@ async fn a_failed_import_is_explained_in_one_sentence() {
             .await
             .starts_with("/lcm import has no --everything: it takes --all, --history-of, --stop, --from; ")
     );
+    for (line, why) in [
+        ("--stop --all", "/lcm import --all takes no --stop; see /lcm help import"),
+        ("--all --history-of /x", "/lcm import --all takes no --history-of; see /lcm help import"),
+        ("--stop --from codex", "/lcm import --stop takes no --from; see /lcm help import"),
+        ("--all sessions", "/lcm import --all takes no sessions; see /lcm help import"),
+    ] {
+        assert_eq!(refused(line).await, why);
+    }
     assert_eq!(
         importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,
         "No import is running."

@@ -5,8 +5,7 @@
 //! the one before; before version 3 a custom message is called `hookMessage`.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
 use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
+use crate::store::reading;
 use crate::sync::go_on;
 
 /// Characters of JSON per transaction: other sessions can write in between.
@@ -261,7 +261,7 @@ fn assigned(object: &str, fields: &str) -> String {
 /// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
     path: PathBuf,
-    reader: BufReader<File>,
+    reader: Box<dyn BufRead + Send>,
     /// Ends the reading.
     cancel: CancellationToken,
     /// Whether the last line has no line break: it seems to be still being written.
@@ -280,7 +280,7 @@ impl Lines {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
-        let reader = BufReader::with_capacity(SLICE, file);
+        let reader = reading(file, SLICE).map_err(unreadable)?;
         Ok(Self { path: path.to_owned(), reader, cancel: cancel.clone(), is_cut: false, skips: false })
     }
 

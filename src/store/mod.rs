@@ -29,6 +29,7 @@ pub use index::stemming::{Kept, holds};
 pub use index::vocabulary::Pages;
 pub use index::{FullTextIndex, IndexWriter};
 pub use messages::adding::{NewMessage, Prepared};
+pub use messages::codec::reading;
 #[cfg(test)]
 pub(crate) use messages::codec::unseal;
 pub use messages::counts::LastRows;

@@ -62,3 +62,24 @@ async fn a_record_of_any_shape_is_kept() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_packed_log_is_the_same_log() {
+    let machine = Machine::new();
+    let log = files(&fixtures("codex/0.44")).remove(0);
+    fs::create_dir(machine.at("logs")).unwrap();
+    let packed = zstd::encode_all(fs::read(&log).unwrap().as_slice(), 3).unwrap();
+    fs::write(machine.at("logs/rollout-1.jsonl.zst"), &packed).unwrap();
+    let line = format!("--from codex \"{}\"", machine.at("logs").display());
+    assert_eq!(machine.run(&line).await, "1 session: 4 messages new, 0 known already");
+    let plain = Machine::new();
+    plain.run(&format!("--from codex \"{}\"", log.display())).await;
+    assert_eq!(machine.digest().await, plain.digest().await);
+    assert_eq!(
+        machine.run(&format!("--from codex \"{}\"", log.display())).await,
+        "1 session: 0 messages new, 4 known already"
+    );
+    fs::write(machine.at("logs/rollout-1.jsonl.zst"), &packed[..packed.len() / 2]).unwrap();
+    let report = machine.run(&line).await;
+    assert!(report.contains("1 file could not be read (rollout-1.jsonl.zst: it can't be "), "{report}");
+}

@@ -103,7 +103,7 @@ async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
 }
 
 #[tokio::test]
-async fn a_record_without_a_time_does_not_date_a_purge() {
+async fn a_record_without_a_time_has_that_of_the_next_at_a_logs_start() {
     let machine = Machine::new();
     let id = "55555555-5555-4555-8555-555555555555";
     let title = json!({"type": "summary", "summary": "Zebras", "leafUuid": "u1"});
@@ -117,6 +117,8 @@ async fn a_record_without_a_time_does_not_date_a_purge() {
     let scope = Scope::at(ConversationId(0), None);
     let answer = ask(&machine.home.store, &scope, &format!("purge claude-code:{id}")).await.unwrap();
     assert!(answer.text.contains("2 messages of 2026-05-05 10:00."), "{}", answer.text);
+    let before = ask(&machine.home.store, &scope, "purge before 2026-05-05").await.unwrap_err().to_string();
+    assert!(before.starts_with("there is nothing to remove"), "{before}");
 }
 
 /// A record of Claude Code.

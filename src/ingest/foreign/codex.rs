@@ -1,7 +1,8 @@
 //! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, with a record in each
-//! line, in order. A record has its kind, and its content under `payload`; before 0.32 the line was the
-//! content. Records have no ids, but newer ones a number. Going back to an earlier prompt makes another log
-//! of the same session, `rollout-<time>-<session>_<log>.jsonl`, which continues the one before and its numbers.
+//! line, in order; after some days packed, as `.jsonl.zst`. A record has its kind, and its content under
+//! `payload`; before 0.32 the line was the content. Records have no ids, but newer ones a number. Going back to
+//! an earlier prompt makes another log of the same session, `rollout-<time>-<session>_<log>.jsonl`, which
+//! continues the one before and its numbers.
 //!
 //! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
 
@@ -22,7 +23,7 @@ pub(super) static AGENT: Agent = Agent {
     logs: &["sessions", "archived_sessions"],
     is_log: |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("rollout-") && name.ends_with(".jsonl")
+        name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
     },
     is_side_chain: |_| false,
     beside: |_| Vec::new(),

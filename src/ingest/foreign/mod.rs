@@ -171,7 +171,8 @@ impl Agent {
         if logs.is_empty() {
             return Err(self.strange());
         }
-        Ok(logs.into_iter().map(|log| ForeignSession::new(self, log)).collect())
+        let began = began(path, cancel)?;
+        Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
     }
 
     /// The error for a file that is not a log.
@@ -274,6 +275,19 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
         }
     }
     Lines::open(path, cancel)
+}
+
+/// The first time in a log, ms; without one, when it was written.
+fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
+    let mut time = None;
+    if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".jsonl")) {
+        head(path, cancel, |fields| {
+            time = fields.text("timestamp").and_then(|iso| parse_iso(&iso));
+            time.is_some()
+        })?;
+    }
+    let written = || path.metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok();
+    Ok(time.or_else(|| i64::try_from(written()?.as_millis()).ok()).unwrap_or_default())
 }
 
 /// A record with its fields; an empty list if it is not an object.

@@ -97,7 +97,8 @@ impl Versions {
 }
 
 impl ForeignSession {
-    pub(super) fn new(agent: &'static Agent, log: Log) -> Self {
+    /// `began` is the time of records before the first that has one, ms.
+    pub(super) fn new(agent: &'static Agent, log: Log, began: i64) -> Self {
         let named = |id: &str| format!("{}:{id}", agent.name);
         let (id, parent) = (named(&log.session), log.parent.as_deref().map(named));
         Self {
@@ -113,7 +114,7 @@ impl ForeignSession {
             renamed: HashMap::new(),
             above: HashMap::new(),
             versions: None,
-            last: (None, 0),
+            last: (None, began),
             unknown: 0,
             known: 0,
             ended: false,

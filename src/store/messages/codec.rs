@@ -6,13 +6,15 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::sync::LazyLock;
 use std::thread::LocalKey;
 
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
-use zstd::zstd_safe::CParameter;
+use zstd::stream::read::Decoder;
+use zstd::zstd_safe::{CParameter, MAGICNUMBER};
 
 use crate::error::{Error, Result};
 
@@ -54,6 +56,20 @@ fn compressor(encoder: &'static EncoderDictionary<'static>) -> io::Result<Compre
     compressor.set_parameter(CParameter::DictIdFlag(false))?;
     compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
     Ok(compressor)
+}
+
+/// The most memory for reading a packed file, as a power of two: it may come from elsewhere.
+const WINDOW: u32 = 24;
+
+/// Reads a file, which may be packed as a whole.
+pub fn reading(file: File, buffer: usize) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut plain = BufReader::with_capacity(buffer, file);
+    if !plain.fill_buf()?.starts_with(&MAGICNUMBER.to_le_bytes()) {
+        return Ok(Box::new(plain));
+    }
+    let mut unpacked = Decoder::with_buffer(plain)?;
+    unpacked.window_log_max(WINDOW)?;
+    Ok(Box::new(BufReader::with_capacity(buffer, unpacked)))
 }
 
 /// The bytes to store, and the code to decode them.

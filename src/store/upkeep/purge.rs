@@ -149,11 +149,8 @@ impl Upkeep<'_> {
             if ![&plan.answers, &plan.accounts, &plan.records].iter().any(|copies| copies.contains(message)) {
                 let time: i64 =
                     self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
-                // Some records of other agents have no time.
-                if time != 0 {
-                    let (from, to) = plan.times.unwrap_or((time, time));
-                    plan.times = Some((from.min(time), to.max(time)));
-                }
+                let (from, to) = plan.times.unwrap_or((time, time));
+                plan.times = Some((from.min(time), to.max(time)));
             }
             sessions.extend(Messages::new(self.connection).sessions_of(*message)?);
         }

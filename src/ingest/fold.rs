@@ -121,12 +121,16 @@ struct Ready {
 
 impl Ready {
     fn of(json: &str) -> Self {
+        Self::with(json, |searchable| Prepared::of(json, searchable))
+    }
+
+    fn with(json: &str, prepare: impl FnOnce(&str) -> Prepared) -> Self {
         let mut message = Message::parse(json);
         let (tokens, searchable) = (message.tokens(), message.searchable());
         let call = message.call().map(ToOwned::to_owned);
         // Its text is not needed any more, and may be long.
         message.parts = Vec::new();
-        let prepared = Prepared::of(json, &searchable);
+        let prepared = prepare(&searchable);
         Self { message, call, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
     }
 }
@@ -307,8 +311,9 @@ impl Fold<'_> {
         };
         let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
-        if let Some(json) = alone {
-            let alone = Ready::of(&json);
+        if let (Some(json), Some((shared, ..))) = (alone, head) {
+            let above = batch.messages().json_of(shared)?;
+            let alone = Ready::with(&json, |_| Prepared::below(&json, &above));
             let alone = new_message(&json, &alone, entry.timestamp, head);
             let message = batch.messages().add_message(&alone)?;
             let id = alone_id(&entry.id, &json);

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::agents::{files, fixtures};
 use super::asking::ask;
 use super::import::Machine;
-use super::purge_agents::{purge, stored};
+use super::purge_agents::{database, purge, stored};
 use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::recall::Scope;
@@ -268,5 +268,9 @@ async fn a_fork_shares_its_messages_and_keeps_its_records() {
         let scope = Scope::at(ConversationId(0), None);
         let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
         assert!(doctor.ends_with("Everything is in order."), "{doctor}");
+        let sql = "SELECT sum(length(json)), sum(bytes) FROM messages WHERE codec = 2";
+        let (packed, bytes): (usize, usize) =
+            database(&machine).query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert!(packed * 4 < bytes, "{packed} of {bytes} bytes");
     }
 }

@@ -15,7 +15,7 @@ use crate::recall::Scope;
 use crate::store::Purge;
 
 /// The database of a machine's project.
-fn database(machine: &Machine) -> Connection {
+pub fn database(machine: &Machine) -> Connection {
     let folder = machine.at("db").read_dir().unwrap();
     let mut files = folder.map(|file| file.unwrap().path());
     Connection::open(files.find(|path: &PathBuf| path.extension().unwrap() == "db").unwrap()).unwrap()

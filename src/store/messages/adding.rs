@@ -48,7 +48,15 @@ impl Prepared {
     /// the hundred megabytes, and compressing them took most of the time.
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
-        let (packed, codec) = pack(json);
+        Self::with(pack(json), searchable)
+    }
+
+    /// Compresses the JSON of a record of which `above`, the JSON of the message above, has a copy.
+    pub fn below(json: &str, above: &str) -> Self {
+        Self::with(codec::encode_below(json, above), "")
+    }
+
+    fn with((packed, codec): (Vec<u8>, i64), searchable: &str) -> Self {
         let ranges = passages(searchable);
         let is_broken_at = |end: usize| end < searchable.len() && !searchable[..end].ends_with('\n');
         Self {

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Row, named_params, params};
+use rusqlite::{Connection, Row, named_params, params};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, Handle, Hash, MessageId};
+use crate::ids::{ConversationId, Handle, Hash, MessageId, Nonce};
 use crate::store::Messages;
 use crate::store::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
 use crate::store::messages::codec;
@@ -41,7 +41,40 @@ pub struct StoredMessage {
     pub json: String,
 }
 
-impl FromRow for Result<StoredMessage> {
+/// A row's JSON as it is stored.
+pub(in crate::store) struct StoredJson {
+    stored: Vec<u8>,
+    codec: i64,
+    bytes: i64,
+    parent: Option<MessageId>,
+}
+
+impl FromRow for StoredJson {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let (stored, codec) = (row.get("json")?, row.get("codec")?);
+        Ok(Self { stored, codec, bytes: row.get("bytes")?, parent: row.get("parent_id")? })
+    }
+}
+
+impl StoredJson {
+    /// What a purged message has in place of its JSON.
+    pub fn nonce(&self) -> Option<Nonce> {
+        self.stored.as_slice().try_into().ok().filter(|_| self.codec == codec::PURGED)
+    }
+
+    pub fn unpack(self, connection: &Connection) -> Result<String> {
+        let Self { stored, codec, bytes, parent } = self;
+        if codec != codec::BELOW {
+            return codec::decode(stored, codec, bytes);
+        }
+        // That of the message above depends on no other: a crafted row can't lead in circles.
+        let sql = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
+        let above: Self = connection.one(sql, [parent])?;
+        codec::decode_below(&stored, bytes, &codec::decode(above.stored, above.codec, above.bytes)?)
+    }
+}
+
+impl FromRow for (StoredMessage, StoredJson) {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let message = StoredMessage {
             id: row.get("id")?,
@@ -54,8 +87,7 @@ impl FromRow for Result<StoredMessage> {
             timestamp: row.get("timestamp")?,
             json: String::new(),
         };
-        let json = codec::decode(row.get::<_, Vec<u8>>("json")?, row.get("codec")?, row.get("bytes")?);
-        Ok(json.map(|json| StoredMessage { json, ..message }))
+        Ok((message, StoredJson::from_row(row)?))
     }
 }
 
@@ -65,14 +97,15 @@ impl Messages<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read; the latter for all methods here.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
-        self.connection.one("SELECT * FROM messages WHERE id = ?1", [id])?
+        let (message, json): (_, StoredJson) =
+            self.connection.one("SELECT * FROM messages WHERE id = ?1", [id])?;
+        Ok(StoredMessage { json: json.unpack(self.connection)?, ..message })
     }
 
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        let (json, codec, bytes): (Vec<u8>, _, _) =
-            self.connection.one("SELECT json, codec, bytes FROM messages WHERE id = ?1", [id])?;
-        codec::decode(json, codec, bytes)
+        let sql = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
+        self.connection.one::<StoredJson>(sql, [id])?.unpack(self.connection)
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.
@@ -92,7 +125,10 @@ impl Messages<'_> {
                     continue;
                 }
                 let stored = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-                visit(&codec::decode(stored, row.get(2)?, row.get(3)?)?)?;
+                visit(&match row.get(2)? {
+                    codec::BELOW => self.json_of(next)?,
+                    codec => codec::decode(stored, codec, row.get(3)?)?,
+                })?;
                 let Some(then) = wanted.next() else { break };
                 next = then;
             }

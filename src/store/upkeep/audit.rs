@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{ErrorCode, Row};
+use rusqlite::{Connection, ErrorCode, Row};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
 use crate::store::columns::{FromRow, Queries as _, from_row};
 use crate::store::db::{connection, migrations};
-use crate::store::messages::codec;
+use crate::store::messages::stored::StoredJson;
 use crate::store::upkeep::audit_index::Index;
 
 /// Maximum number of SQLite's complaints to read.
@@ -118,11 +118,11 @@ fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
     Ok(bytes.and_then(|bytes| Hash::from_slice(&bytes).ok()))
 }
 
-fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
+fn audited_message(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     let bytes: i64 = row.get("bytes")?;
-    let (stored, codec_id): (Vec<u8>, i64) = (row.get("json")?, row.get("codec")?);
-    let nonce = stored.as_slice().try_into().ok().filter(|_| codec_id == codec::PURGED);
-    let json = codec::decode(stored, codec_id, bytes);
+    let stored = StoredJson::from_row(row)?;
+    let nonce = stored.nonce();
+    let json = stored.unpack(connection);
     Ok(AuditedMessage {
         nonce,
         id: row.get("id")?,
@@ -230,7 +230,7 @@ impl Upkeep<'_> {
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
               ORDER BY m.id",
             [],
-            |row| visit(audited_message(row)?),
+            |row| visit(audited_message(self.connection, row)?),
         )
     }
 

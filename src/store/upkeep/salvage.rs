@@ -11,12 +11,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
-use crate::ids::{Hash, Nonce};
+use crate::ids::{Hash, MessageId, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
-use crate::store::StoredSession;
 use crate::store::columns::{FromRow as _, Queries as _};
 use crate::store::db::{connection, migrations, strange};
-use crate::store::messages::codec;
+use crate::store::{Messages, StoredSession};
 use crate::sync::go_on;
 
 /// Rows to try if the database can't say how many there are.
@@ -180,10 +179,10 @@ impl OldStore {
     }
 
     fn message(&self, id: i64) -> Option<OldMessage> {
-        let sql = "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1";
-        let row: (_, _, _, Vec<u8>, _, _) = self.connection.one(sql, [id]).ok()?;
-        let (lineage, above, timestamp, json, codec, bytes) = row;
-        Some(OldMessage { lineage, above, timestamp, json: codec::decode(json, codec, bytes).ok()? })
+        let sql = "SELECT lineage, parent_id, timestamp FROM messages WHERE id = ?1";
+        let (lineage, above, timestamp) = self.connection.one(sql, [id]).ok()?;
+        let json = Messages::new(&self.connection).json_of(MessageId(id)).ok()?;
+        Some(OldMessage { lineage, above, timestamp, json })
     }
 
     /// Visits each row of a table. Returns how many can't be read.

@@ -245,38 +245,34 @@ impl Fold<'_> {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let new = new_message(json, ready, entry.timestamp, above);
-                // Nothing below a message that is new itself was purged.
+                // Nothing below a message that is new itself was purged or is a copy.
                 let is_below_new = above.is_some_and(|(above, ..)| self.before.is_before(above));
                 let purged = if is_below_new && !self.brings_purged {
                     None
                 } else {
                     batch.upkeep().purged_as(conversation, &entry.id, ready.call.as_deref(), &new)?
                 };
-                let shown = match purged {
-                    Some(purged) => {
-                        if *id != *entry.id {
-                            id = Cow::from(purged_variant(&entry.id, purged.0));
-                        } else if let Some(undigested) =
-                            undigested(&id, new.role.as_str(), ready.call.as_deref(), purged.0)
-                        {
-                            if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
-                                return Ok((row, Some(purged)));
-                            }
-                            id = Cow::from(undigested);
+                let copied = if purged.is_some() || is_below_new || agent_of(json).is_none() {
+                    None
+                } else {
+                    batch.messages().copied(conversation, &entry.id, &new)?
+                };
+                alone = copied.and_then(|_| record_alone(json));
+                if let Some((purged_row, ..)) = purged {
+                    if *id != *entry.id {
+                        id = Cow::from(purged_variant(&entry.id, purged_row));
+                    } else if let Some(undigested) =
+                        undigested(&id, new.role.as_str(), ready.call.as_deref(), purged_row)
+                    {
+                        if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
+                            return Ok((row, purged));
                         }
-                        purged
+                        id = Cow::from(undigested);
                     }
-                    None => {
-                        let copied = match agent_of(json).is_some() && !is_below_new {
-                            true => batch.messages().copied(conversation, &entry.id, &new)?,
-                            false => None,
-                        };
-                        alone = copied.and_then(|_| record_alone(json));
-                        match copied {
-                            Some(copied) => copied,
-                            None => (batch.messages().add_message(&new)?, new.lineage, new.height),
-                        }
-                    }
+                }
+                let shown = match purged.or(copied) {
+                    Some(stored) => stored,
+                    None => (batch.messages().add_message(&new)?, new.lineage, new.height),
                 };
                 head = Some(shown);
                 EntryRole::Message(shown.0)
@@ -311,15 +307,8 @@ impl Fold<'_> {
         };
         let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
-        if let (Some(json), Some((shared, ..))) = (alone, head) {
-            let above = batch.messages().json_of(shared)?;
-            let alone = Ready::with(&json, |_| Prepared::below(&json, &above));
-            let alone = new_message(&json, &alone, entry.timestamp, head);
-            let message = batch.messages().add_message(&alone)?;
-            let id = alone_id(&entry.id, &json);
-            let role = EntryRole::Message(message);
-            let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
-            batch.messages().add_entry(conversation, &new)?;
+        if let (Some(record), Some(shared)) = (alone, head) {
+            self.add_alone(&record, entry, row, shared)?;
         }
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
@@ -332,6 +321,24 @@ impl Fold<'_> {
             restore(batch, conversation, &entry.id, row, &details)?;
         }
         Ok((row, head))
+    }
+
+    /// Adds the record of an entry below it. The message is shared, and carries another one.
+    fn add_alone(
+        &self,
+        record: &str,
+        entry: &Entry,
+        row: EntryId,
+        shared: (MessageId, Hash, i64),
+    ) -> Result<()> {
+        let Self { batch, conversation, .. } = *self;
+        let above = batch.messages().json_of(shared.0)?;
+        let ready = Ready::with(record, |_| Prepared::below(record, &above));
+        let message =
+            batch.messages().add_message(&new_message(record, &ready, entry.timestamp, Some(shared)))?;
+        let (id, role) = (alone_id(&entry.id, record), EntryRole::Message(message));
+        let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
+        batch.messages().add_entry(conversation, &new).map(drop)
     }
 
     /// Stores the message of the entry `target` as an edit shows it.

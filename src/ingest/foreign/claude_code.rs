@@ -78,6 +78,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
             vec![Shown::aside(blocks(context, &content()))]
         }
         "user" => user(context, &content()),
+        "attachment" => queued(context, &record.value("attachment")).into_iter().collect(),
         "assistant" => vec![Shown::said("assistant", blocks(context, &content()))],
         "summary" => vec![Shown::aside(vec![text(&as_text(&record.value("summary")))])],
         "system" => vec![Shown::aside(vec![text(&as_text(&record.value("content")))])],
@@ -91,6 +92,14 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         shown,
         ..Reading::default()
     }
+}
+
+/// A message that was typed while Claude Code worked: it has no record of its own.
+fn queued(context: &mut Context, attachment: &Value) -> Option<Shown> {
+    let prompt = (attachment["type"] == "queued_command").then(|| blocks(context, &attachment["prompt"]))?;
+    let notifies = [&attachment["commandMode"], &attachment["origin"]["kind"]];
+    let is_typed = attachment["isMeta"] != true && notifies.iter().all(|of| **of != "task-notification");
+    Some(if is_typed { Shown::said("user", prompt) } else { Shown::aside(prompt) })
 }
 
 /// The user's message, or tool results.

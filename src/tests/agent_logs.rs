@@ -1,0 +1,81 @@
+//! What other agents' logs contain apart from the usual records. The shapes were seen in logs that their
+//! users published; the words are our own.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::agents::records_and_words;
+use super::import::Machine;
+
+/// Writes a log with a record in each line, below `logs`.
+fn write(machine: &Machine, name: &str, records: &[Value]) {
+    let path = machine.at("logs").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let lines: Vec<String> = records.iter().map(|record| format!("{record}\n")).collect();
+    fs::write(path, lines.concat()).unwrap();
+}
+
+/// Imports the logs. Returns the report, and the role and content of each message, in order.
+async fn import(machine: &Machine, agent: &str) -> (String, Vec<String>) {
+    let line = format!("--from {agent} \"{}\"", machine.at("logs").display());
+    let report = machine.run(&line).await;
+    let (records, words) = records_and_words(machine).await;
+    let again = machine.run(&line).await;
+    assert!(again.contains(": 0 messages new, "), "{again}");
+    assert_eq!(records_and_words(machine).await.0, records);
+    (report, words)
+}
+
+/// A message as [`import`] returns it.
+fn says(role: &str, words: &str) -> String {
+    format!("{role} {}", json!([{"type": "text", "text": words}]))
+}
+
+const CLAUDE: &str = "44444444-4444-4444-8444-444444444444.jsonl";
+
+fn claude(uuid: &str, above: &str, rest: Value) -> Value {
+    let mut record = json!({
+        "uuid": uuid, "parentUuid": above, "sessionId": &CLAUDE[..36], "cwd": "/home/ada/kontor",
+        "version": "2.1.219", "timestamp": "2026-07-25T09:00:00.000Z"
+    });
+    record.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    record
+}
+
+#[tokio::test]
+async fn a_message_typed_while_claude_code_works_is_the_users() {
+    let machine = Machine::new();
+    let typed = |uuid: &str, above: &str, attachment: Value| {
+        let mut attachment = attachment;
+        attachment["type"] = "queued_command".into();
+        claude(uuid, above, json!({"type": "attachment", "attachment": attachment}))
+    };
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+    let records = [
+        claude(
+            "a",
+            "",
+            json!({"type": "user", "message": {"role": "user", "content": "Round the invoices."}}),
+        ),
+        typed(
+            "b",
+            "a",
+            json!({"prompt": "And the refunds.", "commandMode": "prompt", "origin": {"kind": "human"}}),
+        ),
+        typed("c", "b", json!({"prompt": [image, {"type": "text", "text": "As shown here."}]})),
+        typed("d", "c", json!({"prompt": "The build has ended.", "commandMode": "task-notification"})),
+        typed("e", "d", json!({"prompt": "The tests have ended.", "origin": {"kind": "task-notification"}})),
+        typed("f", "e", json!({"prompt": "Be brief.", "isMeta": true})),
+        claude(
+            "g",
+            "f",
+            json!({"type": "attachment", "attachment": {"type": "date_change", "newDate": "2026-07-26"}}),
+        ),
+    ];
+    write(&machine, CLAUDE, &records);
+    let (report, words) = import(&machine, "claude-code").await;
+    assert_eq!(report, "1 session: 3 messages new, 0 known already");
+    assert_eq!(words[..2], [says("user", "Round the invoices."), says("user", "And the refunds.")]);
+    assert!(words[2].starts_with("user ") && words[2].contains("As shown here."), "{words:#?}");
+}

@@ -79,3 +79,28 @@ async fn a_message_typed_while_claude_code_works_is_the_users() {
     assert_eq!(words[..2], [says("user", "Round the invoices."), says("user", "And the refunds.")]);
     assert!(words[2].starts_with("user ") && words[2].contains("As shown here."), "{words:#?}");
 }
+
+#[tokio::test]
+async fn text_that_claude_code_adds_to_a_message_is_not_the_users() {
+    let machine = Machine::new();
+    let user = |uuid: &str, above: &str, content: Value| {
+        claude(uuid, above, json!({"type": "user", "message": {"role": "user", "content": content}}))
+    };
+    let part = |words: &str| json!({"type": "text", "text": words});
+    let reminder = "<system-reminder>\nThe user opened src/money.ts.\n</system-reminder>";
+    let records = [
+        user("a", "", json!([part(reminder), part("Round the invoices.")])),
+        user("b", "a", json!("<task-notification>\n<status>completed</status>\n</task-notification>")),
+        user("c", "b", json!([part("[Request interrupted by user]")])),
+        user("d", "c", json!("<command-name>/rounding</command-name>\n<command-args>refunds</command-args>")),
+        user("e", "d", json!("What does <task-notification> mean?")),
+        user("f", "e", json!(format!("{reminder}\n\nRound the refunds."))),
+    ];
+    write(&machine, CLAUDE, &records);
+    let (report, words) = import(&machine, "claude-code").await;
+    assert_eq!(report, "1 session: 4 messages new, 0 known already");
+    let command = "<command-name>/rounding</command-name>\n<command-args>refunds</command-args>";
+    let both = format!("{reminder}\n\nRound the refunds.");
+    let said = ["Round the invoices.", command, "What does <task-notification> mean?", &both];
+    assert_eq!(words, said.map(|words| says("user", words)));
+}

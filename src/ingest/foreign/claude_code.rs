@@ -32,6 +32,13 @@ const SILENT: &str = "system summary file-history-snapshot file-history-delta qu
      custom-title ai-title agent-name agent-color agent-setting mode permission-mode pr-link \
      tag task-summary saved_hook_context content-replacement worktree-state";
 
+/// How texts that Claude Code adds to the user's begin and end.
+const OWN: [(&str, &str); 3] = [
+    ("<system-reminder>", "</system-reminder>"),
+    ("<task-notification>", ""),
+    ("[Request interrupted by user", "]"),
+];
+
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -114,9 +121,18 @@ fn user(context: &mut Context, content: &Value) -> Vec<Shown> {
             context.result(call, block["is_error"] == true, content)
         })
         .collect();
-    let said = blocks(context, content);
-    if !said.is_empty() || shown.is_empty() {
+    let is_own = |block: &Value| {
+        let words = block["text"].as_str().unwrap_or_default().trim();
+        // The user's words may follow in the same text.
+        let is_whole = |end: &str| end.is_empty() || words.find(end) == words.len().checked_sub(end.len());
+        OWN.iter().any(|(begin, end)| words.starts_with(begin) && is_whole(end))
+    };
+    let (added, said): (Vec<_>, Vec<_>) = blocks(context, content).into_iter().partition(is_own);
+    if !said.is_empty() || (shown.is_empty() && added.is_empty()) {
         shown.push(Shown::said("user", said));
+    }
+    if !added.is_empty() {
+        shown.push(Shown::aside(added));
     }
     shown
 }

@@ -104,3 +104,21 @@ async fn text_that_claude_code_adds_to_a_message_is_not_the_users() {
     let said = ["Round the invoices.", command, "What does <task-notification> mean?", &both];
     assert_eq!(words, said.map(|words| says("user", words)));
 }
+
+#[tokio::test]
+async fn records_about_a_claude_code_session_are_of_known_kinds() {
+    let machine = Machine::new();
+    let about = |kind: &str| json!({"type": kind, "sessionId": &CLAUDE[..36]});
+    let mut records = vec![claude(
+        "a",
+        "",
+        json!({"type": "user", "message": {"role": "user", "content": "Round the invoices."}}),
+    )];
+    records.extend(
+        ["atis-latch", "bridge-session", "continued-in", "cost-state", "frame-link", "relocated"].map(about),
+    );
+    write(&machine, CLAUDE, &records);
+    let (report, words) = import(&machine, "claude-code").await;
+    assert_eq!(report, "1 session: 1 message new, 0 known already");
+    assert_eq!(words, [says("user", "Round the invoices.")]);
+}

@@ -30,7 +30,10 @@ pub(super) static AGENT: Agent = Agent {
 /// Kinds without a message.
 const SILENT: &str = "system summary file-history-snapshot file-history-delta queue-operation progress attachment last-prompt \
      custom-title ai-title agent-name agent-color agent-setting mode permission-mode pr-link \
-     tag task-summary saved_hook_context content-replacement worktree-state";
+     tag task-summary saved_hook_context content-replacement worktree-state \
+     atis-latch attribution-snapshot bridge-session continued-in cost-state ended-by-model fork-context-ref frame-link \
+     history-suppression isolation-latch marble-origami-commit marble-origami-reset marble-origami-snapshot observer-ref \
+     relocated speculation-accept artifact-autoreact-ledger artifact-comment-monitor";
 
 /// How texts that Claude Code adds to the user's begin and end.
 const OWN: [(&str, &str); 3] = [

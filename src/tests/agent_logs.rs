@@ -122,3 +122,45 @@ async fn records_about_a_claude_code_session_are_of_known_kinds() {
     assert_eq!(report, "1 session: 1 message new, 0 known already");
     assert_eq!(words, [says("user", "Round the invoices.")]);
 }
+
+const CODEX: &str = "c0000000-0000-4000-8000-000000000009";
+
+fn codex(kind: &str, payload: Value) -> Value {
+    json!({"timestamp": "2026-09-09T10:00:00.000Z", "type": kind, "payload": payload})
+}
+
+fn codex_meta(rest: Value) -> Value {
+    let mut payload = json!({"id": CODEX, "cwd": "/home/ada/kontor", "cli_version": "0.154.0"});
+    payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    codex("session_meta", payload)
+}
+
+fn codex_says(role: &str, words: &[&str]) -> Value {
+    let content: Vec<Value> =
+        words.iter().map(|words| json!({"type": "input_text", "text": words})).collect();
+    codex("response_item", json!({"type": "message", "role": role, "content": content}))
+}
+
+#[tokio::test]
+async fn text_that_codex_inserts_into_a_message_is_not_the_users() {
+    let machine = Machine::new();
+    let aborted = "<turn_aborted>\nThe user interrupted the turn.\n</turn_aborted>";
+    let records = [
+        codex_meta(json!({})),
+        codex_says(
+            "user",
+            &["# AGENTS.md instructions for /home/ada", "<environment_context>…</environment_context>"],
+        ),
+        codex_says("user", &[aborted]),
+        codex_says("user", &["<skill>\n<name>rounding</name>\n</skill>", "Round the invoices."]),
+        codex_says("user", &["<skill> is a tag. Where is </skill>?"]),
+        codex_says("user", &["<hook_prompt hook_run_id=\"1\">Go on.</hook_prompt>"]),
+    ];
+    write(&machine, &format!("rollout-{CODEX}.jsonl"), &records);
+    let (report, words) = import(&machine, "codex").await;
+    assert_eq!(report, "1 session: 2 messages new, 0 known already");
+    assert_eq!(
+        words,
+        [says("user", "Round the invoices."), says("user", "<skill> is a tag. Where is </skill>?")]
+    );
+}

@@ -11,7 +11,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, text, thinking};
+use super::{
+    Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, is_among, text, thinking,
+};
 use crate::error::Result;
 use crate::ids::AGENTS;
 use crate::model::{Fields, read_json};
@@ -32,10 +34,13 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: false,
 };
 
-/// The beginnings of user messages that Codex itself inserts.
+/// The beginnings of texts that Codex itself inserts into user messages.
 const OWN: [&str; 4] = [
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
 ];
+/// The tags of further ones, which are the whole text.
+const OWN_TAGS: &str = "codex_internal_context external_context goal_context hook_prompt recommended_plugins skill \
+     subagent_notification task_model_guidance turn_aborted";
 
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let mut found: Option<Value> = None;
@@ -134,11 +139,9 @@ fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
     let shown = match said("type") {
         "message" => {
             let content = parts(&item["content"]);
-            let first = content.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
-            let is_own = OWN.iter().any(|own| first.trim_start().starts_with(own));
             match said("role") {
                 "assistant" => Shown::said("assistant", content),
-                "user" if !is_own => Shown::said("user", content),
+                "user" => return Some(user(content)),
                 _ => Shown::aside(content),
             }
         }
@@ -163,6 +166,21 @@ fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
         _ => return None,
     };
     Some(vec![shown])
+}
+
+/// What the user said, apart from what Codex inserted.
+fn user(content: Vec<Value>) -> Vec<Shown> {
+    let (own, said): (Vec<_>, Vec<_>) =
+        content.into_iter().partition(|part| part["text"].as_str().is_some_and(is_own));
+    let said = (!said.is_empty() || own.is_empty()).then(|| Shown::said("user", said));
+    said.into_iter().chain((!own.is_empty()).then(|| Shown::aside(own))).collect()
+}
+
+fn is_own(text: &str) -> bool {
+    let text = text.trim();
+    let tag = text.strip_prefix('<').and_then(|tag| tag.split(['>', ' ']).next()).unwrap_or_default();
+    OWN.iter().any(|own| text.starts_with(own))
+        || is_among(OWN_TAGS, tag) && text.find(&format!("</{tag}>")) == text.len().checked_sub(tag.len() + 3)
 }
 
 fn called(context: &mut Context, id: &str, name: &str, arguments: &Value) -> Shown {

@@ -164,3 +164,44 @@ async fn text_that_codex_inserts_into_a_message_is_not_the_users() {
         [says("user", "Round the invoices."), says("user", "<skill> is a tag. Where is </skill>?")]
     );
 }
+
+#[tokio::test]
+async fn codexs_newer_records_are_of_known_kinds() {
+    let machine = Machine::new();
+    let item = |payload: Value| codex("response_item", payload);
+    let records = [
+        codex_meta(json!({})),
+        codex("world_state", json!({"full": true, "state": {"model": "gpt-6"}})),
+        codex("token_usage_record", json!({"response_id": "r", "usage": {"total_tokens": 9}})),
+        codex("inter_agent_communication_metadata", json!({"trigger_turn": true})),
+        codex("security_risk_score", json!({"scores": {}})),
+        codex("retained_context", json!({})),
+        codex("realtime_item", json!({})),
+        item(json!({"type": "compaction_trigger"})),
+        item(json!({"type": "context_compaction", "encrypted_content": "x"})),
+        item(
+            json!({"type": "tool_search_call", "call_id": "t", "execution": "client", "arguments": {"query": "rates"}}),
+        ),
+        item(json!({"type": "tool_search_output", "call_id": "t", "tools": [{"name": "exchange_rates"}]})),
+        item(json!({"type": "agent_message", "author": "/root/ibis", "recipient": "/root",
+            "content": [{"type": "input_text", "text": "The ibis has ended."}, {"type": "encrypted_content", "encrypted_content": "x"}]})),
+        item(
+            json!({"type": "image_generation_call", "id": "ig", "status": "completed", "revised_prompt": "a stork", "result": "iVBORw0KGgo="}),
+        ),
+    ];
+    write(&machine, &format!("rollout-{CODEX}.jsonl"), &records);
+    let (report, words) = import(&machine, "codex").await;
+    assert_eq!(report, "1 session: 5 messages new, 0 known already");
+    for (n, (role, part)) in [
+        ("assistant", "\"query\":\"rates\""),
+        ("toolResult", "exchange_rates"),
+        ("assistant", "The ibis has ended."),
+        ("assistant", "a stork"),
+        ("toolResult", "image/png"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(words[n].starts_with(role) && words[n].contains(part), "{words:#?}");
+    }
+}

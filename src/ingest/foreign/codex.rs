@@ -42,6 +42,13 @@ const OWN: [&str; 4] = [
 const OWN_TAGS: &str = "codex_internal_context external_context goal_context hook_prompt recommended_plugins skill \
      subagent_notification task_model_guidance turn_aborted";
 
+/// Records without a message.
+const SILENT: &str = "session_meta turn_context event_msg world_state token_usage_record security_risk_score \
+     retained_context realtime_item inter_agent_communication_metadata";
+/// Items without a message.
+const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compaction_trigger context_compaction \
+     configuration_update additional_tools";
+
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let mut found: Option<Value> = None;
     let mut cwd = None;
@@ -115,12 +122,12 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     if let (true, Some(version)) = (kind == "session_meta", item["cli_version"].as_str()) {
         context.version = version.to_owned();
     }
-    let silent = is_event
-        || kind == "session_meta"
+    let silent = is_among(SILENT, &kind)
         || (kind.is_empty() && (record.text("id").is_some() || record.text("record_type").is_some()));
     let shown = match (is_item, kind.as_str()) {
         (true, _) => response(context, &item),
         (false, "compacted") => Some(vec![Shown::aside(vec![text(&as_text(&item["message"]))])]),
+        (false, "inter_agent_communication") => Some(vec![Shown::said("assistant", parts(&item["content"]))]),
         _ => silent.then(Vec::new),
     };
     Reading {
@@ -150,19 +157,33 @@ fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
             let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
             Shown::said("assistant", thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect())
         }
+        // What another agent said to this one.
+        "agent_message" => Shown::said("assistant", parts(&item["content"])),
         "function_call" => {
             called(context, id, said("name"), &read_json(said("arguments")).unwrap_or_default())
         }
         "custom_tool_call" => called(context, id, said("name"), &json!({"input": item["input"]})),
         "local_shell_call" => called(context, id, "local_shell", &item["action"]),
         "web_search_call" => called(context, said("id"), "web_search", &item["action"]),
+        "tool_search_call" => called(context, id, "tool_search", &item["arguments"]),
         "function_call_output" | "custom_tool_call_output" => {
             let output = &item["output"];
             let is_error = output["success"] == false;
             let content = if output.is_object() { &output["content"] } else { output };
             context.result(id, is_error, parts(content))
         }
-        "ghost_snapshot" | "compaction" | "compaction_summary" => return Some(Vec::new()),
+        "tool_search_output" => context.result(id, false, vec![text(&as_text(&item["tools"]))]),
+        "image_generation_call" => {
+            let (id, drawn) = (said("id"), image(&format!("data:image/png;base64,{}", said("result"))));
+            let call = called(context, id, "image_generation", &json!({"prompt": item["revised_prompt"]}));
+            let drawn = drawn.filter(|_| !said("result").is_empty());
+            return Some(
+                std::iter::once(call)
+                    .chain(drawn.map(|drawn| context.result(id, false, vec![drawn])))
+                    .collect(),
+            );
+        }
+        kind if is_among(SILENT_ITEMS, kind) => return Some(Vec::new()),
         _ => return None,
     };
     Some(vec![shown])

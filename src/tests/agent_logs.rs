@@ -205,3 +205,27 @@ async fn codexs_newer_records_are_of_known_kinds() {
         assert!(words[n].starts_with(role) && words[n].contains(part), "{words:#?}");
     }
 }
+
+#[tokio::test]
+async fn a_side_chain_of_codex_belongs_to_the_session_that_began() {
+    let machine = Machine::new();
+    write(
+        &machine,
+        &format!("rollout-1-{CODEX}.jsonl"),
+        &[codex_meta(json!({"session_id": CODEX})), codex_says("user", &["Round the invoices."])],
+    );
+    let spawned = json!({"subagent": {"thread_spawn": {"parent_thread_id": "c1", "depth": 2}}});
+    let chains = [
+        json!({"id": "c2", "session_id": CODEX, "parent_thread_id": "c1", "source": spawned}),
+        json!({"id": "c3", "session_id": CODEX, "parent_thread_id": CODEX, "source": {"subagent": {"other": "guardian"}}}),
+        json!({"id": "c4", "parent_thread_id": CODEX, "source": {"subagent": "review"}}),
+    ];
+    for (n, meta) in chains.into_iter().enumerate() {
+        let records = [codex_meta(meta), codex_says("user", &[&format!("Look at refund {n}.")])];
+        write(&machine, &format!("rollout-2-c{}.jsonl", n + 2), &records);
+    }
+    let (report, words) = import(&machine, "codex").await;
+    assert_eq!(report, "1 session: 4 messages new, 0 known already");
+    assert_eq!(machine.sessions().await, [format!("codex:{CODEX}")]);
+    assert_eq!(words.len(), 4, "{words:#?}");
+}

@@ -62,8 +62,11 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let Some(meta) = found else { return Ok(Vec::new()) };
     let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let own = said(&meta["id"]).unwrap_or_default();
-    // A side chain belongs to the session that started it.
-    let above = said(&meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"]);
+    // A side chain belongs to the session that started it, though another side chain may have asked for it.
+    let subagent = &meta["source"]["subagent"];
+    let parent = || said(&meta["parent_thread_id"]).filter(|_| !subagent.is_null());
+    let above = said(&subagent["thread_spawn"]["parent_thread_id"]).or_else(parent);
+    let above = above.map(|above| said(&meta["session_id"]).filter(|root| *root != own).unwrap_or(above));
     let base = &meta["history_base"];
     let first = if above.is_some() { format!("{own}:") } else { String::new() };
     let of_log = |log: &str| if log == own { first.clone() } else { format!("{first}{log}.") };

@@ -229,3 +229,32 @@ async fn a_side_chain_of_codex_belongs_to_the_session_that_began() {
     assert_eq!(machine.sessions().await, [format!("codex:{CODEX}")]);
     assert_eq!(words.len(), 4, "{words:#?}");
 }
+
+#[tokio::test]
+async fn an_interrupted_answer_of_opencode_is_read() {
+    let machine = Machine::new();
+    let put = |path: &str, json: Value| {
+        let path = machine.at("logs/storage").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, json.to_string()).unwrap();
+    };
+    put("session/p/ses_1.json", json!({"id": "ses_1", "version": "0.15.0", "directory": "/home/ada/kontor"}));
+    let time = json!({"created": 1_761_605_069_305_i64});
+    put("message/ses_1/msg_1.json", json!({"id": "msg_1", "role": "assistant", "time": time}));
+    let begun = json!({"start": 1_761_605_070_397_i64});
+    put(
+        "part/msg_1/prt_1.json",
+        json!({"id": "prt_1", "type": "text", "text": "They are rou", "time": begun}),
+    );
+    assert_eq!(import(&machine, "opencode").await.0, "1 session: 0 messages new, 0 known already");
+
+    let time = json!({"created": 1_761_605_069_305_i64, "completed": 1_761_605_070_674_i64});
+    let error = json!({"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}});
+    put(
+        "message/ses_1/msg_1.json",
+        json!({"id": "msg_1", "role": "assistant", "time": time, "error": error}),
+    );
+    let (report, words) = import(&machine, "opencode").await;
+    assert_eq!(report, "1 session: 1 message new, 0 known already");
+    assert_eq!(words, [says("assistant", "They are rou")]);
+}

@@ -258,3 +258,18 @@ async fn an_interrupted_answer_of_opencode_is_read() {
     assert_eq!(report, "1 session: 1 message new, 0 known already");
     assert_eq!(words, [says("assistant", "They are rou")]);
 }
+
+#[tokio::test]
+async fn gemini_clis_request_to_continue_is_not_the_users() {
+    let machine = Machine::new();
+    let user = |id: &str, words: &str| json!({"id": id, "timestamp": "2026-04-23T12:53:48.927Z", "type": "user", "content": [{"text": words}]});
+    let records = [
+        json!({"sessionId": "g", "projectHash": "h", "startTime": "2026-04-23T12:52:52.759Z", "kind": "main"}),
+        user("1", "Round the invoices."),
+        user("2", "System: Please continue."),
+    ];
+    write(&machine, "chats/session-2026-04-23T12-52-g.jsonl", &records);
+    let (report, words) = import(&machine, "gemini").await;
+    assert_eq!(report, "1 session: 1 message new, 0 known already");
+    assert_eq!(words, [says("user", "Round the invoices.")]);
+}

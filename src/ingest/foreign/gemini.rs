@@ -36,9 +36,10 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: true,
 };
 
-/// The beginnings of user messages that Gemini CLI itself inserts: the project's state, output of hooks, and
-/// its summary after a compaction.
-const OWN: [&str; 3] = ["<session_context>", "<hook_context>", "<state_snapshot>"];
+/// The beginnings of user messages that Gemini CLI itself inserts: the project's state, output of hooks, its
+/// summary after a compaction, and a request after an answer that broke off.
+const OWN: [&str; 4] =
+    ["<session_context>", "<hook_context>", "<state_snapshot>", "System: Please continue."];
 /// Maximum size, in bytes, of the files that name a project's folder.
 const MOST: u64 = 1024 * 1024;
 

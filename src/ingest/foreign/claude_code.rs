@@ -2,7 +2,7 @@
 //! parent. Side chains are in the same file; since 2.0 in their own files `agent-<id>.jsonl`, next to the
 //! session's or in `<session>/subagents`.
 //!
-//! The format is not documented. This follows versions 1.0.83, 2.0.14 and 2.1.38, the reader
+//! The format is not documented. This follows versions 1.0.83, 2.0.14, 2.1.38 and 2.1.219, the reader
 //! daaain/claude-code-log, and `ai_working/claude_code_logging` in microsoft/amplifier.
 
 use std::path::Path;

@@ -4,7 +4,8 @@
 //! an earlier prompt makes another log of the same session, `rollout-<time>-<session>_<log>.jsonl`, which
 //! continues the one before and its numbers.
 //!
-//! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
+//! The kinds are those of `codex-rs/protocol/src/protocol.rs` and `codex-rs/history/src/rollout_payload.rs` in
+//! openai/codex, the inserted texts those of `codex-rs/core/src/context`.
 
 use std::path::Path;
 

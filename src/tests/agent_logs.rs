@@ -273,3 +273,22 @@ async fn gemini_clis_request_to_continue_is_not_the_users() {
     assert_eq!(report, "1 session: 1 message new, 0 known already");
     assert_eq!(words, [says("user", "Round the invoices.")]);
 }
+
+#[tokio::test]
+async fn what_claude_code_says_for_a_compaction_is_no_message() {
+    let machine = Machine::new();
+    let says_in = |agent: &str, role: &str, content: Value| {
+        let message = json!({"role": role, "content": content});
+        claude(role, "", json!({"isSidechain": true, "agentId": agent, "type": role, "message": message}))
+    };
+    for (agent, name) in [("acompact-70d8e7", "agent-acompact-70d8e7.jsonl"), ("ae5", "agent-ae5.jsonl")] {
+        let records = [
+            says_in(agent, "user", json!(format!("Your task for {agent}."))),
+            says_in(agent, "assistant", json!([{"type": "text", "text": format!("A summary by {agent}.")}])),
+        ];
+        write(&machine, &format!("{}/subagents/{name}", &CLAUDE[..36]), &records);
+    }
+    let (report, words) = import(&machine, "claude-code").await;
+    assert_eq!(report, "0 sessions: 2 messages new, 0 known already");
+    assert_eq!(words, [says("user", "Your task for ae5."), says("assistant", "A summary by ae5.")]);
+}

@@ -83,6 +83,12 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let kind = record.kind();
     let content = || record.value("message").get_mut("content").map(Value::take).unwrap_or_default();
     let shown = match kind.as_str() {
+        // The side chain that writes a summary for a compaction.
+        "user" | "assistant"
+            if record.text("agentId").is_some_and(|agent| agent.starts_with("acompact-")) =>
+        {
+            vec![Shown::aside(blocks(context, &content()))]
+        }
         // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {
             vec![Shown::aside(blocks(context, &content()))]

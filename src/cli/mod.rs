@@ -323,10 +323,11 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
         .read(move |view| {
             let conversation = match &wanted {
                 Some(id) => session(view, id, ": pi-lcm sessions lists them")?,
-                None => {
-                    let last = view.messages().other_sessions(ConversationId::NONE, 1)?;
-                    last.first().copied().unwrap_or(ConversationId::NONE)
-                }
+                None => match view.messages().other_sessions(ConversationId::NONE, 1)?.first() {
+                    Some(last) => *last,
+                    // An import that added nothing creates such a database.
+                    None => return Ok(Scope::at(ConversationId::NONE, None)),
+                },
             };
             Ok(Scope::at(conversation, view.messages().last_entry(conversation)?))
         })

@@ -348,3 +348,18 @@ async fn absurd_token_counts_are_accepted() {
         assert_eq!(machine.say(&[command]).await.code, 0, "{command}");
     }
 }
+
+#[tokio::test]
+async fn a_database_without_sessions_is_read() {
+    let machine = Machine::new();
+    fs::write(machine.at("notes.jsonl"), "{}\n").unwrap();
+    let reply = machine.say(&["import", machine.at("notes.jsonl").to_str().unwrap()]).await;
+    assert_eq!(reply.code, 2, "{}", reply.output);
+    for (arguments, code) in
+        [(&["sessions"][..], 1), (&["grep", "flamingo"], 1), (&["tree"], 0), (&["stats"], 0)]
+    {
+        let reply = machine.say(arguments).await;
+        assert_eq!(reply.code, code, "{arguments:?}: {}", reply.output);
+        assert!(!reply.output.contains("lacks a row"), "{}", reply.output);
+    }
+}

@@ -292,3 +292,22 @@ async fn what_claude_code_says_for_a_compaction_is_no_message() {
     assert_eq!(report, "0 sessions: 2 messages new, 0 known already");
     assert_eq!(words, [says("user", "Your task for ae5."), says("assistant", "A summary by ae5.")]);
 }
+
+#[tokio::test]
+async fn a_result_in_a_record_that_claude_code_inserts_is_the_calls() {
+    let machine = Machine::new();
+    let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": "rates"}, {"type": "text", "text": "Be brief."}]);
+    let call = json!([{"type": "tool_use", "id": "t", "name": "Read", "input": {}}]);
+    let records = [
+        claude("a", "", json!({"type": "assistant", "message": {"role": "assistant", "content": call}})),
+        claude(
+            "b",
+            "a",
+            json!({"type": "user", "isMeta": true, "message": {"role": "user", "content": result}}),
+        ),
+    ];
+    write(&machine, CLAUDE, &records);
+    let (report, words) = import(&machine, "claude-code").await;
+    assert_eq!(report, "1 session: 2 messages new, 0 known already");
+    assert_eq!(words[1], says("toolResult", "rates"));
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "tests are easier to read when they pass values")]
 
 mod adopting;
+mod agent_folders;
 mod agent_logs;
 mod agents;
 mod ahead;

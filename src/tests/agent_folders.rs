@@ -1,0 +1,101 @@
+//! Where other agents keep their logs, and which of them are of this project.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::agents::{files, fixtures};
+use super::import::Machine;
+
+#[tokio::test]
+async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
+    for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
+        let mut machine = Machine::new();
+        let to = machine.at("home").join(home);
+        for (n, file) in files(&fixtures(agent)).into_iter().enumerate() {
+            // The first file stays another project's.
+            let cwd = if n == 0 { "/nowhere/else" } else { machine.home.cwd.as_str() };
+            let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", cwd);
+            let path = to.join(file.strip_prefix(fixtures(agent)).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        machine.folders.home = Some(machine.at("home"));
+        let report = machine.run(&format!("--from {agent}")).await;
+        assert!(report.starts_with("2 sessions: "), "{report}");
+        let report = machine.run(&format!("--from {agent} --all")).await;
+        assert!(report.starts_with("3 sessions of 2 projects: "), "{report}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn linked_folders_are_read_once_and_folders_that_cannot_be_read_are_named() {
+    use std::os::unix::fs::symlink;
+    let mut machine = Machine::new();
+    machine.folders.home = Some(machine.at("home"));
+    let own = machine.at("home/.codex");
+    fs::create_dir_all(own.join("sessions")).unwrap();
+    // Another disk, with a link back.
+    let disk = machine.at("disk");
+    fs::create_dir(&disk).unwrap();
+    let log = files(&fixtures("codex").join("0.44")).remove(0);
+    let text = fs::read_to_string(&log).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+    fs::write(disk.join(log.file_name().unwrap()), text).unwrap();
+    symlink(&disk, own.join("sessions/2026")).unwrap();
+    symlink(own.join("sessions"), disk.join("back")).unwrap();
+    symlink(&disk, own.join("sessions/again")).unwrap();
+    assert_eq!(machine.run("--from codex").await, "1 session: 4 messages new, 0 known already");
+
+    // It leads to itself, so not even root can read it.
+    symlink("archived_sessions", own.join("archived_sessions")).unwrap();
+    let report = machine.run("--from codex").await;
+    let said = "1 session: 0 messages new, 4 known already, 1 file could not be read (archived_sessions: this folder can't be opened: ";
+    assert!(report.starts_with(said), "{report}");
+}
+
+#[tokio::test]
+async fn an_agents_project_is_found_by_path_hash_or_list() {
+    let machine = {
+        let mut machine = Machine::new();
+        machine.folders.home = Some(machine.at("home"));
+        machine
+    };
+    let cwd = machine.home.cwd.clone();
+    let hash = crate::ids::Hash::plain(cwd.as_bytes()).to_string();
+    for (agent, to, sessions) in
+        [("gemini", "home/.gemini", 3), ("opencode", "home/.local/share/opencode", 4)]
+    {
+        for file in files(&fixtures(agent)) {
+            let path = file.strip_prefix(fixtures(agent)).unwrap();
+            let path: PathBuf = path.components().skip(1).collect();
+            // A folder named by the hash of the project's path.
+            let path = path
+                .to_string_lossy()
+                .replace("fdbb684a963852a31f334f8be6918aa99544c0b0d3acef740cd0940271d58373", &hash);
+            let path = machine.at(to).join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match fs::read_to_string(&file) {
+                Ok(text) => {
+                    let text = text.replace("/home/ada/kontor", &cwd);
+                    let text = text
+                        .replace("fdbb684a963852a31f334f8be6918aa99544c0b0d3acef740cd0940271d58373", &hash);
+                    fs::write(&path, text).unwrap();
+                }
+                Err(_) => {
+                    fs::copy(&file, &path).unwrap();
+                    let database = rusqlite::Connection::open(&path).unwrap();
+                    database
+                        .execute("UPDATE session SET directory = ?1 WHERE id = 'ses_12'", [&cwd])
+                        .unwrap();
+                }
+            }
+        }
+        // One of OpenCode's sessions is another project's.
+        let own = if agent == "opencode" { 3 } else { sessions };
+        let report = machine.run(&format!("--from {agent}")).await;
+        assert!(report.starts_with(&format!("{own} sessions: ")), "{report}");
+        let report = machine.run(&format!("--from {agent} --all")).await;
+        let projects = if agent == "opencode" { 2 } else { 1 };
+        assert!(report.starts_with(&format!("{sessions} sessions of {projects} project")), "{report}");
+    }
+}

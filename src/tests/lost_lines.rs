@@ -157,3 +157,38 @@ async fn a_codex_session_that_goes_back_to_an_earlier_prompt_has_two_logs() {
     assert_eq!(texts.len(), 5, "{texts:#?}");
     assert_eq!(texts[3..], ["Not so.", "Rather so."]);
 }
+
+#[tokio::test]
+async fn a_purged_record_before_the_first_time_stays_away() {
+    let machine = Machine::new();
+    let summary = |text: &str| format!(r#"{{"type":"summary","summary":"{text}","leafUuid":"u2-6"}}"#);
+    let mut lines = vec![summary("The first flamingo.")];
+    lines.extend(lines_of("claude-code/1.0").into_iter().filter(|line| line.contains("uuid")));
+    lines.push(summary("The last one."));
+    import(&machine, "claude-code", &lines).await;
+    let first =
+        stored(&machine).await.into_iter().find(|(.., json)| json.contains("first flamingo")).unwrap();
+    purge(&machine, first.0).await;
+    lines.remove(3);
+    import(&machine, "claude-code", &lines).await;
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("first flamingo")));
+}
+
+#[tokio::test]
+async fn a_new_line_without_a_time_is_not_taken_for_a_purged_one() {
+    let machine = Machine::new();
+    let says = |text: &str| {
+        format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}}"#)
+    };
+    let mut lines = vec![r#"{"id":"s","timestamp":"2025-08-01T10:00:00.000Z"}"#.to_owned()];
+    lines.extend(["Begin.", "The password is hunter2.", "Go on."].map(says));
+    import(&machine, "codex", &lines).await;
+    let secret = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
+    purge(&machine, secret.0).await;
+    let line = lines.remove(2);
+    lines.push(says("It goes on."));
+    let report = import(&machine, "codex", &lines).await;
+    assert!(report.starts_with("1 session: 1 message new, "), "{report}");
+    lines.insert(2, line);
+    assert!(import(&machine, "codex", &lines).await.contains(": 0 messages new, "));
+}

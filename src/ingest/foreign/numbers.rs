@@ -29,8 +29,8 @@ impl Numbers {
         }
     }
 
-    /// Compares a log with what is stored of it, and lets it start again.
-    pub fn find(log: &mut Log, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<Self> {
+    /// Compares a log with what is stored of it, and lets it start again. `began` is the time of records before the first that has one.
+    pub fn find(log: &mut Log, began: i64, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<Self> {
         let entries = entries(known, &log.prefix);
         // The last record that is stored, and the purged ones after it.
         let mut last: VecDeque<(usize, Option<Hash>, i64)> = VecDeque::new();
@@ -63,12 +63,17 @@ impl Numbers {
         if last.is_empty() {
             return Ok(Self::default());
         }
-        let found = Self::by_content(log, &entries, stored)?;
+        let found = Self::by_content(log, began, &entries, stored)?;
         log.records.again()?;
         Ok(found)
     }
 
-    fn by_content(log: &mut Log, entries: &BTreeMap<usize, String>, stored: &mut Stored<'_>) -> Result<Self> {
+    fn by_content(
+        log: &mut Log,
+        began: i64,
+        entries: &BTreeMap<usize, String>,
+        stored: &mut Stored<'_>,
+    ) -> Result<Self> {
         let mut same: HashMap<Hash, VecDeque<usize>> = HashMap::new();
         // What is purged has only its time.
         let mut purged: HashMap<i64, VecDeque<usize>> = HashMap::new();
@@ -80,15 +85,23 @@ impl Numbers {
         }
         let mut numbers =
             Self { of: Vec::new(), free: entries.keys().next_back().map_or(1, |last| last + 1) };
-        let mut time = 0;
+        let (mut time, mut last) = (began, 0);
         while let Some(line) = next(log)? {
             let fields = Fields::of(&line);
-            time = time_of(fields.as_ref()).unwrap_or(time);
+            let own_time = time_of(fields.as_ref());
+            time = own_time.unwrap_or(time);
             let known = same.get_mut(&Hash::plain(line.as_bytes())).and_then(VecDeque::pop_front);
             let known = known.or_else(|| match fields.and_then(|fields| fields.text("uuid")) {
                 Some(_) => Some(0),
-                None => purged.get_mut(&time)?.pop_front(),
+                None => {
+                    let purged = purged.get_mut(&time)?;
+                    // Without a time of its own, it is none of those that were before what is known.
+                    let before = if own_time.is_none() { last } else { 0 };
+                    purged.drain(..purged.partition_point(|number| *number < before));
+                    purged.pop_front()
+                }
             });
+            last = last.max(known.unwrap_or_default());
             numbers.of.push(known.unwrap_or(numbers.free));
             numbers.free += usize::from(known.is_none());
         }

@@ -283,7 +283,7 @@ impl ForeignSession {
 impl Slices for ForeignSession {
     fn compare(&mut self, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<()> {
         if !self.agent.rewrites {
-            self.numbers = Numbers::find(&mut self.log, known, stored)?;
+            self.numbers = Numbers::find(&mut self.log, self.last.1, known, stored)?;
         }
         Ok(())
     }

@@ -192,3 +192,15 @@ async fn a_new_line_without_a_time_is_not_taken_for_a_purged_one() {
     lines.insert(2, line);
     assert!(import(&machine, "codex", &lines).await.contains(": 0 messages new, "));
 }
+
+#[tokio::test]
+async fn a_copy_of_a_codex_log_under_another_name_is_the_same_log() {
+    let machine = Machine::new();
+    let all = lines_of(CODEX);
+    import(&machine, "codex", &all).await;
+    let digest = machine.digest().await;
+    let copy = machine.at("my_log.jsonl");
+    fs::copy(machine.at("log.jsonl"), &copy).unwrap();
+    machine.run(&format!("--from codex \"{}\"", copy.display())).await;
+    assert_eq!(machine.digest().await, digest);
+}

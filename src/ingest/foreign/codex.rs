@@ -52,13 +52,18 @@ const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compact
 
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let mut found: Option<Value> = None;
-    let mut cwd = None;
+    let (mut cwd, mut first, mut is_begun) = (None, None, false);
     let records = head(path, cancel, |fields| {
-        if found.is_none() {
-            found = meta(fields);
+        // A fork that copies lines begins with the metadata of all sessions above it.
+        match meta(fields) {
+            Some(meta) if found.is_some() && !is_begun => first = meta["id"].as_str().map(ToOwned::to_owned),
+            meta => {
+                is_begun |= found.is_some();
+                found = found.take().or(meta);
+            }
         }
         cwd = cwd.take().or_else(|| folder(fields));
-        found.is_some() && cwd.is_some()
+        is_begun && cwd.is_some()
     })?;
     let Some(meta) = found else { return Ok(Vec::new()) };
     let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
@@ -69,10 +74,11 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let above = said(&subagent["thread_spawn"]["parent_thread_id"]).or_else(parent);
     let above = above.map(|above| said(&meta["session_id"]).filter(|root| *root != own).unwrap_or(above));
     let base = &meta["history_base"];
-    let first = if above.is_some() { format!("{own}:") } else { String::new() };
-    let of_log = |log: &str| if log == own { first.clone() } else { format!("{first}{log}.") };
+    let begin = if above.is_some() { format!("{own}:") } else { String::new() };
+    let of_log = |log: &str| if log == own { begin.clone() } else { format!("{begin}{log}.") };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let log = name.split('.').next().and_then(|name| Some(name.split_once('_')?.1)).map_or(&*own, |log| log);
+    let log =
+        name.split('.').next().and_then(|name| Some(name.split_once(&format!("-{own}_"))?.1)).unwrap_or(&own);
     let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
     Ok(vec![Log {
         prefix: of_log(log),
@@ -80,7 +86,8 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         session: above.unwrap_or_else(|| own.clone()),
         cwd,
         cwd_hash: None,
-        parent: said(&meta["forked_from_id"]),
+        parent: said(&meta["forked_from_id"])
+            .map(|parent| first.filter(|first| *first != own).unwrap_or(parent)),
         version: said(&meta["cli_version"]).unwrap_or_default(),
         records: Box::new(records),
         broken: 0,

@@ -138,10 +138,26 @@ pub fn is_alone(entry: &str, next: &str) -> bool {
     digest.is_some_and(|digest| is_digest(digest) && own.is_none_or(|own| own == digest))
 }
 
+/// Whether an entry with this id only has a record.
+pub fn is_record(entry: &str) -> bool {
+    digest_of_record(entry).is_some() && without_digests(entry).is_some_and(|name| name.ends_with('@'))
+}
+
 /// The start of an entry's id that all messages of its record have.
 pub fn record_of(entry: &str) -> &str {
     let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
     without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
+}
+
+/// Whether an entry's message may carry the entry's record: where ids have digests, only one with the record's does.
+pub fn may_carry(entry: &str) -> bool {
+    without_digests(entry).is_none() || digest_of_record(entry).is_some()
+}
+
+/// Whether an entry is named by the number of its record, for want of an id.
+pub fn is_numbered(entry: &str) -> bool {
+    let name = entry.rsplit([':', '.']).next().and_then(|name| name.strip_prefix('L'));
+    name.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The digest of its record in an entry's id.

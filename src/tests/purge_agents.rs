@@ -100,6 +100,14 @@ async fn the_message_that_carries_a_record_goes_with_any_other_of_it() {
     assert_eq!(stored(&machine).await, []);
     assert!(machine.run(&line).await.contains(": 0 messages new, "));
     assert_eq!(stored(&machine).await, []);
+    // Claude Code's SDK gives each record of a fork another id.
+    let mut fork = record;
+    fork["uuid"] = "f1".into();
+    fork["forkedFrom"] = json!({"sessionId": "s", "messageUuid": "u1"});
+    let log = machine.at("55555555-5555-4555-8555-555555555555.jsonl");
+    std::fs::write(&log, format!("{fork}\n")).unwrap();
+    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
+    assert_eq!(stored(&machine).await, []);
 }
 
 #[tokio::test]
@@ -384,5 +392,39 @@ async fn a_record_that_a_log_repeats_does_not_bring_a_purged_message_back() {
     for _ in 0..2 {
         assert!(machine.run(&line).await.contains(": 0 messages new, "));
         assert_eq!(stored(&machine).await, [&all[..1], &all[2..]].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_begins_when_a_purged_one_did_is_stored() {
+    let codex = |id: &str, text: &str| {
+        let time = "2026-01-05T10:00:00.000Z";
+        let content = json!([{"type": "input_text", "text": text}]);
+        [
+            json!({"timestamp": time, "type": "session_meta", "payload": {"id": id, "cwd": "/home/ada/kontor"}}),
+            json!({"timestamp": time, "type": "response_item", "payload": {"type": "message", "role": "user", "content": content}}),
+        ]
+    };
+    for agent in ["codex", "gemini"] {
+        let machine = Machine::new();
+        for (id, text) in [("a", "The password is hunter2."), ("b", "Where do zebras live?")] {
+            let line = match agent {
+                "codex" => {
+                    let log = machine.at(&format!("rollout-{id}.jsonl"));
+                    let lines: String = codex(id, text).iter().map(|record| format!("{record}\n")).collect();
+                    std::fs::write(&log, lines).unwrap();
+                    format!("--from codex \"{}\"", log.display())
+                }
+                _ => {
+                    let said = json!({"id": id, "timestamp": "2026-01-05T10:00:00.000Z", "type": "user", "content": text});
+                    gemini(&machine, &format!("session-{id}.jsonl"), id, &[said])
+                }
+            };
+            assert_eq!(machine.run(&line).await, "1 session: 1 message new, 0 known already", "{agent}");
+            if id == "a" {
+                let said = stored(&machine).await.into_iter().find(|(_, said, _)| *said).unwrap();
+                purge(&machine, said.0).await;
+            }
+        }
     }
 }

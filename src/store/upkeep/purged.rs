@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use rusqlite::params;
 
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::model::{PURGED, forked_from, undigested_name, without_digests};
+use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId, Nonce};
+use crate::model::{PURGED, agent_of, forked_from, is_numbered, undigested_name, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -24,7 +24,7 @@ pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: Messa
 }
 
 /// The id of the record that another agent's log repeats in an entry with this id.
-fn repeated(entry_id: &str) -> Option<&str> {
+pub fn repeated(entry_id: &str) -> Option<&str> {
     let (id, times) = entry_id.rsplit_once('~')?;
     times.bytes().all(|byte| byte.is_ascii_digit()).then_some(id)
 }
@@ -32,7 +32,7 @@ fn repeated(entry_id: &str) -> Option<&str> {
 impl Upkeep<'_> {
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
     /// Entries of the first session-file version have ids of ours first, and ids of Pi's later. A fork of
-    /// another agent's session has other ids: it may name the first, or be one that rewrites its messages.
+    /// another agent's session has other ids: it may name the first, or be one of OpenCode, which keeps the time.
     pub fn purged_as(
         &self,
         conversation: ConversationId,
@@ -48,15 +48,26 @@ impl Upkeep<'_> {
                 params![new.parent, entry_id, first],
             );
         }
+        // Only OpenCode copies messages it may rewrite. The number of a line is not unique.
+        let agent = agent_of(new.json);
+        let is_anywhere = agent.is_none_or(|_| !is_numbered(entry_id));
         let undigested = |record: &str| [&undigested_name(record, new.role.as_str(), call), PURGED].concat();
         let record = without_digests(entry_id);
+        // Of the messages of a record, the first names what a fork copies.
+        let (of_record, number) = match agent.and_then(|_| entry_id.rsplit_once('/')) {
+            Some((first, number)) => (Some(first), Some(number)),
+            None => (None, None),
+        };
         self.connection.first(
             "SELECT id, lineage, height FROM messages m
               WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6)
+                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6) AND (?8 OR e.conversation_id = ?4)
                                     OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')
+                                    OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
+                                                WHERE own.conversation_id = ?4 AND own.entry_id = ?9
+                                                  AND e.entry_id = o.entry_id || '/' || ?10)
                                     OR (substr(e.entry_id, -length(?7 || m.id)) = ?7 || m.id
                                         AND NOT EXISTS (SELECT 1 FROM entries o
                                                          WHERE o.message_id = m.id AND o.conversation_id = ?4))))",
@@ -67,7 +78,10 @@ impl Upkeep<'_> {
                 conversation,
                 record.map(undigested),
                 repeated(entry_id),
-                record.map(|_| undigested("")),
+                record.filter(|_| agent == Some(AGENTS[3])).map(|_| undigested("")),
+                is_anywhere,
+                of_record,
+                number,
             ],
         )
     }

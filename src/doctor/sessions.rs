@@ -8,7 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::ids::{EntryId, Hash, MessageId};
 use crate::ingest::Handover;
-use crate::model::{Content, Entry, Stub};
+use crate::model::{Content, Entry, Stub, agent_of};
 use crate::store::{AuditedEntry, Text};
 
 /// What is already known to be wrong in the store.
@@ -133,7 +133,12 @@ impl Stored {
         let same = match &entry.content {
             // The placeholder is verified as a message of its own.
             Content::Message(_) if is_purged(stored) => true,
-            Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
+            Content::Message(json) => {
+                let is_damaged = stored.message.is_some_and(|message| self.doubts.damaged.contains(&message));
+                above.is_none_or(|above| stored.lineage == Some(above.child(json)))
+                    // A fork may show another session's message, with another record.
+                    || (agent_of(json).is_some() && !is_damaged)
+            }
             Content::Edit { target, replacement: Some(replacement) } => {
                 let original = self.entries.get(target).filter(|target| target.kind == 1);
                 match original.and_then(|original| original.lineage) {

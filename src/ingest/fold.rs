@@ -10,10 +10,12 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{
-    CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, parse_one, record_alone,
-    with_replacement,
+    CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
+    may_carry, parse_one, record_alone, said, with_replacement,
 };
-use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant, undigested};
+use crate::store::{
+    Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant, repeated, undigested,
+};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -135,6 +137,11 @@ impl Ready {
     }
 }
 
+/// Whether an entry that shows one of these messages may show the other: a fork shows another session's, with another record.
+fn is_same(stored: &str, json: &str) -> bool {
+    stored == json || said(json).is_some_and(|of_it| said(stored) == Some(of_it))
+}
+
 /// Stores the messages of stored entries that the store has lost.
 pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
@@ -168,8 +175,10 @@ impl Fold<'_> {
     fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
         let mut added: HashMap<Cow<'_, str>, (EntryId, Head)> = HashMap::new();
-        for entry in &handover.entries {
+        for (n, entry) in handover.entries.iter().enumerate() {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
+            // A fork from another store has its record alone already, and shows another session's.
+            let has_record = handover.entries.get(n + 1).is_some_and(|next| is_alone(&entry.id, &next.id));
             let Some(id) = self.free_id(entry)? else { continue };
             let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
                 Some((row, head)) => (Some(*row), *head),
@@ -178,7 +187,7 @@ impl Fold<'_> {
                     (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
                 }
             };
-            let new = self.add(&id, entry, ready, parent, above)?;
+            let new = self.add(&id, entry, ready, (parent, above), has_record)?;
             added.insert(id, new);
         }
         self.batch.messages().count_added(self.conversation, self.before)
@@ -192,15 +201,23 @@ impl Fold<'_> {
         let Self { batch, conversation, .. } = *self;
         let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
         if !is_taken(&entry.id)? {
-            return Ok(Some(Cow::from(&entry.id)));
+            let is_carried = match &entry.content {
+                Content::Message(json) if is_record(&entry.id) => {
+                    batch.messages().has_record(conversation, &entry.id, json)?
+                }
+                _ => false,
+            };
+            return Ok((!is_carried).then(|| Cow::from(&entry.id)));
         }
         let Content::Message(json) = &entry.content else { return Ok(None) };
-        let is_same = match batch.messages().shown_by(conversation, &entry.id)? {
+        let is_stored = match batch.messages().shown_by(conversation, &entry.id)? {
             // An unreadable message is the doctor's task.
-            Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
+            Some(stored) => {
+                batch.messages().message(stored).map_or(true, |stored| is_same(&stored.json, json))
+            }
             None => false,
         };
-        if is_same || batch.upkeep().is_variant_purged(conversation, &entry.id)? {
+        if is_stored || batch.upkeep().is_variant_purged(conversation, &entry.id)? {
             return Ok(None);
         }
         let variant = variant_id(&entry.id, &Hash::plain(json.as_bytes()));
@@ -227,8 +244,8 @@ impl Fold<'_> {
         id: &str,
         entry: &Entry,
         ready: Option<&Ready>,
-        parent: Option<EntryId>,
-        above: Head,
+        (parent, above): (Option<EntryId>, Head),
+        has_record: bool,
     ) -> Result<(EntryId, Head)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
@@ -252,12 +269,14 @@ impl Fold<'_> {
                 } else {
                     batch.upkeep().purged_as(conversation, &entry.id, ready.call.as_deref(), &new)?
                 };
-                let copied = if purged.is_some() || is_below_new || agent_of(json).is_none() {
+                let may_be_known = !is_below_new || repeated(&entry.id).is_some();
+                let copied = if purged.is_some() || !may_be_known || agent_of(json).is_none() {
                     None
                 } else {
                     batch.messages().copied(conversation, &entry.id, &new)?
                 };
-                alone = copied.and_then(|_| record_alone(json));
+                let is_lacking = copied.is_some() && !has_record && may_carry(&entry.id);
+                alone = if is_lacking { record_alone(json) } else { None };
                 if let Some((purged_row, ..)) = purged {
                     if *id != *entry.id {
                         id = Cow::from(purged_variant(&entry.id, purged_row));

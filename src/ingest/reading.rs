@@ -17,7 +17,7 @@ use super::foreign::ForeignSession;
 use super::salvage::{OldSessions, is_database};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Hash};
-use crate::model::{Content, Entry, SummaryRecord};
+use crate::model::{Content, Entry, SummaryRecord, agent_of, is_record};
 use crate::store::{Place, Store};
 use crate::sync::aside;
 
@@ -210,11 +210,15 @@ impl Unread {
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
                 taken_back.try_iter().for_each(drop::<PreparedHandover>);
-                if is_stored
-                    && waiting.size() >= size
-                    && read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err()
-                {
-                    break;
+                if is_stored && waiting.size() >= size {
+                    // The record of its last entry may follow.
+                    let last = waiting.entries.pop_if(|last| !is_record(&last.id));
+                    let orphans = last.iter().map(|last| last.id.clone()).collect();
+                    let orphans = &orphans & &waiting.orphans;
+                    if read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err() {
+                        break;
+                    }
+                    waiting = Handover { entries: last.into_iter().collect(), orphans };
                 }
             }
             if is_stored && !waiting.entries.is_empty() {
@@ -243,10 +247,10 @@ impl Reading {
     }
 }
 
-/// The id of an entry with a message, and the hash of that message.
+/// The id of an entry with a message, and the hash of that message. Other agents' may carry another record of the same.
 fn said_by(entry: Entry) -> Option<(String, Hash)> {
     match entry.content {
-        Content::Message(json) => Some((entry.id, Hash::plain(json.as_bytes()))),
+        Content::Message(json) if agent_of(&json).is_none() => Some((entry.id, Hash::plain(json.as_bytes()))),
         _ => None,
     }
 }

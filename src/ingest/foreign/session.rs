@@ -25,9 +25,10 @@ pub(in crate::ingest) struct ForeignSession {
     /// How often each repeated id came.
     repeated: HashMap<String, usize>,
     seen: HashSet<String>,
-    /// The last entries of records, by record id, where that is not the entry's id.
-    renamed: HashMap<String, String>,
-    /// The parents of messages, for rewinding to them.
+    /// What the children of records hang below, by record id, where that is not the record's entry: the last of its entries, or what
+    /// is above a record that says nothing.
+    renamed: HashMap<String, Option<String>>,
+    /// The parents of messages, for rewinding to them, or of records that name none, for those that repeat them.
     above: HashMap<String, Option<String>>,
     /// What is stored already, for an agent that rewrites its records.
     versions: Option<Versions>,
@@ -150,9 +151,13 @@ impl ForeignSession {
         let id = self.free_id(reading.id.as_deref(), record);
         let above = reading.above.map(|name| {
             let name = format!("{}{name}", self.log.prefix);
-            self.renamed.get(&name).cloned().unwrap_or(name)
+            self.renamed.get(&name).cloned().unwrap_or(Some(name))
         });
-        let mut parent = above.or_else(|| self.last.0.clone());
+        let above = above.unwrap_or_else(|| match &reading.id {
+            Some(own) => self.above.entry(own.clone()).or_insert_with(|| self.last.0.clone()).clone(),
+            None => self.last.0.clone(),
+        });
+        let mut parent = above.clone();
         let is_said = !reading.shown.is_empty();
         let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
         let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
@@ -161,7 +166,8 @@ impl ForeignSession {
             let above = parent.replace(entry.clone());
             self.push(entry, above, shown.role, || shown.fields(), (n == 0).then_some(record.json), known);
         }
-        self.name(reading.id, &parent);
+        // Forks leave out some of what says nothing.
+        self.name(reading.id, if is_said { &parent } else { &above });
         if is_said {
             self.last.0 = parent;
         }
@@ -269,12 +275,10 @@ impl ForeignSession {
         format!("{id}~{times}")
     }
 
-    /// Lets the children of a record hang below the last of its entries.
+    /// Lets the children of a record hang below an entry.
     fn name(&mut self, own: Option<String>, entry: &Option<String>) {
         let own = own.map(|own| format!("{}{own}", self.log.prefix));
-        if let (Some(own), Some(entry)) = (own, entry)
-            && own != *entry
-        {
+        if let Some(own) = own.filter(|own| entry.as_ref() != Some(own)) {
             self.renamed.insert(own, entry.clone());
         }
     }

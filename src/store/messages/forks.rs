@@ -6,29 +6,40 @@ use rusqlite::{named_params, params};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, Hash, MessageId};
-use crate::model::{forked_from, is_of_side_chain, original_of, own_id, said};
+use crate::model::{forked_from, is_of_side_chain, may_carry, original_of, own_id, record_of, said};
 use crate::store::columns::Queries as _;
-use crate::store::{Messages, NewMessage};
+use crate::store::{Messages, NewMessage, repeated};
 
-/// Messages `m` that may say the same as a new one. A fork may copy messages with new times, right after its start.
+/// Messages `m` that may say the same as a new one, and whether they then are the same. A fork may copy messages with new times, right
+/// after its start.
 macro_rules! candidates {
     ($where:literal) => {
         concat!(
-            "SELECT m.id, m.lineage, m.height FROM messages m
-              WHERE ",
+            "SELECT id, lineage, height, is_named, is_named OR is_related FROM (
+               SELECT m.id, m.lineage, m.height,
+                      EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = :first) AS is_named,
+                      m.timestamp = :time
+                        OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
+                                     JOIN entries e ON e.conversation_id = o.conversation_id AND e.entry_id = o.entry_id || :number
+                                    WHERE own.conversation_id = :session AND own.entry_id = :record AND e.message_id = m.id)
+                        OR EXISTS (SELECT 1 FROM conversations c
+                                    WHERE c.id = :session AND c.parent_session IS NOT NULL
+                                      AND :time - c.started_at BETWEEN 0 AND 10000)
+                        OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+                                    WHERE e.message_id = m.id
+                                      AND (c.parent_session IS NOT NULL
+                                           AND m.timestamp - c.started_at BETWEEN 0 AND 10000
+                                           OR c.id = :session AND :is_side_chain)) AS is_related
+                 FROM messages m
+                WHERE ",
             $where,
-            " AND m.kind = :kind AND m.role = :role AND m.lineage <> :lineage
-                AND ((m.timestamp = :time AND :kind <> 2)
-                  OR EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = :first)
-                  OR EXISTS (SELECT 1 FROM conversations c
-                              WHERE c.id = :session AND c.parent_session IS NOT NULL AND :kind <> 2
-                                AND :time - c.started_at BETWEEN 0 AND 10000)
-                  OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
-                              WHERE e.message_id = m.id AND :kind <> 2
-                                AND (c.parent_session IS NOT NULL
-                                     AND m.timestamp - c.started_at BETWEEN 0 AND 10000
-                                     OR c.id = :session AND :is_side_chain)))
-              ORDER BY m.id"
+            " AND m.kind = :kind AND m.role = :role AND m.tokens = :tokens AND m.lineage <> :lineage
+                  AND (:is_again OR :is_side_chain
+                       OR NOT EXISTS (SELECT 1 FROM entries e
+                                       WHERE e.message_id = m.id AND e.conversation_id = :session
+                                         AND instr(e.entry_id, ':') = 0)))
+              WHERE is_named OR is_related OR :first IS NOT NULL
+              ORDER BY is_named DESC, id"
         )
     };
 }
@@ -41,43 +52,65 @@ const FIRST: &str = candidates!(
     ":above IS NULL AND m.parent_id IS NULL AND m.id IN (
        SELECT id FROM messages WHERE parent_id IS NULL AND timestamp = :time
        UNION ALL
-       SELECT n.first_request FROM conversations own
+       SELECT CASE WHEN n.conversation_id IS NOT NULL THEN n.first_request ELSE
+                (SELECT min(f.id) FROM entries e JOIN messages f ON f.id = e.message_id
+                  WHERE e.conversation_id = c.id AND e.kind = 1 AND f.kind = 0 AND f.role = 'user') END
+         FROM conversations own
          JOIN conversations c
            ON c.session_id = own.parent_session OR c.parent_session IN (own.parent_session, own.session_id)
               OR c.id = own.id AND :is_side_chain
-         JOIN counts n ON n.conversation_id = c.id
+         LEFT JOIN counts n ON n.conversation_id = c.id
         WHERE own.id = :session)"
 );
 
 impl Messages<'_> {
     /// The stored message of which `new`, another agent's in `entry`, is a copy, with its lineage and height. It says the same below
     /// the same message: at the same time, or in a fork that one of both sessions is, or in a side chain that begins as its session.
-    /// One that search ignores is a copy only by its id.
+    /// One that search ignores is none: nothing is below it. A session shows a message twice only in a
+    /// side chain, or if its log repeats the id.
     pub fn copied(
         &self,
         conversation: ConversationId,
         entry: &str,
         new: &NewMessage<'_>,
     ) -> Result<Option<(MessageId, Hash, i64)>> {
-        let first = forked_from(new.json).or_else(|| own_id(new.json));
-        if new.kind == MessageKind::System && first.is_none() {
+        if new.kind == MessageKind::System {
             return Ok(None);
         }
-        let candidates: Vec<(MessageId, Hash, i64)> = self.connection.all(
+        let first = first_id(new.json);
+        // The other messages of a record go with its first.
+        let (record, number) = entry.rfind('/').map(|at| entry.split_at(at)).unzip();
+        let candidates: Vec<(MessageId, Hash, i64, bool, bool)> = self.connection.all(
             if new.parent.is_some() { BELOW } else { FIRST },
             named_params! {
                 ":above": new.parent, ":kind": new.kind, ":role": new.role.as_str(), ":lineage": new.lineage,
-                ":time": new.timestamp, ":first": first, ":session": conversation,
-                ":is_side_chain": is_of_side_chain(entry),
+                ":tokens": new.tokens, ":time": new.timestamp, ":first": first, ":record": record, ":number": number, ":session": conversation,
+                ":is_again": repeated(entry).is_some(), ":is_side_chain": is_of_side_chain(entry),
             },
         )?;
-        for candidate in candidates {
-            if said(&self.json_of(candidate.0)?) == said(new.json) {
-                return Ok(Some(candidate));
-            }
-        }
-        Ok(None)
+        // An unreadable one says nothing. The last message of a fork may have another time, and name the first.
+        let is_same = |(id, _, _, _, is_copy): &(MessageId, Hash, i64, bool, bool)| {
+            self.json_of(*id)
+                .is_ok_and(|json| said(&json) == said(new.json) && (*is_copy || first_id(&json) == first))
+        };
+        Ok(candidates.into_iter().find(is_same).map(|(id, lineage, height, ..)| (id, lineage, height)))
     }
+
+    /// Whether another entry of its session has the record of `entry`, which has nothing else.
+    pub fn has_record(&self, conversation: ConversationId, entry: &str, json: &str) -> Result<bool> {
+        let shown: Vec<(MessageId, String)> = self.connection.all(
+            "SELECT e.message_id, e.entry_id FROM entries e
+              WHERE e.conversation_id = ?1 AND e.message_id IS NOT NULL AND e.entry_id >= ?2 AND e.entry_id < ?2 || 'A'",
+            params![conversation, record_of(entry)],
+        )?;
+        let has_it = |(id, other): (MessageId, String)| {
+            may_carry(&other)
+                && record_of(&other) == record_of(entry)
+                && self.json_of(id).is_ok_and(|other| original_of(&other) == original_of(json))
+        };
+        Ok(shown.into_iter().any(has_it))
+    }
+
     /// The hashes of the records that entries of a session have, none of purged ones, and their times.
     pub fn records_at(
         &self,
@@ -98,4 +131,9 @@ impl Messages<'_> {
         };
         entries.iter().map(of_one).collect()
     }
+}
+
+/// The agent's id of the first record that says the same, if a record names it.
+fn first_id(json: &str) -> Option<String> {
+    forked_from(json).or_else(|| own_id(json))
 }

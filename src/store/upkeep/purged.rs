@@ -23,10 +23,12 @@ pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: Messa
         .map(|record| format!("{}{PURGED}{}", undigested_name(record, role, call), message.0))
 }
 
-/// The id of the record that another agent's log repeats in an entry with this id.
-pub fn repeated(entry_id: &str) -> Option<&str> {
+/// The id of the entry that another agent's log repeats in an entry with this id: `id~2`, or `id~2/1` of a record's second message.
+pub fn repeated(entry_id: &str) -> Option<String> {
     let (id, times) = entry_id.rsplit_once('~')?;
-    times.bytes().all(|byte| byte.is_ascii_digit()).then_some(id)
+    let number = times.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+    (number.is_empty() || number.strip_prefix('/').is_some_and(is_number)).then(|| [id, number].concat())
 }
 
 impl Upkeep<'_> {

@@ -14,7 +14,9 @@ use crate::files::{self, folder::folder_of};
 use crate::ids::{ConversationId, EntryId, Hash};
 use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
-use crate::model::{Content, Entry, Message, Part, Role, agent_of_session, is_alone, original_of, parse_one};
+use crate::model::{
+    Content, Entry, Message, Part, Role, agent_of_session, is_alone, may_carry, original_of, parse_one,
+};
 use crate::recall::Scope;
 use crate::store::{ExportedEntry, StoredSession, View};
 use crate::sync::go_on;
@@ -164,7 +166,9 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
             let Ok(Entry { id, content: Content::Message(json), .. }) = parse_one(&line) else {
                 return Ok(());
             };
-            let record = original_of(&json).map(|record| (id.clone(), record.into_owned() + "\n"));
+            let record = original_of(&json)
+                .filter(|_| may_carry(&id))
+                .map(|record| (id.clone(), record.into_owned() + "\n"));
             match last.take() {
                 Some((entry, record)) if !is_alone(&entry, &id) => output.push(&record)?,
                 _ => {}

@@ -587,3 +587,20 @@ async fn a_fork_keeps_its_records_in_another_store() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_subagent_that_is_asked_the_same_later_has_its_own_messages() {
+    let machine = Machine::new();
+    let mut later = chain(SESSION, &TEXTS[..2]);
+    for record in &mut later {
+        record["timestamp"] = record["timestamp"].as_str().unwrap().replace("T10", "T11").into();
+        record["uuid"] = format!("s{}", record["uuid"]).into();
+    }
+    later[1]["parentUuid"] = later[0]["uuid"].clone();
+    for (name, records) in [(SESSION, chain(SESSION, &TEXTS[..2])), ("agent-1", later)] {
+        let log = machine.at(&format!("{name}.jsonl"));
+        write_lines(&log, &records);
+        machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
+    }
+    assert_eq!(said(&machine).await.len(), 4);
+}

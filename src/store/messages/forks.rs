@@ -5,8 +5,10 @@ use rusqlite::{named_params, params};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, Hash, MessageId};
-use crate::model::{forked_from, is_of_side_chain, may_carry, original_of, own_id, record_of, said};
+use crate::ids::{AGENTS, ConversationId, Hash, MessageId};
+use crate::model::{
+    agent_of, forked_from, is_of_side_chain, may_carry, original_of, own_id, record_of, said,
+};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, NewMessage, repeated};
 
@@ -29,7 +31,7 @@ macro_rules! candidates {
                                     WHERE e.message_id = m.id
                                       AND (c.parent_session IS NOT NULL
                                            AND m.timestamp - c.started_at BETWEEN 0 AND 10000
-                                           OR c.id = :session AND :is_side_chain)) AS is_related
+                                           OR c.id = :session AND :is_copy)) AS is_related
                  FROM messages m
                 WHERE ",
             $where,
@@ -58,16 +60,16 @@ const FIRST: &str = candidates!(
          FROM conversations own
          JOIN conversations c
            ON c.session_id = own.parent_session OR c.parent_session IN (own.parent_session, own.session_id)
-              OR c.id = own.id AND :is_side_chain
+              OR c.id = own.id AND :is_copy
          LEFT JOIN counts n ON n.conversation_id = c.id
         WHERE own.id = :session)"
 );
 
 impl Messages<'_> {
     /// The stored message of which `new`, another agent's in `entry`, is a copy, with its lineage and height. It says the same below
-    /// the same message: at the same time, or in a fork that one of both sessions is, or in a side chain that begins as its session.
-    /// One that search ignores is none: nothing is below it. A session shows a message twice only in a
-    /// side chain, or if its log repeats the id.
+    /// the same message: at the same time, or in a fork that one of both sessions is, or in a side chain of Codex that begins
+    /// as its session. One that search ignores is none: nothing is below it. A session shows a message twice only in a side chain, or if
+    /// its log repeats the id.
     pub fn copied(
         &self,
         conversation: ConversationId,
@@ -80,12 +82,16 @@ impl Messages<'_> {
         let first = first_id(new.json);
         // The other messages of a record go with its first.
         let (record, number) = entry.rfind('/').map(|at| entry.split_at(at)).unzip();
+        let is_side_chain = is_of_side_chain(entry);
         let candidates: Vec<(MessageId, Hash, i64, bool, bool)> = self.connection.all(
             if new.parent.is_some() { BELOW } else { FIRST },
             named_params! {
                 ":above": new.parent, ":kind": new.kind, ":role": new.role.as_str(), ":lineage": new.lineage,
-                ":tokens": new.tokens, ":time": new.timestamp, ":first": first, ":record": record, ":number": number, ":session": conversation,
-                ":is_again": repeated(entry).is_some(), ":is_side_chain": is_of_side_chain(entry),
+                ":tokens": new.tokens, ":time": new.timestamp, ":first": first,
+                ":record": record, ":number": number, ":session": conversation,
+                ":is_again": repeated(entry).is_some(), ":is_side_chain": is_side_chain,
+                // Only Codex copies a session into a side chain, with new times.
+                ":is_copy": is_side_chain && agent_of(new.json) == Some(AGENTS[1]),
             },
         )?;
         // An unreadable one says nothing. The last message of a fork may have another time, and name the first.

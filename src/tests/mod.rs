@@ -29,6 +29,7 @@ mod export;
 pub(crate) mod extent;
 mod filters;
 mod fold;
+mod fork_orders;
 mod forks;
 mod fuzzing;
 mod grep;

@@ -85,6 +85,7 @@ fn anything_special_is_left_to_pi() {
         own(json!({"baseUrl": "https://user:word@models.example/v1"})),
         own(json!({"baseUrl": "https://models.example/v1?version=2"})),
         own(json!({"baseUrl": "https://models.example/{ACCOUNT}/v1"})),
+        own(json!({"baseUrl": "https://bücher.example/v1"})),
         own(json!({"baseUrl": "https://api.x.ai/v1"})),
         own(json!({"baseUrl": "https://gateway.example/openrouter.ai/v1"})),
         own(json!({"provider": "openrouter"})),

@@ -67,13 +67,26 @@ pub fn agent_of_session(session: &str) -> Option<&'static str> {
     AGENTS.into_iter().find(|agent| *agent == name)
 }
 
-/// The start of an entry's id without the digests of its message and of its record, `name:digest@digest`, which the entries of agents that
-/// rewrite messages have. An entry that only carries a record, `name@digest`, keeps the @, so that it never counts as a message.
+/// An entry's id without its digests, and those of its message and of its record: `name:digest@digest`. The ids of agents that rewrite
+/// messages have them; that of an entry that only has a record is `name@digest`.
+fn digests(entry: &str) -> (&str, Option<&str>, Option<&str>) {
+    let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let cut = |id, mark: char| match str::rsplit_once(id, mark) {
+        Some((name, end)) if is_digest(end) => (name, Some(end)),
+        _ => (id, None),
+    };
+    let (left, record) = cut(entry, '@');
+    let (name, message) = cut(left, ':');
+    (name, message, record)
+}
+
+/// An entry's id without its digests, if it has any. One that only has a record keeps the @, so that it never counts as a message.
 pub fn without_digests(entry: &str) -> Option<&str> {
-    let cut = |(name, end)| is_digest(end).then_some(name);
-    let without_record = entry.rsplit_once('@').and_then(cut);
-    let message = without_record.unwrap_or(entry).rsplit_once(':').and_then(cut);
-    message.or_else(|| entry.get(..=without_record?.len()))
+    match digests(entry) {
+        (_, None, None) => None,
+        (name, None, Some(_)) => entry.get(..=name.len()),
+        (name, ..) => Some(name),
+    }
 }
 
 /// Whether an entry of an agent's session is of a side chain: its id begins with the side chain's.
@@ -125,48 +138,40 @@ pub fn forked_from(json: &str) -> Option<String> {
 
 /// The id of an entry that has the record of another entry's message alone: that of its record and a digest.
 pub fn alone_id(entry: &str, json: &str) -> String {
-    match digest_of_record(entry) {
-        Some(digest) => format!("{}@{digest}", record_of(entry)),
-        None => format!("{}@{}", record_of(entry), &Hash::plain(json.as_bytes()).to_string()[..DIGEST]),
+    match digests(entry) {
+        (.., Some(digest)) => format!("{}@{digest}", record_of(entry)),
+        _ => format!("{}@{}", record_of(entry), &Hash::plain(json.as_bytes()).to_string()[..DIGEST]),
     }
 }
 
 /// Whether the entry `next`, which follows `entry`, has the record of its message alone.
 pub fn is_alone(entry: &str, next: &str) -> bool {
-    let digest = next.strip_prefix(record_of(entry)).and_then(|next| next.strip_prefix('@'));
-    let own = digest_of_record(entry);
-    digest.is_some_and(|digest| is_digest(digest) && own.is_none_or(|own| own == digest))
+    let ((.., own), (name, _, digest)) = (digests(entry), digests(next));
+    is_record(next) && name == record_of(entry) && own.is_none_or(|_| own == digest)
 }
 
 /// Whether an entry with this id only has a record.
 pub fn is_record(entry: &str) -> bool {
-    digest_of_record(entry).is_some() && without_digests(entry).is_some_and(|name| name.ends_with('@'))
+    matches!(digests(entry), (_, None, Some(_)))
 }
 
 /// The start of an entry's id that all messages of its record have.
 pub fn record_of(entry: &str) -> &str {
-    let first = || entry.rsplit_once('/').map_or(entry, |(first, _)| first);
-    without_digests(entry).map_or_else(first, |name| name.trim_end_matches('@'))
+    match digests(entry) {
+        (_, None, None) => entry.rsplit_once('/').map_or(entry, |(first, _)| first),
+        (name, ..) => name,
+    }
 }
 
 /// Whether an entry's message may carry the entry's record: where ids have digests, only one with the record's does.
 pub fn may_carry(entry: &str) -> bool {
-    without_digests(entry).is_none() || digest_of_record(entry).is_some()
+    !matches!(digests(entry), (_, Some(_), None))
 }
 
 /// Whether an entry is named by the number of its record, for want of an id.
 pub fn is_numbered(entry: &str) -> bool {
     let name = entry.rsplit([':', '.']).next().and_then(|name| name.strip_prefix('L'));
     name.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// The digest of its record in an entry's id.
-fn digest_of_record(entry: &str) -> Option<&str> {
-    entry.rsplit_once('@').map(|(_, digest)| digest).filter(|digest| is_digest(digest))
-}
-
-fn is_digest(end: &str) -> bool {
-    end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Splits a message into the part before the record, and the record.

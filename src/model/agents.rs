@@ -126,14 +126,14 @@ pub fn record_alone(json: &str) -> Option<String> {
     (record != "null").then(|| [begin, ROLE, r#"system","content":[]"#, end].concat())
 }
 
-/// The agent's id of the record that a message carries, if the record names it.
-pub fn own_id(json: &str) -> Option<String> {
-    Fields::of(&original_of(json)?)?.text("uuid")
-}
-
 /// The agent's id of the record that this one copies, if the record names it: forks by Claude Code do.
 pub fn forked_from(json: &str) -> Option<String> {
     Some(Fields::of(&original_of(json)?)?.value("forkedFrom")["messageUuid"].as_str()?.to_owned())
+}
+
+/// The agent's id of the first record that says the same, if a record names it.
+pub fn first_id(json: &str) -> Option<String> {
+    forked_from(json).or_else(|| Fields::of(&original_of(json)?)?.text("uuid"))
 }
 
 /// The id of an entry that has the record of another entry's message alone: that of its record and a digest.

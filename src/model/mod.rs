@@ -14,8 +14,8 @@ mod summary;
 mod usage;
 
 pub use agents::{
-    DIGEST, PURGED, agent_of, agent_of_session, alone_id, foreign, forked_from, is_alone, is_numbered,
-    is_of_side_chain, is_record, may_carry, original_of, own_id, record_alone, record_of, said,
+    DIGEST, PURGED, agent_of, agent_of_session, alone_id, first_id, foreign, forked_from, is_alone,
+    is_numbered, is_of_side_chain, is_record, may_carry, original_of, record_alone, record_of, said,
     undigested_name, without_digests,
 };
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};

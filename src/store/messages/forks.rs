@@ -6,9 +6,7 @@ use rusqlite::{named_params, params};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{AGENTS, ConversationId, Hash, MessageId};
-use crate::model::{
-    agent_of, forked_from, is_of_side_chain, may_carry, original_of, own_id, record_of, said,
-};
+use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of, record_of, said};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, NewMessage, repeated};
 
@@ -17,7 +15,7 @@ use crate::store::{Messages, NewMessage, repeated};
 macro_rules! candidates {
     ($where:literal) => {
         concat!(
-            "SELECT id, lineage, height, is_named, is_named OR is_related FROM (
+            "SELECT id, lineage, height, is_named OR is_related FROM (
                SELECT m.id, m.lineage, m.height,
                       EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = :first) AS is_named,
                       m.timestamp = :time
@@ -36,7 +34,7 @@ macro_rules! candidates {
                 WHERE ",
             $where,
             " AND m.kind = :kind AND m.role = :role AND m.tokens = :tokens AND m.lineage <> :lineage
-                  AND (:is_again OR :is_side_chain
+                  AND (:may_be_again
                        OR NOT EXISTS (SELECT 1 FROM entries e
                                        WHERE e.message_id = m.id AND e.conversation_id = :session
                                          AND instr(e.entry_id, ':') = 0)))
@@ -83,21 +81,21 @@ impl Messages<'_> {
         // The other messages of a record go with its first.
         let (record, number) = entry.rfind('/').map(|at| entry.split_at(at)).unzip();
         let is_side_chain = is_of_side_chain(entry);
-        let candidates: Vec<(MessageId, Hash, i64, bool, bool)> = self.connection.all(
+        let candidates: Vec<(MessageId, Hash, i64, bool)> = self.connection.all(
             if new.parent.is_some() { BELOW } else { FIRST },
             named_params! {
                 ":above": new.parent, ":kind": new.kind, ":role": new.role.as_str(), ":lineage": new.lineage,
                 ":tokens": new.tokens, ":time": new.timestamp, ":first": first,
                 ":record": record, ":number": number, ":session": conversation,
-                ":is_again": repeated(entry).is_some(), ":is_side_chain": is_side_chain,
+                ":may_be_again": is_side_chain || repeated(entry).is_some(),
                 // Only Codex copies a session into a side chain, with new times.
                 ":is_copy": is_side_chain && agent_of(new.json) == Some(AGENTS[1]),
             },
         )?;
         // An unreadable one says nothing. The last message of a fork may have another time, and name the first.
-        let is_same = |(id, _, _, _, is_copy): &(MessageId, Hash, i64, bool, bool)| {
+        let is_same = |(id, _, _, is_related): &(MessageId, Hash, i64, bool)| {
             self.json_of(*id)
-                .is_ok_and(|json| said(&json) == said(new.json) && (*is_copy || first_id(&json) == first))
+                .is_ok_and(|json| said(&json) == said(new.json) && (*is_related || first_id(&json) == first))
         };
         Ok(candidates.into_iter().find(is_same).map(|(id, lineage, height, ..)| (id, lineage, height)))
     }
@@ -137,9 +135,4 @@ impl Messages<'_> {
         };
         entries.iter().map(of_one).collect()
     }
-}
-
-/// The agent's id of the first record that says the same, if a record names it.
-fn first_id(json: &str) -> Option<String> {
-    forked_from(json).or_else(|| own_id(json))
 }

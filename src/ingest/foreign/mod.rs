@@ -349,6 +349,8 @@ struct Message {
     time: Option<i64>,
     /// Whether it is the agent's summary after a compaction.
     is_summary: bool,
+    /// Whether it has ended: an answer that was interrupted may leave parts without an end.
+    has_ended: bool,
 }
 
 impl Context {

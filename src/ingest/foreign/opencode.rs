@@ -21,7 +21,7 @@ use crate::files;
 use crate::ids::AGENTS;
 use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
-use crate::model::{Fields, read_json};
+use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
 use crate::sync::lock;
 
@@ -41,8 +41,6 @@ pub(super) static AGENT: Agent = Agent {
 /// Kinds of parts and messages without text.
 const SILENT: &str = "step-start step-finish snapshot patch agent retry compaction file idle agent-switched \
      model-switched location-switched skill";
-/// The kind of a part whose message has ended: an answer that was interrupted may leave parts without an end.
-const ENDED: &str = "part of an ended message";
 /// Maximum number of parent sessions above a subagent's.
 const MOST_ABOVE: usize = 8;
 
@@ -92,12 +90,8 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     // Older versions store it with each answer.
     let told = || messages.iter().find_map(|file| root(&read_json(&read_file(file).ok()?).ok()?));
     let cwd = session["directory"].as_str().map(ToOwned::to_owned).or_else(told);
-    let records = Files {
-        next: VecDeque::from([("session", path.to_owned())]),
-        messages: messages.into(),
-        parts,
-        has_ended: false,
-    };
+    let records =
+        Files { next: VecDeque::from([("session", path.to_owned())]), messages: messages.into(), parts };
     let above = |of: &str| {
         let session: Value = read_json(&read_file(&path.with_file_name(format!("{of}.json"))).ok()?).ok()?;
         session["parentID"].as_str().map(ToOwned::to_owned)
@@ -151,8 +145,6 @@ struct Files {
     messages: VecDeque<PathBuf>,
     /// The folder that holds the folders of parts.
     parts: PathBuf,
-    /// Whether the last message has ended.
-    has_ended: bool,
 }
 
 impl Records for Files {
@@ -168,19 +160,8 @@ impl Records for Files {
         let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // A file that is being written is complete at the next import.
         let whole = read_file(&path).ok().filter(|json| read_json(json).is_ok());
-        Ok(Some(whole.map_or(Raw::Broken, |json| placed(kind, id, json, &mut self.has_ended))))
+        Ok(Some(whole.map_or(Raw::Broken, |json| Raw::Row { kind, id, json })))
     }
-}
-
-/// A record, with its kind; `has_ended` says whether the message before it has ended.
-fn placed(kind: &'static str, id: String, json: String, has_ended: &mut bool) -> Raw {
-    if kind == "message" {
-        let is_set = |value: Value| !value.is_null();
-        *has_ended = Fields::of(&json).is_some_and(|fields| {
-            is_set(fields.value("time")["completed"].clone()) || is_set(fields.value("error"))
-        });
-    }
-    Raw::Row { kind: if kind == "part" && *has_ended { ENDED } else { kind }, id, json }
 }
 
 fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
@@ -199,7 +180,6 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
             session: session.id.clone(),
             is_listed: false,
             next: VecDeque::from([session.place]),
-            has_ended: false,
         };
         let cwd = Some(session.directory.clone());
         let log = log(
@@ -223,8 +203,6 @@ struct Rows {
     /// Whether `next` has its messages.
     is_listed: bool,
     next: VecDeque<OpenCodePlace>,
-    /// Whether the last message has ended.
-    has_ended: bool,
 }
 
 impl Records for Rows {
@@ -236,7 +214,7 @@ impl Records for Rows {
         }
         let Some(place) = self.next.pop_front() else { return Ok(None) };
         let row = database.row(place)?;
-        Ok(Some(row.map_or(Raw::Broken, |(kind, id, json)| placed(kind, id, json, &mut self.has_ended))))
+        Ok(Some(row.map_or(Raw::Broken, |(kind, id, json)| Raw::Row { kind, id, json })))
     }
 }
 
@@ -252,21 +230,22 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
                 role: if whole["role"] == "user" { "user" } else { "assistant" },
                 time,
                 is_summary: whole["summary"] == true,
+                has_ended: !whole["time"]["completed"].is_null() || !whole["error"].is_null(),
             };
             let parts = whole["parts"].as_array().into_iter().flatten();
-            Some(parts.filter_map(|of| part(context, of, false)).flatten().collect())
+            Some(parts.filter_map(|of| part(context, of)).flatten().collect())
         }
-        Some("part" | ENDED) => part(context, &whole, kind == Some(ENDED)),
+        Some("part") => part(context, &whole),
         _ => message(context, &whole),
     };
-    let time = if matches!(kind, Some("part" | ENDED)) { context.message.time } else { time };
+    let time = if kind == Some("part") { context.message.time } else { time };
     Reading { id, time, is_unknown: shown.is_none(), shown: shown.unwrap_or_default(), ..Reading::default() }
 }
 
 /// The messages of a part; `None` for an unknown kind.
-fn part(context: &mut Context, of: &Value, has_ended: bool) -> Option<Vec<Shown>> {
+fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
     let said = |name: &str| of[name].as_str().unwrap_or_default();
-    let Message { role, is_summary, .. } = context.message;
+    let Message { role, is_summary, has_ended, .. } = context.message;
     let says = |content: Value| {
         if is_summary { Shown::aside(vec![content]) } else { Shown::said(role, vec![content]) }
     };
@@ -331,7 +310,7 @@ fn message(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
                     let [id, name] = ["id", "name"].map(|name| of[name].as_str().unwrap_or_default());
                     Some(tool(context, id, name, &of["state"]))
                 }
-                _ => part(context, of, false),
+                _ => part(context, of),
             });
             shown.flatten().collect()
         }

@@ -49,6 +49,9 @@ pub(in crate::store) struct StoredJson {
     parent: Option<MessageId>,
 }
 
+/// Selects it.
+const ONE: &str = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
+
 impl FromRow for StoredJson {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let (stored, codec) = (row.get("json")?, row.get("codec")?);
@@ -68,8 +71,7 @@ impl StoredJson {
             return codec::decode(stored, codec, bytes);
         }
         // That of the message above depends on no other: a crafted row can't lead in circles.
-        let sql = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
-        let above: Self = connection.one(sql, [parent])?;
+        let above: Self = connection.one(ONE, [parent])?;
         codec::decode_below(&stored, bytes, &codec::decode(above.stored, above.codec, above.bytes)?)
     }
 }
@@ -104,8 +106,7 @@ impl Messages<'_> {
 
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        let sql = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
-        self.connection.one::<StoredJson>(sql, [id])?.unpack(self.connection)
+        self.connection.one::<StoredJson>(ONE, [id])?.unpack(self.connection)
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.

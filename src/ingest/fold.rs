@@ -262,19 +262,7 @@ impl Fold<'_> {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let new = new_message(json, ready, entry.timestamp, above);
-                // Nothing below a message that is new itself was purged or is a copy.
-                let is_below_new = above.is_some_and(|(above, ..)| self.before.is_before(above));
-                let purged = if is_below_new && !self.brings_purged {
-                    None
-                } else {
-                    batch.upkeep().purged_as(conversation, &entry.id, ready.call.as_deref(), &new)?
-                };
-                let may_be_known = !is_below_new || repeated(&entry.id).is_some();
-                let copied = if purged.is_some() || !may_be_known || agent_of(json).is_none() {
-                    None
-                } else {
-                    batch.messages().copied(conversation, &entry.id, &new)?
-                };
+                let (purged, copied) = self.stored_as(entry, ready.call.as_deref(), &new)?;
                 let is_lacking = copied.is_some() && !has_record && may_carry(&entry.id);
                 alone = if is_lacking { record_alone(json) } else { None };
                 if let Some((purged_row, ..)) = purged {
@@ -335,11 +323,31 @@ impl Fold<'_> {
             batch.summaries().note_entry_files(row, files)?;
         }
         // Pi's own summary of a branch; anything else that carries summaries is no message.
-        let may_carry = ready.is_none_or(|ready| ready.message.role == Role::BranchSummary);
-        if may_carry && let Some(details) = carried(&entry.content) {
+        if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
+            && let Some(details) = carried(&entry.content)
+        {
             restore(batch, conversation, &entry.id, row, &details)?;
         }
         Ok((row, head))
+    }
+
+    /// The stored message of which a new one is a copy: the placeholder of a purged one, or else another session's.
+    fn stored_as(&self, entry: &Entry, call: Option<&str>, new: &NewMessage<'_>) -> Result<(Head, Head)> {
+        let Self { batch, conversation, .. } = *self;
+        // Nothing below a message that is new itself was purged or is a copy.
+        let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
+        if (!is_below_new || self.brings_purged)
+            && let Some(purged) = batch.upkeep().purged_as(conversation, &entry.id, call, new)?
+        {
+            return Ok((Some(purged), None));
+        }
+        let may_be_known = !is_below_new || repeated(&entry.id).is_some();
+        let copied = if may_be_known && agent_of(new.json).is_some() {
+            batch.messages().copied(conversation, &entry.id, new)?
+        } else {
+            None
+        };
+        Ok((None, copied))
     }
 
     /// Adds the record of an entry below it. The message is shared, and carries another one.

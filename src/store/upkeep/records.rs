@@ -18,6 +18,9 @@ use crate::store::upkeep::purged::undigested;
 use crate::store::{Messages, Upkeep, UpkeepWriter};
 use crate::text::folded;
 
+/// A message that an entry shows, the message above it, and the entry's id.
+type Shown = (MessageId, Option<MessageId>, String);
+
 impl Upkeep<'_> {
     /// The entries of other agents' sessions that show a message.
     fn agents_entries(&self, message: MessageId) -> Result<Vec<(EntryId, ConversationId, String)>> {
@@ -80,7 +83,7 @@ impl Upkeep<'_> {
         }
         let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let mut shown: Vec<(MessageId, Option<MessageId>, String)> = self.connection.all(
+            let mut shown: Vec<Shown> = self.connection.all(
                 "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
@@ -89,27 +92,19 @@ impl Upkeep<'_> {
             shown.sort_by(|(.., one), (.., other)| record_of(one).cmp(record_of(other)));
             // One record after the other: a session may not fit into memory.
             for of_one in shown.chunk_by(|(.., one), (.., other)| record_of(one) == record_of(other)) {
-                near.extend(self.repeating(
-                    of_one.iter().map(|(id, above, _)| (*id, *above)),
-                    &links,
-                    traces,
-                ));
+                near.extend(self.repeating(of_one, &links, traces));
             }
         }
         Ok(near)
     }
 
     /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
-    /// one themselves. Each comes with the message above.
-    fn repeating(
-        &self,
-        messages: impl Iterator<Item = (MessageId, Option<MessageId>)>,
-        links: &Links,
-        traces: &Traces,
-    ) -> Vec<MessageId> {
-        let read = |(id, above)| Some((id, above, Messages::new(self.connection).json_of(id).ok()?));
+    /// one themselves.
+    fn repeating(&self, shown: &[Shown], links: &Links, traces: &Traces) -> Vec<MessageId> {
+        let messages = Messages::new(self.connection);
         // Unreadable ones show and carry nothing.
-        let messages: Vec<(MessageId, Option<MessageId>, String)> = messages.filter_map(read).collect();
+        let read = |(id, above, _): &Shown| Some((*id, *above, messages.json_of(*id).ok()?));
+        let messages: Vec<(MessageId, Option<MessageId>, String)> = shown.iter().filter_map(read).collect();
         let (mut own, mut going) = (String::new(), Vec::new());
         for (id, _, json) in &messages {
             let message = Message::parse(json);
@@ -120,15 +115,15 @@ impl Upkeep<'_> {
             own += &(shown + "\n");
         }
         let goes = |above: Option<MessageId>, json: &str| {
-            let record = original_of(json)?;
+            let Some(record) = original_of(json) else { return false };
             let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
             let mut strings: Vec<String> = Vec::new();
             each_string(&record, &mut |said| strings.push(said.to_owned()));
             let is_event = own.trim().is_empty() && links.repeated_next_to(above, &strings);
-            let is_linked = is_event || links.reach(&record, &strings, &own);
-            Some(is_linked || traces.are_told(&folded(&strings.join("\n")), &own))
+            let is_linked = is_event || links.reach(record, &own);
+            is_linked || traces.are_told(&folded(&strings.join("\n")), &own)
         };
-        let carrying = messages.iter().filter(|(_, above, json)| goes(*above, json) == Some(true));
+        let carrying = messages.iter().filter(|(_, above, json)| goes(*above, json));
         going.extend(carrying.map(|(id, ..)| *id));
         going
     }
@@ -188,30 +183,30 @@ impl Links {
         strings.iter().any(|said| self.texts.get(&folded(said)).is_some_and(|next| next.contains(&above)))
     }
 
-    /// Whether a record with these strings belongs to a purged message: it contains another version of it, or is an event of its call,
-    /// or repeats the call's arguments.
-    fn reach(&self, record: &Value, strings: &[String], own: &str) -> bool {
-        let mut told: Vec<String> = Vec::new();
-        if let (Value::Object(fields), false) = (record, self.usual.is_empty()) {
-            let unusual = fields.iter().filter(|(name, value)| {
-                let text = |value: &str| self.usual.contains(&((*name).clone(), value.to_owned()));
-                !value.as_str().is_some_and(text)
-            });
-            unusual.for_each(|(_, value)| each_string(value, &mut |said| told.push(said.to_owned())));
+    /// Whether a record belongs to a purged message: it contains another version of it, or is an event of its call, or repeats the
+    /// call's arguments.
+    fn reach(&self, mut record: Value, own: &str) -> bool {
+        if self.has_message(&record) {
+            return true;
         }
-        let strings = if self.usual.is_empty() || !record.is_object() { strings } else { &told };
-        let repeats = |lines: &BTreeSet<String>| {
-            // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
-            let mut from = 0;
-            let mut is_shown = |line: &String| {
-                let later = own[from..].find(line).map(|at| from + at).or_else(|| own.find(line));
-                from = later.map_or(from, |at| at + line.len());
-                later.is_some()
-            };
-            let mut said = strings.iter().flat_map(|text| lines_of(text));
-            own.trim().is_empty() || said.any(|line| lines.contains(&line) && !is_shown(&line))
-        };
-        self.calls_in(record, false).into_iter().any(repeats) || self.has_message(record)
+        let calls = self.calls_in(&record, false);
+        if calls.is_empty() || own.trim().is_empty() {
+            return !calls.is_empty();
+        }
+        if let Value::Object(fields) = &mut record {
+            let is_usual = |name: &str, text: &str| self.usual.contains(&(name.to_owned(), text.to_owned()));
+            fields.retain(|name, value| !value.as_str().is_some_and(|text| is_usual(name, text)));
+        }
+        let mut repeated: Vec<String> = Vec::new();
+        let is_argument = |line: &String| calls.iter().any(|lines| lines.contains(line));
+        each_string(&record, &mut |said| repeated.extend(lines_of(said).filter(is_argument)));
+        // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
+        let mut from = 0;
+        repeated.iter().any(|line| {
+            let shown = own[from..].find(line).map(|at| from + at).or_else(|| own.find(line));
+            from = shown.map_or(from, |at| at + line.len());
+            shown.is_none()
+        })
     }
 
     /// The purged calls whose ids are in fields for ids.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::params;
+use rusqlite::{named_params, params};
 
 use crate::error::Result;
 use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId, Nonce};
@@ -50,41 +50,34 @@ impl Upkeep<'_> {
                 params![new.parent, entry_id, first],
             );
         }
-        // Only OpenCode copies messages it may rewrite. The number of a line is not unique.
         let agent = agent_of(new.json);
-        let is_anywhere = agent.is_none_or(|_| !is_numbered(entry_id));
         let undigested = |record: &str| [&undigested_name(record, new.role.as_str(), call), PURGED].concat();
         let record = without_digests(entry_id);
         // Of the messages of a record, the first names what a fork copies.
-        let (of_record, number) = match agent.and_then(|_| entry_id.rsplit_once('/')) {
-            Some((first, number)) => (Some(first), Some(number)),
-            None => (None, None),
-        };
+        let (first, number) = agent.and_then(|_| entry_id.rsplit_once('/')).unzip();
         self.connection.first(
             "SELECT id, lineage, height FROM messages m
-              WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
+              WHERE kind = 4 AND parent_id IS :above AND timestamp = :time
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?3, ?3 || ' purged ' || m.id, ?5 || m.id, ?6) AND (?8 OR e.conversation_id = ?4)
-                                    OR (e.conversation_id = ?4 AND e.entry_id GLOB 'v1-[0-9]*')
+                               AND (e.entry_id IN (:entry, :entry || ' purged ' || m.id, :undigested || m.id, :repeated)
+                                    AND (:is_anywhere OR e.conversation_id = :session)
+                                    OR (e.conversation_id = :session AND e.entry_id GLOB 'v1-[0-9]*')
                                     OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
-                                                WHERE own.conversation_id = ?4 AND own.entry_id = ?9
-                                                  AND e.entry_id = o.entry_id || '/' || ?10)
-                                    OR (substr(e.entry_id, -length(?7 || m.id)) = ?7 || m.id
+                                                WHERE own.conversation_id = :session AND own.entry_id = :first
+                                                  AND e.entry_id = o.entry_id || '/' || :number)
+                                    OR (substr(e.entry_id, -length(:of_any || m.id)) = :of_any || m.id
                                         AND NOT EXISTS (SELECT 1 FROM entries o
-                                                         WHERE o.message_id = m.id AND o.conversation_id = ?4))))",
-            params![
-                new.parent,
-                new.timestamp,
-                entry_id,
-                conversation,
-                record.map(undigested),
-                repeated(entry_id),
-                record.filter(|_| agent == Some(AGENTS[3])).map(|_| undigested("")),
-                is_anywhere,
-                of_record,
-                number,
-            ],
+                                                         WHERE o.message_id = m.id AND o.conversation_id = :session))))",
+            named_params! {
+                ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
+                ":undigested": record.map(undigested), ":repeated": repeated(entry_id),
+                // Only OpenCode copies messages it may rewrite.
+                ":of_any": record.filter(|_| agent == Some(AGENTS[3])).map(|_| undigested("")),
+                // The number of a line is not unique.
+                ":is_anywhere": agent.is_none() || !is_numbered(entry_id),
+                ":first": first, ":number": number,
+            },
         )
     }
 

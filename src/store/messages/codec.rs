@@ -88,13 +88,8 @@ pub(in crate::store) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
 pub(in crate::store) fn encode_below(json: &str, above: &str) -> (Vec<u8>, i64) {
     let pack = || {
         let mut packer = CCtx::try_create()?;
-        for parameter in [
-            CParameter::CompressionLevel(QUICK_LEVEL),
-            CParameter::DictIdFlag(false),
-            CParameter::ContentSizeFlag(false),
-        ] {
-            packer.set_parameter(parameter).ok()?;
-        }
+        packer.set_parameter(CParameter::CompressionLevel(QUICK_LEVEL)).ok()?;
+        packer.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
         packer.ref_prefix(above.as_bytes()).ok()?;
         let mut packed = Vec::with_capacity(compress_bound(json.len()));
         packer.compress2(&mut packed, json.as_bytes()).ok()?;

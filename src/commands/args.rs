@@ -133,13 +133,10 @@ impl Rest {
         let is_option =
             |word: &&str| word.strip_prefix(END).is_some_and(|name| name.starts_with(char::is_alphabetic));
         let mut words = self.text.split_whitespace().take_while(|word| *word != END);
-        words.find(is_option).map_or_else(
-            || Ok(behind_options(&self.text).to_owned()),
-            |word| {
-                let (name, word) = (self.command, one_line(word, 40));
-                Err(Error::invalid(format!("/lcm {name} has no {word}: see /lcm help {name}, or put {END} before words that look like options")))
-            },
-        )
+        let Some(word) = words.find(is_option) else { return Ok(behind_options(&self.text).to_owned()) };
+        let (name, word) = (self.command, one_line(word, 40));
+        let how = format!("see /lcm help {name}, or put {END} before words that look like options");
+        Err(Error::invalid(format!("/lcm {name} has no {word}: {how}")))
     }
 
     /// The path in the text, if any.

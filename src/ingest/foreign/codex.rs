@@ -51,23 +51,21 @@ const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compact
      configuration_update additional_tools";
 
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
-    let mut found: Option<Value> = None;
-    let (mut cwd, mut first, mut is_begun) = (None, None, false);
+    // A fork that copies lines begins with the metadata of all sessions above it, the first of them last.
+    let mut metas: Vec<Value> = Vec::new();
+    let (mut cwd, mut is_begun) = (None, false);
     let records = head(path, cancel, |fields| {
-        // A fork that copies lines begins with the metadata of all sessions above it.
         match meta(fields) {
-            Some(meta) if found.is_some() && !is_begun => first = meta["id"].as_str().map(ToOwned::to_owned),
-            meta => {
-                is_begun |= found.is_some();
-                found = found.take().or(meta);
-            }
+            Some(meta) if !is_begun => metas.push(meta),
+            _ => is_begun = !metas.is_empty(),
         }
         cwd = cwd.take().or_else(|| folder(fields));
         is_begun && cwd.is_some()
     })?;
-    let Some(meta) = found else { return Ok(Vec::new()) };
+    let [meta, ..] = metas.as_slice() else { return Ok(Vec::new()) };
     let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let own = said(&meta["id"]).unwrap_or_default();
+    let first = metas.last().and_then(|first| said(&first["id"])).filter(|first| *first != own);
     // A side chain belongs to the session that started it, though another side chain may have asked for it.
     let subagent = &meta["source"]["subagent"];
     let parent = || said(&meta["parent_thread_id"]).filter(|_| !subagent.is_null());
@@ -86,8 +84,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         session: above.unwrap_or_else(|| own.clone()),
         cwd,
         cwd_hash: None,
-        parent: said(&meta["forked_from_id"])
-            .map(|parent| first.filter(|first| *first != own).unwrap_or(parent)),
+        parent: said(&meta["forked_from_id"]).map(|parent| first.unwrap_or(parent)),
         version: said(&meta["cli_version"]).unwrap_or_default(),
         records: Box::new(records),
         broken: 0,

@@ -91,11 +91,9 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         }
         // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {
-            let is_result = |shown: &Shown| shown.result.is_some();
-            let (results, inserted): (Vec<_>, Vec<_>) =
-                user(context, &content()).into_iter().partition(is_result);
-            let inserted = inserted.into_iter().map(|shown| Shown::aside(shown.content));
-            results.into_iter().chain(inserted).collect()
+            let inserted =
+                |shown: Shown| if shown.result.is_some() { shown } else { Shown::aside(shown.content) };
+            user(context, &content()).into_iter().map(inserted).collect()
         }
         "user" => user(context, &content()),
         "attachment" => queued(context, &record.value("attachment")).into_iter().collect(),

@@ -10,46 +10,41 @@ use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of,
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, NewMessage, repeated};
 
-/// Messages `m` that may say the same as a new one, and whether they then are the same. A fork may copy messages with new times, right
-/// after its start.
-macro_rules! candidates {
-    ($where:literal) => {
-        concat!(
-            "SELECT id, lineage, height, is_named OR is_related FROM (
-               SELECT m.id, m.lineage, m.height,
-                      EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = :first) AS is_named,
-                      m.timestamp = :time
-                        OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
-                                     JOIN entries e ON e.conversation_id = o.conversation_id AND e.entry_id = o.entry_id || :number
-                                    WHERE own.conversation_id = :session AND own.entry_id = :record AND e.message_id = m.id)
-                        OR EXISTS (SELECT 1 FROM conversations c
-                                    WHERE c.id = :session AND c.parent_session IS NOT NULL
-                                      AND :time - c.started_at BETWEEN 0 AND 10000)
-                        OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
-                                    WHERE e.message_id = m.id
-                                      AND (c.parent_session IS NOT NULL
-                                           AND m.timestamp - c.started_at BETWEEN 0 AND 10000
-                                           OR c.id = :session AND :is_copy)) AS is_related
-                 FROM messages m
-                WHERE ",
-            $where,
-            " AND m.kind = :kind AND m.role = :role AND m.tokens = :tokens AND m.lineage <> :lineage
-                  AND (:may_be_again
-                       OR NOT EXISTS (SELECT 1 FROM entries e
-                                       WHERE e.message_id = m.id AND e.conversation_id = :session
-                                         AND instr(e.entry_id, ':') = 0)))
-              WHERE is_named OR is_related OR :first IS NOT NULL
-              ORDER BY is_named DESC, id"
-        )
-    };
+/// Selects the messages `m` among these that may say the same as a new one, and whether they then are the same. A fork may copy
+/// messages with new times, right after its start.
+fn candidates(among: &str) -> String {
+    format!(
+        "SELECT id, lineage, height, is_named OR is_related FROM (
+           SELECT m.id, m.lineage, m.height,
+                  EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = :first) AS is_named,
+                  m.timestamp = :time
+                    OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
+                                 JOIN entries e ON e.conversation_id = o.conversation_id AND e.entry_id = o.entry_id || :number
+                                WHERE own.conversation_id = :session AND own.entry_id = :record AND e.message_id = m.id)
+                    OR EXISTS (SELECT 1 FROM conversations c
+                                WHERE c.id = :session AND c.parent_session IS NOT NULL
+                                  AND :time - c.started_at BETWEEN 0 AND 10000)
+                    OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+                                WHERE e.message_id = m.id
+                                  AND (c.parent_session IS NOT NULL
+                                       AND m.timestamp - c.started_at BETWEEN 0 AND 10000
+                                       OR c.id = :session AND :is_copy)) AS is_related
+             FROM messages m
+            WHERE {among} AND m.kind = :kind AND m.role = :role AND m.tokens = :tokens AND m.lineage <> :lineage
+              AND (:may_be_again
+                   OR NOT EXISTS (SELECT 1 FROM entries e
+                                   WHERE e.message_id = m.id AND e.conversation_id = :session
+                                     AND instr(e.entry_id, ':') = 0)))
+          WHERE is_named OR is_related OR :first IS NOT NULL
+          ORDER BY is_named DESC, id"
+    )
 }
 
 /// Those below the same message.
-const BELOW: &str = candidates!("ifnull(m.parent_id, 0) = :above");
+const BELOW: &str = "ifnull(m.parent_id, 0) = :above";
 
 /// First messages, at the same time or of a related session.
-const FIRST: &str = candidates!(
-    ":above IS NULL AND m.parent_id IS NULL AND m.id IN (
+const FIRST: &str = ":above IS NULL AND m.parent_id IS NULL AND m.id IN (
        SELECT id FROM messages WHERE parent_id IS NULL AND timestamp = :time
        UNION ALL
        SELECT CASE WHEN n.conversation_id IS NOT NULL THEN n.first_request ELSE
@@ -60,8 +55,7 @@ const FIRST: &str = candidates!(
            ON c.session_id = own.parent_session OR c.parent_session IN (own.parent_session, own.session_id)
               OR c.id = own.id AND :is_copy
          LEFT JOIN counts n ON n.conversation_id = c.id
-        WHERE own.id = :session)"
-);
+        WHERE own.id = :session)";
 
 impl Messages<'_> {
     /// The stored message of which `new`, another agent's in `entry`, is a copy, with its lineage and height. It says the same below
@@ -82,7 +76,7 @@ impl Messages<'_> {
         let (record, number) = entry.rfind('/').map(|at| entry.split_at(at)).unzip();
         let is_side_chain = is_of_side_chain(entry);
         let candidates: Vec<(MessageId, Hash, i64, bool)> = self.connection.all(
-            if new.parent.is_some() { BELOW } else { FIRST },
+            &candidates(if new.parent.is_some() { BELOW } else { FIRST }),
             named_params! {
                 ":above": new.parent, ":kind": new.kind, ":role": new.role.as_str(), ":lineage": new.lineage,
                 ":tokens": new.tokens, ":time": new.timestamp, ":first": first,

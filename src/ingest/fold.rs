@@ -251,13 +251,6 @@ impl Fold<'_> {
         let mut head = above;
         let mut id = Cow::from(id);
         let mut alone: Option<String> = None;
-        // How many hiding edits directly below the parent are this extension's.
-        let hidden = match (&entry.content, parent) {
-            (Content::Edit { replacement: None, .. }, Some(parent)) => {
-                batch.messages().hidden_below(parent)?
-            }
-            _ => 0,
-        };
         let role = match &entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
@@ -292,22 +285,9 @@ impl Fold<'_> {
             Content::Stub(Stub { target, tokens, hides }) => {
                 EntryRole::Stub { target, tokens: *tokens, hides: *hides }
             }
-            Content::Edit { target, replacement: None } if hidden > 0 => {
-                EntryRole::Stub { target, tokens: 0, hides: hidden - 1 }
-            }
-            Content::Edit { target, .. } if batch.upkeep().shows_purged(conversation, target)? => {
-                EntryRole::Edit { target, rendition: None }
-            }
-            Content::Edit { target, replacement } => {
-                let rendition = match replacement {
-                    Some(replacement) => self.add_rendition(target, replacement, entry.timestamp)?,
-                    None => None,
-                };
-                match (replacement, rendition) {
-                    // An edit of an entry without a message changes nothing.
-                    (Some(_), None) => EntryRole::Link,
-                    _ => EntryRole::Edit { target, rendition },
-                }
+            Content::Edit { target, replacement: None } => self.hiding(target, parent)?,
+            Content::Edit { target, replacement: Some(replacement) } => {
+                self.replacing(target, replacement, entry.timestamp)?
             }
             Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
             Content::Other => EntryRole::Link,
@@ -366,6 +346,26 @@ impl Fold<'_> {
         let (id, role) = (alone_id(&entry.id, record), EntryRole::Message(message));
         let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
         batch.messages().add_entry(conversation, &new).map(drop)
+    }
+
+    /// What an edit does that hides the entry `target`.
+    fn hiding<'e>(&self, target: &'e str, parent: Option<EntryId>) -> Result<EntryRole<'e>> {
+        // How many hiding edits directly below the parent are this extension's.
+        let hidden = parent.map_or(Ok(0), |parent| self.batch.messages().hidden_below(parent))?;
+        Ok(match hidden.checked_sub(1) {
+            Some(hides) => EntryRole::Stub { target, tokens: 0, hides },
+            None => EntryRole::Edit { target, rendition: None },
+        })
+    }
+
+    /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no
+    /// purged one.
+    fn replacing<'e>(&self, target: &'e str, replacement: &str, entry_time: i64) -> Result<EntryRole<'e>> {
+        if self.batch.upkeep().shows_purged(self.conversation, target)? {
+            return Ok(EntryRole::Edit { target, rendition: None });
+        }
+        let rendition = self.add_rendition(target, replacement, entry_time)?;
+        Ok(rendition.map_or(EntryRole::Link, |_| EntryRole::Edit { target, rendition }))
     }
 
     /// Stores the message of the entry `target` as an edit shows it.

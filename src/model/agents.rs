@@ -71,9 +71,9 @@ pub fn agent_of_session(session: &str) -> Option<&'static str> {
 /// messages have them; that of an entry that only has a record is `name@digest`.
 fn digests(entry: &str) -> (&str, Option<&str>, Option<&str>) {
     let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let cut = |id, mark: char| match str::rsplit_once(id, mark) {
-        Some((name, end)) if is_digest(end) => (name, Some(end)),
-        _ => (id, None),
+    let cut = |id, mark: char| {
+        let cut = str::rsplit_once(id, mark).filter(|(_, end)| is_digest(end));
+        cut.map_or((id, None), |(name, end)| (name, Some(end)))
     };
     let (left, record) = cut(entry, '@');
     let (name, message) = cut(left, ':');
@@ -138,10 +138,8 @@ pub fn first_id(json: &str) -> Option<String> {
 
 /// The id of an entry that has the record of another entry's message alone: that of its record and a digest.
 pub fn alone_id(entry: &str, json: &str) -> String {
-    match digests(entry) {
-        (.., Some(digest)) => format!("{}@{digest}", record_of(entry)),
-        _ => format!("{}@{}", record_of(entry), &Hash::plain(json.as_bytes()).to_string()[..DIGEST]),
-    }
+    let other = Hash::plain(json.as_bytes()).to_string();
+    format!("{}@{}", record_of(entry), digests(entry).2.unwrap_or(&other[..DIGEST]))
 }
 
 /// Whether the entry `next`, which follows `entry`, has the record of its message alone.

@@ -210,11 +210,12 @@ impl Unread {
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
                 taken_back.try_iter().for_each(drop::<PreparedHandover>);
-                if is_stored && waiting.size() >= size {
+                // A session is dated by its first entry, which may be long.
+                if is_stored && waiting.size() >= size && waiting.entries.len() > 1 {
                     // The record of its last entry may follow.
                     let last = waiting.entries.pop_if(|last| !is_record(&last.id));
-                    let orphans = last.iter().map(|last| last.id.clone()).collect();
-                    let orphans = &orphans & &waiting.orphans;
+                    let orphans =
+                        last.iter().filter_map(|last| waiting.orphans.get(&last.id).cloned()).collect();
                     if read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err() {
                         break;
                     }

@@ -311,3 +311,17 @@ async fn a_result_in_a_record_that_claude_code_inserts_is_the_calls() {
     assert_eq!(report, "1 session: 2 messages new, 0 known already");
     assert_eq!(words[1], says("toolResult", "rates"));
 }
+
+#[tokio::test]
+async fn a_session_whose_first_record_is_long_began_with_it() {
+    let machine = Machine::new();
+    let image = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0K".repeat(64 * 1024)});
+    let content = json!([{"type": "image", "source": image}, {"type": "text", "text": "What is this?"}]);
+    let asked = json!({"type": "user", "message": {"role": "user", "content": content}});
+    let told = json!({"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "A heron."}]}});
+    write(&machine, CLAUDE, &[claude("u1", "", asked), claude("u2", "u1", told)]);
+    import(&machine, "claude-code").await;
+    let began =
+        machine.home.store.read(|view| Ok(view.messages().sessions(None)?[0].started_at)).await.unwrap();
+    assert_eq!(began, 1_784_970_000_000);
+}

@@ -22,9 +22,8 @@ pub(in crate::ingest) struct ForeignSession {
     /// Records so far.
     number: usize,
     numbers: Numbers,
-    /// How often each repeated id came.
-    repeated: HashMap<String, usize>,
-    seen: HashSet<String>,
+    /// How often each id came.
+    came: HashMap<String, usize>,
     /// What the children of records hang below, by record id, where that is not the record's entry: the last of its entries, or what
     /// is above a record that says nothing.
     renamed: HashMap<String, Option<String>>,
@@ -110,8 +109,7 @@ impl ForeignSession {
             order: Order::default(),
             number: 0,
             numbers: Numbers::default(),
-            repeated: HashMap::new(),
-            seen: HashSet::new(),
+            came: HashMap::new(),
             renamed: HashMap::new(),
             above: HashMap::new(),
             versions: None,
@@ -138,8 +136,7 @@ impl ForeignSession {
         let record = Record { json, fields: Fields::of(json), number: self.number, row };
         let reading = (self.agent.read)(&mut self.context, &record);
         self.unknown += usize::from(reading.is_unknown);
-        let time = reading.time.unwrap_or(self.last.1);
-        self.last.1 = time;
+        self.last.1 = reading.time.unwrap_or(self.last.1);
         match self.agent.rewrites {
             true => self.take_version(&record, reading, known),
             false => self.take_record(&record, reading, known),
@@ -158,16 +155,19 @@ impl ForeignSession {
             None => self.last.0.clone(),
         });
         let mut parent = above.clone();
-        let is_said = !reading.shown.is_empty();
-        let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
-        let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
+        let shown = if reading.shown.is_empty() { vec![Shown::aside(Vec::new())] } else { reading.shown };
+        let is_said = shown.iter().any(|shown| shown.role != "system");
         for (n, shown) in shown.iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
             self.push(entry, above, shown.role, || shown.fields(), (n == 0).then_some(record.json), known);
         }
         // Forks leave out some of what says nothing.
-        self.name(reading.id, if is_said { &parent } else { &above });
+        let below = if is_said { &parent } else { &above };
+        let own = reading.id.map(|own| format!("{}{own}", self.log.prefix));
+        if let Some(own) = own.filter(|own| below.as_ref() != Some(own)) {
+            self.renamed.insert(own, below.clone());
+        }
         if is_said {
             self.last.0 = parent;
         }
@@ -207,7 +207,7 @@ impl ForeignSession {
             versions.records.insert(version.clone());
         }
         for (shown, fields, says, purged) in shown {
-            if !self.seen.insert(says.clone()) {
+            if self.came.insert(says.clone(), 1).is_some() {
                 continue;
             }
             let message = shown.id.as_ref().unwrap_or(&name);
@@ -267,20 +267,9 @@ impl ForeignSession {
     fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
         let id = own.map_or_else(|| format!("L{}", self.numbers.of(record.number)), ToOwned::to_owned);
         let id = format!("{}{id}", self.log.prefix);
-        if self.seen.insert(id.clone()) {
-            return id;
-        }
-        let times = self.repeated.entry(id.clone()).or_insert(1);
+        let times = self.came.entry(id.clone()).or_default();
         *times += 1;
-        format!("{id}~{times}")
-    }
-
-    /// Lets the children of a record hang below an entry.
-    fn name(&mut self, own: Option<String>, entry: &Option<String>) {
-        let own = own.map(|own| format!("{}{own}", self.log.prefix));
-        if let Some(own) = own.filter(|own| entry.as_ref() != Some(own)) {
-            self.renamed.insert(own, entry.clone());
-        }
+        if *times == 1 { id } else { format!("{id}~{times}") }
     }
 }
 

@@ -40,6 +40,7 @@ pub(in crate::ingest) struct ForeignSession {
 }
 
 /// What is stored of a session whose records are rewritten.
+#[derive(Default)]
 struct Versions {
     /// The ids of entries, by message and digest.
     entries: HashMap<String, String>,
@@ -54,17 +55,13 @@ struct Versions {
 impl Versions {
     /// Parses the ids of stored entries.
     fn of(known: &HashSet<String>) -> Self {
-        let parts =
-            |id: &str| id.rsplit_once('@').map(|(says, version)| (says.to_owned(), version.to_owned()));
-        Self {
-            entries: known
-                .iter()
-                .map(|id| (parts(id).map_or_else(|| id.clone(), |(says, _)| says), id.clone()))
-                .collect(),
-            records: known.iter().filter_map(|id| Some(parts(id)?.1)).collect(),
-            purged: Self::purged(known),
-            found: HashMap::new(),
+        let mut versions = Self { purged: Self::purged(known), ..Self::default() };
+        for id in known {
+            let (says, version) = id.rsplit_once('@').unzip();
+            versions.entries.insert(says.unwrap_or(id).to_owned(), id.clone());
+            versions.records.extend(version.map(ToOwned::to_owned));
         }
+        versions
     }
 
     fn purged(known: &HashSet<String>) -> HashMap<String, VecDeque<String>> {

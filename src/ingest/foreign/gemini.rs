@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, text, thinking,
+    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, read_file, text,
+    thinking,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files;
 use crate::ids::AGENTS;
-use crate::ingest::file::LINE;
 use crate::model::{Fields, read_json, unmarked};
 use crate::text::parse_iso;
 
@@ -68,8 +68,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     };
     let records: Box<dyn Records> = match path.extension().is_some_and(|ending| ending == "json") {
         true => {
-            let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
-            let whole = files::read_text(path, LINE as u64).map_err(unreadable)?;
+            let whole = read_file(path)?;
             Fields::of(&whole).iter().for_each(|fields| {
                 look(fields);
             });

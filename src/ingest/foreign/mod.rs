@@ -26,6 +26,7 @@ use super::file::{LINE, Line, Lines};
 use super::finding::Unreadable;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::ids::{AGENTS, Hash};
 use crate::model::{DIGEST, Fields, read_json};
 use crate::text::parse_iso;
@@ -275,6 +276,11 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
         }
     }
     Lines::open(path, cancel)
+}
+
+/// A session's file, or one that belongs to it.
+fn read_file(path: &Path) -> Result<String> {
+    files::read_text(path, LINE as u64).map_err(|error| Error::invalid(format!("it can't be read: {error}")))
 }
 
 /// The first time in a log, ms; without one, when it was written.

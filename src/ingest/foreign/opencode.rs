@@ -13,13 +13,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, is_among, text,
-    thinking,
+    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, is_among,
+    read_file, text, thinking,
 };
 use crate::error::{Error, Result};
-use crate::files;
 use crate::ids::AGENTS;
-use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
@@ -116,10 +114,6 @@ fn log(
     }
     let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
     Log { session, cwd, cwd_hash: None, parent: None, continues: None, prefix, version, records, broken: 0 }
-}
-
-fn read_file(path: &Path) -> Result<String> {
-    files::read_text(path, LINE as u64).map_err(|error| Error::invalid(format!("it can't be read: {error}")))
 }
 
 /// The files in a folder, by id, which is by time.

@@ -85,7 +85,7 @@ pub fn parse_one(json: &str) -> Result<Entry> {
 /// entries below it theirs.
 fn parse(json: &str) -> Option<Entry> {
     let fields = Fields::of(json)?;
-    let timestamp = fields.text("timestamp").and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
+    let timestamp = fields.time().unwrap_or_default();
     let content = match (fields.text("type").unwrap_or_default().as_str(), fields.json("message")) {
         ("message", Some(message)) => Content::Message(message.to_owned()),
         ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields.0)),
@@ -189,6 +189,11 @@ impl<'a> Fields<'a> {
     /// The fields of `json`, if it is an object.
     pub fn of(json: &'a str) -> Option<Self> {
         fields(unmarked(json)).map(Self)
+    }
+
+    /// The time, ms, that entries and most agents' records have as an ISO date.
+    pub fn time(&self) -> Option<i64> {
+        text::parse_iso(&self.text("timestamp")?)
     }
 
     /// A field, unless it is missing or `null`.

@@ -105,7 +105,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     Reading {
         id: record.text("uuid"),
         above: record.text("parentUuid").or_else(|| record.text("logicalParentUuid")),
-        time: record.time("timestamp"),
+        time: record.time(),
         is_unknown: shown.is_empty() && !is_among(SILENT, &kind),
         shown,
         ..Reading::default()

@@ -118,7 +118,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let id = record.value("ordinal").as_u64().map(|ordinal| format!("L{}", ordinal.saturating_add(1)));
     let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
     if is_event && record.has_object("payload") {
-        return Reading { id, time: record.time("timestamp"), ..Reading::default() };
+        return Reading { id, time: record.time(), ..Reading::default() };
     }
     let payload = record.value("payload");
     let is_bare = !payload.is_object();
@@ -140,7 +140,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     };
     Reading {
         id,
-        time: record.time("timestamp"),
+        time: record.time(),
         is_unknown: shown.is_none(),
         shown: shown.unwrap_or_default(),
         ..Reading::default()

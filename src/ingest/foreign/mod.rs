@@ -29,7 +29,6 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::{AGENTS, Hash};
 use crate::model::{DIGEST, Fields, read_json};
-use crate::text::parse_iso;
 pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
@@ -288,7 +287,7 @@ fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
     let mut time = None;
     if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".jsonl")) {
         head(path, cancel, |fields| {
-            time = fields.text("timestamp").and_then(|iso| parse_iso(&iso));
+            time = fields.time();
             time.is_some()
         })?;
     }
@@ -332,9 +331,8 @@ impl Record<'_> {
         read_json(self.json).unwrap_or_default()
     }
 
-    /// The time of an ISO date in a field.
-    fn time(&self, name: &str) -> Option<i64> {
-        self.text(name).and_then(|iso| parse_iso(&iso))
+    fn time(&self) -> Option<i64> {
+        self.fields.as_ref()?.time()
     }
 }
 

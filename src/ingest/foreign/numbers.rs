@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::ids::Hash;
 use crate::ingest::file::Stored;
 use crate::model::Fields;
-use crate::text::parse_iso;
 
 /// The numbers of a log's records, if not all are those of their lines.
 #[derive(Default)]
@@ -51,7 +50,7 @@ impl Numbers {
             } else if line == *number {
                 let is_same = match record {
                     Some(record) => Hash::plain(text.as_bytes()) == *record,
-                    None => time_of(Fields::of(&text).as_ref()).is_none_or(|at| at == *time),
+                    None => Fields::of(&text).and_then(|fields| fields.time()).is_none_or(|at| at == *time),
                 };
                 if !is_same {
                     break;
@@ -88,7 +87,7 @@ impl Numbers {
         let (mut time, mut last) = (began, 0);
         while let Some(line) = next(log)? {
             let fields = Fields::of(&line);
-            let own_time = time_of(fields.as_ref());
+            let own_time = fields.as_ref().and_then(Fields::time);
             time = own_time.unwrap_or(time);
             let known = same.get_mut(&Hash::plain(line.as_bytes())).and_then(VecDeque::pop_front);
             let known = known.or_else(|| match fields.and_then(|fields| fields.text("uuid")) {
@@ -123,10 +122,6 @@ fn entries(known: &HashSet<String>, prefix: &str) -> BTreeMap<usize, String> {
         }
     }
     entries
-}
-
-fn time_of(record: Option<&Fields<'_>>) -> Option<i64> {
-    parse_iso(&record?.text("timestamp")?)
 }
 
 fn next(log: &mut Log) -> Result<Option<String>> {

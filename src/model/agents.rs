@@ -128,7 +128,7 @@ pub fn record_alone(json: &str) -> Option<String> {
 
 /// The agent's id of the record that this one copies, if the record names it: forks by Claude Code do.
 pub fn forked_from(json: &str) -> Option<String> {
-    Some(Fields::of(&original_of(json)?)?.value("forkedFrom")["messageUuid"].as_str()?.to_owned())
+    Fields::of(&original_of(json)?)?.within("forkedFrom")?.text("messageUuid")
 }
 
 /// The agent's id of the first record that says the same, if a record names it.

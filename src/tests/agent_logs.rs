@@ -4,9 +4,14 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::agents::records_and_words;
+use super::asking::ask;
 use super::import::Machine;
+use crate::ids::ConversationId;
+use crate::recall::Scope;
+use crate::tools::{Block, call};
 
 /// Writes a log with a record in each line, below `logs`.
 fn write(machine: &Machine, name: &str, records: &[Value]) {
@@ -324,4 +329,33 @@ async fn a_session_whose_first_record_is_long_began_with_it() {
     let began =
         machine.home.store.read(|view| Ok(view.messages().sessions(None)?[0].started_at)).await.unwrap();
     assert_eq!(began, 1_784_970_000_000);
+}
+
+#[tokio::test]
+async fn the_next_message_is_found_beyond_records_that_say_nothing() {
+    let machine = Machine::new();
+    let line = |second: usize, kind: &str, payload: Value| {
+        let time = format!("2026-07-25T09:00:{second:02}.000Z");
+        json!({"timestamp": time, "type": kind, "payload": payload})
+    };
+    let said = |second: usize, role: &str, words: &str| {
+        let content = json!([{"type": "input_text", "text": words}]);
+        line(second, "response_item", json!({"type": "message", "role": role, "content": content}))
+    };
+    let records = [
+        line(0, "session_meta", json!({"id": "55555555", "cwd": "/home/ada/kontor"})),
+        said(1, "user", "Which rule rounds the rates?"),
+        line(2, "event_msg", json!({"type": "token_count", "info": null})),
+        said(3, "assistant", "The flamingo rule."),
+    ];
+    write(&machine, "rollout-1.jsonl", &records);
+    import(&machine, "codex").await;
+    let store = machine.home.store.clone();
+    let scope = Scope::at(ConversationId(0), None);
+    let found = ask(&store, &scope, "search rounds --project").await.unwrap().answer;
+    let asked = json!({"summary_id": found["hits"][0]["id"], "around": 1});
+    let cancel = CancellationToken::new();
+    let answer = call(&store, &scope, "lcm_expand", &asked.to_string(), None, &cancel).await.unwrap();
+    let Block::Text(text) = &answer[0] else { panic!("an image") };
+    assert!(text.contains("The flamingo rule."), "{text}");
 }

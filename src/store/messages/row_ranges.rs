@@ -137,11 +137,16 @@ impl Messages<'_> {
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
 
-    /// The first child of an entry. Entries have no index by parent. The child is mostly the next row;
-    /// otherwise all later rows are scanned.
+    /// The first child of an entry, if possible one in which something is said: another agent's records hang beside its messages.
+    /// Entries have no index by parent. The child is mostly the next row; otherwise all later rows are scanned.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
-        self.connection
-            .first("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1", [entry])
+        self.connection.one(
+            "SELECT coalesce(
+               (SELECT e.id FROM entries e LEFT JOIN messages m ON m.id = e.message_id
+                 WHERE e.id > ?1 AND e.parent_id = ?1 AND m.kind IS NOT 2 ORDER BY e.id LIMIT 1),
+               (SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1))",
+            [entry],
+        )
     }
 
     /// The user's last message on the branch.

@@ -187,6 +187,8 @@ export declare class Cli {
    * {"output", "complaint", "code"}}`, for stdout, stderr and the exit code, or `{"error"}`.
    */
   run(request: string): Promise<string>;
+  /** The progress of a running import, for a terminal. */
+  importProgress(): string | null;
   /** Stops what is running, and resolves when nothing is left half-written. */
   stop(): Promise<void>;
   /**

@@ -13,7 +13,9 @@ import { agentDir, messageOf, unwrap } from "./pi.js";
 const [INTERRUPTED, FAILED] = [130, 2];
 /** Milliseconds for an orderly exit after an interrupt. */
 const GRACE_MS = 500;
-const STDOUT = 1;
+/** Interval between updates of the progress, in ms. */
+const PROGRESS_MS = 200;
+const [STDOUT, STDERR] = [1, 2];
 /** Columns of a terminal that does not report its width. */
 const COLUMNS = 80;
 /** The environment variables that matter. */
@@ -47,6 +49,29 @@ function write(output) {
     process.exit(FAILED);
   });
   process.stdout.write(`${output}\n`);
+}
+
+/**
+ * Shows the progress of an import in a line of the terminal that disappears.
+ *
+ * @param {{ importProgress: () => string | null }} cli
+ * @returns {() => void} to be called when it has ended
+ */
+function followImport(cli) {
+  if (!isatty(STDERR) || process.env.TERM === "dumb") return () => {};
+  let shown = "";
+  const timer = setInterval(() => {
+    const text = cli.importProgress();
+    if (!text || text === shown) return;
+    // The terminal may be gone.
+    if (!shown) process.stderr.on("error", () => clearInterval(timer));
+    shown = text;
+    process.stderr.write(`\r${text.slice(0, (process.stderr.columns || COLUMNS) - 1)}\u001b[K`);
+  }, PROGRESS_MS);
+  return () => {
+    clearInterval(timer);
+    if (shown) process.stderr.write("\r\u001b[K");
+  };
 }
 
 /** The current folder, which may no longer exist. */
@@ -86,8 +111,10 @@ async function answer() {
     columns: isatty(STDOUT) ? process.stdout.columns || COLUMNS : undefined,
     viewerTemplate,
   };
+  const endProgress = followImport(cli);
+  const answered = await cli.run(JSON.stringify(request)).finally(endProgress);
   /** @type {{ output: string, complaint: string, code: number }} */
-  const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
+  const { output, complaint, code } = unwrap(answered);
   // A signal that came while this thread was busy is only now delivered. The first immediate runs before Node looks for one.
   for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
   // A second signal is still answered while the process ends.

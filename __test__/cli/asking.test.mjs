@@ -208,14 +208,7 @@ test("a terminal gets colors, and no stored text can move the cursor", { skip: n
   history.assistant("seen");
   assert.equal((await answer(own, "import", history.write(own.sessionDir))).code, 0);
   const [{ id }] = (await ask(own, "grep", "trap")).hits;
-  const seen = async (/** @type {Record<string, string>} */ env, /** @type {string[]} */ ...args) => {
-    const given = /** @type {Record<string, string>} */ ({ ...environmentOf(own), TERM: "xterm", ...env });
-    const child = require("@lydell/node-pty").spawn(node22, [program, ...args], { cwd: own.cwd, env: given, cols: 80, rows: 24 });
-    let text = "";
-    child.onData((/** @type {string} */ data) => (text += data));
-    await new Promise((resolve) => child.onExit(resolve));
-    return text;
-  };
+  const seen = (/** @type {Record<string, string>} */ env, /** @type {string[]} */ ...args) => inTerminal(own, env, args);
   const inColors = await seen({}, "grep", "fox");
   assert.match(inColors, /\u001b\[36mm-[0-9a-f]{10}\u001b\[0m user/);
   assert.match(inColors, /\u001b\[1;31mfox\u001b\[0m/);
@@ -229,6 +222,15 @@ test("a terminal gets colors, and no stored text can move the cursor", { skip: n
   assert.doesNotMatch(await answered({}, "grep", "fox", "--color=never"), /\u001b/);
   assert.ok((await lcm(own, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere the text is unchanged");
   assert.match((await answer(own, "grep", "fox", "--color", "always")).stdout, /\u001b\[1;31mfox/);
+});
+
+test("a terminal shows the progress of an import until it ends", { skip: noTerminal }, async (t) => {
+  const own = anEmptyShell(t);
+  const history = new History(own);
+  history.talk(EXPORTED, { words: 30 });
+  const text = await inTerminal(own, { NO_COLOR: "1" }, ["import", history.write(own.sessionDir)]);
+  assert.match(text, /^\rpi-lcm: importing, 0 of 1 session, [\d,]+ messages? new/);
+  assert.match(text, /\r\u001b\[K1 session: [\d,]+ messages new, 0 known already\s*$/);
 });
 
 describe("completions", { concurrency: 3 }, () => {
@@ -319,6 +321,22 @@ test("queries do not disturb a running Pi, see its messages at once, and leave t
   assert.equal((await answer(project, "doctor")).code, 0);
   assert.deepEqual(readdirSync(project.storeDir).filter((name) => /-wal|-shm/.test(name)), []);
 });
+
+/**
+ * What a terminal gets from `pi-lcm`.
+ *
+ * @param {Shell} shell
+ * @param {Record<string, string>} env
+ * @param {string[]} args
+ */
+async function inTerminal(shell, env, args) {
+  const given = /** @type {Record<string, string>} */ ({ ...environmentOf(shell), TERM: "xterm", ...env });
+  const child = require("@lydell/node-pty").spawn(node22, [program, ...args], { cwd: shell.cwd, env: given, cols: 80, rows: 24 });
+  let text = "";
+  child.onData((/** @type {string} */ data) => (text += data));
+  await new Promise((resolve) => child.onExit(resolve));
+  return text;
+}
 
 /** A shell in a project without messages. @param {import("node:test").TestContext} t */
 function anEmptyShell(t) {

@@ -299,6 +299,12 @@ impl Cli {
         Ok(answer(self.inner.run(&request).await))
     }
 
+    /// The progress of a running import, for a terminal.
+    #[napi(catch_unwind)]
+    pub fn import_progress(&self) -> Option<String> {
+        self.inner.import_progress()
+    }
+
     /// Stops what is running, and resolves when nothing is left half-written.
     #[napi]
     pub async fn stop(&self) -> napi::Result<()> {

@@ -102,6 +102,11 @@ impl Cli {
         self.importer.close().await;
     }
 
+    /// The progress of a running import.
+    pub fn import_progress(&self) -> Option<String> {
+        self.importer.progress().map(|words| words.replacen("LCM", "pi-lcm", 1))
+    }
+
     /// Removes what is partly written, because the process exits at once.
     pub fn abandon(&self) {
         temporary::abandon_all();

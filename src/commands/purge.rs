@@ -65,9 +65,9 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     };
     let mut removed = vec![grouped_count(messages, "message") + &time];
     for (n, noun, what) in [
-        (answers.len(), "tool result", " that mention them"),
-        (accounts.len(), "branch summary", " that contain such summaries"),
-        (records.len(), "message", " of other agents whose records contain them"),
+        (answers.len(), "tool result", " mentioning them"),
+        (accounts.len(), "branch summary", " containing such summaries"),
+        (records.len(), "message", " of other agents with records that contain them"),
         (summaries.len(), "derived summary", ""),
     ] {
         if n > 0 {
@@ -89,9 +89,9 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     text += &match is_complete {
         Some(true) => {
             let but = match still.agents.is_empty() {
-                true => "",
+                true => ", unless another message repeats it",
                 false => {
-                    ", except where another agent's record repeats it in another form, such as a file that one call reads and another edits"
+                    ", unless another message repeats it, or another agent's record in another form, such as a file that one call reads and another edits"
                 }
             };
             format!(

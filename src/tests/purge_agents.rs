@@ -261,7 +261,7 @@ async fn the_answer_says_what_a_purge_does_not_find_in_other_agents_records() {
         // The agent's own name of the session.
         let line = format!("purge {} --yes", session.trim_start_matches("codex:"));
         let answer = ask(&machine.home.store, &scope, &line).await.unwrap().text;
-        let is_limited = answer.contains("nothing of it, except where another agent's record repeats it");
+        let is_limited = answer.contains("repeats it, or another agent's record in another form");
         assert_eq!(is_limited, session.starts_with("codex:"), "{answer}");
     }
 }

@@ -75,6 +75,11 @@ async fn the_command_asks_first_and_lists_other_copies() {
     for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }
+    assert!(
+        done.text.contains(" contain nothing of it, unless another message repeats it. "),
+        "{}",
+        done.text
+    );
     secrets.assert_gone().await;
     assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
 }
@@ -105,7 +110,7 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     secrets.ingest("one", &secrets.session).await;
 
     let asked = ask(&secrets, &format!("purge {name}")).await;
-    assert!(asked.text.contains(", 4 tool results that mention them, and "), "{}", asked.text);
+    assert!(asked.text.contains(", 4 tool results mentioning them, and "), "{}", asked.text);
     assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));

@@ -38,6 +38,7 @@ CREATE TABLE messages (
 
 -- A purged message leaves a row of kind 4: its `json` is a random number (`codec` -1), its lineage the hash of that and of the
 -- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
+-- `codec` 2 is a fork's record: zstd with the JSON of its parent, which it copies, as the prefix.
 
 -- Finds the few messages that are purged, change the notes of a branch, or have a cut line.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)

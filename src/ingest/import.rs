@@ -96,7 +96,13 @@ pub async fn import(
     progress.files.store(files, Ordering::Relaxed);
     progress.done.store(failed.len(), Ordering::Relaxed);
     progress.messages.store(0, Ordering::Relaxed);
-    let mut run = Run { home, progress, cancel, report: Report { files, failed, ..Report::default() } };
+    let mut run = Run {
+        home,
+        progress,
+        cancel,
+        report: Report { files, failed, ..Report::default() },
+        stored: HashSet::new(),
+    };
     let outcome = run.all(&found).await;
     let Run { mut report, .. } = run;
     match outcome {
@@ -192,6 +198,8 @@ struct Run<'a> {
     progress: &'a Progress,
     cancel: &'a CancellationToken,
     report: Report,
+    /// The sessions of the current project: one may have several files.
+    stored: HashSet<ConversationId>,
 }
 
 impl Run<'_> {
@@ -223,7 +231,7 @@ impl Run<'_> {
     }
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
-        let before = self.report.sessions;
+        self.stored.clear();
         store.expect_much().await?;
         let written = CancellationToken::new();
         let writing = async {
@@ -232,9 +240,10 @@ impl Run<'_> {
             outcome
         };
         let (outcome, ()) = tokio::join!(writing, empty_log(store, &written));
+        self.report.sessions += self.stored.len();
         store.expect_little().await?;
         outcome?;
-        self.report.projects += usize::from(self.report.sessions > before);
+        self.report.projects += usize::from(!self.stored.is_empty());
         store.checkpoint().await
     }
 
@@ -311,7 +320,7 @@ impl Run<'_> {
         report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
         report.new += new;
         report.known += known;
-        report.sessions += usize::from(!is_side_chain);
+        self.stored.insert(conversation);
         Ok(())
     }
 

@@ -294,7 +294,7 @@ async fn what_claude_code_says_for_a_compaction_is_no_message() {
         write(&machine, &format!("{}/subagents/{name}", &CLAUDE[..36]), &records);
     }
     let (report, words) = import(&machine, "claude-code").await;
-    assert_eq!(report, "0 sessions: 2 messages new, 0 known already");
+    assert_eq!(report, "1 session: 2 messages new, 0 known already");
     assert_eq!(words, [says("user", "Your task for ae5."), says("assistant", "A summary by ae5.")]);
 }
 

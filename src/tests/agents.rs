@@ -286,7 +286,7 @@ async fn a_session_in_two_logs_is_stored_once_and_counted_right() {
     let line = format!("--from codex \"{}\"", machine.at("logs").display());
     assert_eq!(
         machine.run(&line).await,
-        "2 sessions: 4 messages new, 1 known already, 1 broken line left out"
+        "1 session: 4 messages new, 1 known already, 1 broken line left out"
     );
     let at_once = Machine::new();
     at_once.run(&format!("--from codex \"{}\"", file.display())).await;

@@ -7,7 +7,7 @@ import { messageOf } from "./pi.js";
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
-/** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, depth: number | null, time: string, place: string, snippet: string, marks: { start: number, end: number }[] }} Hit */
+/** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, snippet: string, marks: { start: number, end: number }[] }} Hit */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
 /** Characters that a hit shows before the match. */
@@ -97,7 +97,7 @@ class Search {
   /** @param {Hit} hit @param {boolean} selected @param {number} width */
   #row(hit, selected, width) {
     const { theme } = this.#screen;
-    const who = hit.kind === "summary" ? `D${hit.depth}` : (hit.tool ?? hit.role ?? "");
+    const who = hit.kind === "summary" ? `D${hit.depth}` : [hit.agent, hit.tool ?? hit.role].filter(Boolean).join(" ");
     const elsewhere = hit.place === "here" ? "" : " *";
     const time = hit.time.slice(0, 16).replace("T", " ");
     const head = fit(`${time} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));

@@ -8,6 +8,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { aProject, eventually } from "../support/project.mjs";
+import { noTerminal } from "../support/terminal.mjs";
 
 /** Lines of Codex for a project. @param {string} cwd */
 const codex = (cwd) => [
@@ -59,5 +60,15 @@ for (const host of hostsFor(hostsByVersion)) {
     const { stdout } = await project.runPi(["-p", "/lcm import --from codex", `/lcm export --from codex ${folder}`]);
     assert.match(stdout, /1 session: 0 messages new, 2 known already/);
     assert.equal(readFileSync(path.join(folder, readdirSync(folder)[0]), "utf8"), readFileSync(log, "utf8"));
+
+    if (noTerminal) return;
+    const terminal = project.openTerminal(["-c"]);
+    await terminal.waitFor((screen) => screen.includes("LCM: "), "the footer");
+    await terminal.send("/lcm search");
+    await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
+    terminal.type("\t");
+    await terminal.waitFor((screen) => screen.includes("Search all sessions"), "the project's");
+    terminal.type("pelican");
+    await terminal.waitFor((screen) => / codex user \* +.*pelican/.test(screen) && / gemini user \* /.test(screen), "the hits with their agents");
   });
 }

@@ -219,38 +219,66 @@ async fn a_fork_of_a_fork_shares_its_messages_in_any_order_and_after_a_purge() {
     assert_eq!(said(&machine).await.len(), 6);
 }
 
+/// Writes a session of OpenCode with one call of a tool.
+fn called(storage: &Path, session: &str, state: &Value) {
+    let id = |kind: &str| format!("{kind}_{session}");
+    for (path, json) in [
+        ("session/p/ses_#.json", json!({"id": id("ses"), "version": "1.0", "directory": "/home/ada/kontor"})),
+        (
+            "message/ses_#/msg_#.json",
+            json!({"id": id("msg"), "role": "assistant", "time": {"created": 1_762_000_000_000_i64}}),
+        ),
+        (
+            "part/msg_#/prt_#.json",
+            json!({"id": id("prt"), "type": "tool", "callID": "c", "tool": "bash", "state": state}),
+        ),
+    ] {
+        write(&storage.join(path.replace('#', session)), &json.to_string());
+    }
+}
+
 #[tokio::test]
 async fn a_part_that_grew_carries_no_record_of_another_session() {
     let machine = Machine::new();
     let storage = machine.at("storage");
-    let put = |session: &str, state: Value| {
-        let file =
-            |path: &str, json: Value| write(&storage.join(path.replace('#', session)), &json.to_string());
-        let id = |kind: &str| format!("{kind}_{session}");
-        file(
-            "session/p/ses_#.json",
-            json!({"id": id("ses"), "version": "1.0", "directory": "/home/ada/kontor"}),
-        );
-        file(
-            "message/ses_#/msg_#.json",
-            json!({"id": id("msg"), "role": "assistant", "time": {"created": 1_762_000_000_000_i64}}),
-        );
-        file(
-            "part/msg_#/prt_#.json",
-            json!({"id": id("prt"), "type": "tool", "callID": "c", "tool": "bash", "state": state}),
-        );
-    };
     let import = async || machine.run(&format!("--from opencode \"{}\"", storage.display())).await;
-    put("a", json!({"status": "running", "input": {"command": "ls"}}));
+    called(&storage, "a", &json!({"status": "running", "input": {"command": "ls"}}));
     import().await;
     let done = json!({"status": "completed", "input": {"command": "ls"}, "output": "one and two"});
-    put("a", done.clone());
+    called(&storage, "a", &done);
     import().await;
-    put("b", done);
+    called(&storage, "b", &done);
     assert_eq!(import().await, "2 sessions: 0 messages new, 4 known already");
     let logs = exported(&machine, "opencode", "logs").await;
     let of_fork = logs.iter().find(|log| log.contains("ses_b")).unwrap();
     assert!(of_fork.lines().count() == 3 && !of_fork.contains("prt_a"), "{of_fork}");
+}
+
+#[tokio::test]
+async fn a_record_stays_readable_when_a_purge_takes_what_it_is_packed_with() {
+    let machine = Machine::new();
+    let storage = machine.at("storage");
+    let import = async || machine.run(&format!("--from opencode \"{}\"", storage.display())).await;
+    let running = json!({"status": "running", "input": {"command": "ls"}});
+    called(&storage, "a", &running);
+    import().await;
+    called(&storage, "b", &running);
+    import().await;
+    called(
+        &storage,
+        "a",
+        &json!({"status": "completed", "input": {"command": "ls"}, "output": "one and two"}),
+    );
+    import().await;
+    let (result, ..) =
+        stored(&machine).await.into_iter().find(|(.., json)| json.contains("\"toolResult\"")).unwrap();
+    purge(&machine, result).await;
+    assert!(
+        stored(&machine).await.iter().any(|(.., json)| json.contains("prt_b") && json.contains("running"))
+    );
+    let scope = Scope::at(ConversationId(0), None);
+    let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
+    assert!(doctor.ends_with("Everything is in order."), "{doctor}");
 }
 
 #[tokio::test]

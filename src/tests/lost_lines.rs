@@ -135,14 +135,16 @@ async fn a_codex_session_that_goes_back_to_an_earlier_prompt_has_two_logs() {
         (name, numbered(from, vec![begin, says(1, text)]))
     };
     log(&format!("2026-01-05T10-00-00-{session}"), &numbered(0, all));
+    // A copy with another name is the same log.
+    log(&format!("2026-01-05T10-00-00-{session}_copy"), &numbered(0, lines_of(CODEX)));
     let (name, lines) = later("1", session, 7, "Not so.");
     log(&name, &lines);
     let (name, lines) = later("2", "a0000001-0000-4000-8000-000000000009", 9, "Rather so.");
     log(&name, &lines);
     let line = format!("--from codex \"{}\"", machine.at("logs").display());
-    assert_eq!(machine.run(&line).await, "1 session: 6 messages new, 0 known already");
+    assert_eq!(machine.run(&line).await, "1 session: 6 messages new, 4 known already");
     let digest = machine.digest().await;
-    assert_eq!(machine.run(&line).await, "1 session: 0 messages new, 6 known already");
+    assert_eq!(machine.run(&line).await, "1 session: 0 messages new, 10 known already");
     assert_eq!(machine.digest().await, digest);
     let read = machine.home.store.read(move |view| {
         let conversation = view.messages().conversation(&format!("codex:{session}"))?.unwrap();

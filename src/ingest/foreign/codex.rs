@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, is_among, text, thinking,
@@ -75,8 +76,9 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let begin = if above.is_some() { format!("{own}:") } else { String::new() };
     let of_log = |log: &str| if log == own { begin.clone() } else { format!("{begin}{log}.") };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let log =
-        name.split('.').next().and_then(|name| Some(name.split_once(&format!("-{own}_"))?.1)).unwrap_or(&own);
+    let log = name.split('.').next().and_then(|name| Some(name.split_once(&format!("-{own}_"))?.1));
+    // A copy may have any name.
+    let log = log.filter(|log| Uuid::parse_str(log).is_ok()).unwrap_or(&own);
     let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
     Ok(vec![Log {
         prefix: of_log(log),

@@ -216,6 +216,7 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
+        self.repack_below(&plan.messages)?;
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
             let nonce = nonce();
@@ -243,6 +244,26 @@ impl UpkeepWriter<'_> {
         }
         vacuum::note(self.connection)?;
         Ok(plan)
+    }
+
+    /// Packs the records that stay, but are packed with a message that goes, alone.
+    fn repack_below(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
+        for message in messages {
+            let below: Vec<MessageId> = self.connection.all(
+                "SELECT id FROM messages WHERE ifnull(parent_id, 0) = ?1 AND codec = ?2",
+                params![message, codec::BELOW],
+            )?;
+            for record in below.into_iter().filter(|record| !messages.contains(record)) {
+                // One that is unreadable stays so.
+                let Ok(json) = Messages::new(self.connection).json_of(record) else { continue };
+                let (packed, codec) = codec::encode_quickly(&json);
+                self.connection.change(
+                    "UPDATE messages SET json = ?2, codec = ?3 WHERE id = ?1",
+                    params![record, packed, codec],
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the passages and the summaries from the index.

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
-use super::forks::{FORK, SESSION, exported, said, write, write_lines};
+use super::forks::{FORK, SESSION, exported, exporter, said, write, write_lines};
 use super::import::Machine;
 use super::purge_agents::{database, purge, stored};
 use crate::commands::import::Importer;
@@ -15,7 +14,7 @@ use crate::ids::ConversationId;
 use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::Store;
-use crate::upkeep::export::{Exporter, Format};
+use crate::upkeep::export::Format;
 
 /// Messages of Claude Code, each below the one before.
 fn chain(session: &str, texts: &[&str]) -> Vec<Value> {
@@ -315,14 +314,7 @@ async fn a_fork_keeps_its_records_in_another_store() {
                     machine.run(&format!("--from claude-code \"{}\"", logs[n].display())).await;
                 }
             }
-            let exporter = Exporter {
-                home: from.home.clone(),
-                scope: Scope::at(ConversationId(0), None),
-                viewer_template: None,
-                cancel: CancellationToken::new(),
-                all: true,
-                force: false,
-            };
+            let exporter = exporter(&from, true);
             let path = match is_database {
                 true => {
                     let copy = from.at("copy.db");

@@ -155,16 +155,20 @@ pub async fn said(machine: &Machine) -> Vec<String> {
     stored.map(|(.., json)| Message::parse(&json).readable()).collect()
 }
 
-pub async fn exported(machine: &Machine, agent: &'static str, to: &str) -> Vec<String> {
-    let exporter = Exporter {
+/// Exports of a machine's project, without an open session.
+pub fn exporter(machine: &Machine, all: bool) -> Exporter {
+    Exporter {
         home: machine.home.clone(),
         scope: Scope::at(ConversationId(0), None),
         viewer_template: None,
         cancel: CancellationToken::new(),
-        all: false,
+        all,
         force: false,
-    };
-    let written = exporter.export(Format::Log(agent), machine.at(to)).await.unwrap();
+    }
+}
+
+pub async fn exported(machine: &Machine, agent: &'static str, to: &str) -> Vec<String> {
+    let written = exporter(machine, false).export(Format::Log(agent), machine.at(to)).await.unwrap();
     written.files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 

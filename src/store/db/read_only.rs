@@ -128,9 +128,6 @@ fn look(path: &Path, opens: impl Fn(&Path) -> rusqlite::Result<Connection>) -> R
     Ok((connection, project))
 }
 
-/// Bytes to map into memory, where the system supports it. No reader sees the file truncated.
-const MAPPED: i64 = 1 << 40;
-
 /// A read connection that leaves everything as it found it.
 pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
     // An empty log may belong to another connection of this process.
@@ -158,7 +155,6 @@ fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
     if mark != connection::APPLICATION_ID {
         return Err(rusqlite::Error::InvalidQuery);
     }
-    connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection::that_looks(connection)
 }
 

@@ -119,7 +119,7 @@ fn of_codex(machine: &Machine) -> Forked {
     Forked { agent: "codex", session, forks }
 }
 
-/// OpenCode gives new ids to the session, the messages and their parts.
+/// OpenCode gives new ids to the session, the messages and their parts. The session begins with the fork.
 fn of_opencode(machine: &Machine) -> Forked {
     let session = machine.at("opencode/storage");
     let forks = ["20", "30"].map(|name| machine.at(&format!("fork-{name}/storage")));
@@ -133,7 +133,11 @@ fn of_opencode(machine: &Machine) -> Forked {
             let path = file.strip_prefix(fixtures("opencode/1.0").join("storage")).unwrap().to_string_lossy();
             // The session of a subagent is not copied.
             if !path.contains("11.json") && !path.contains("ses_11") && !path.contains("msg_111") {
-                write(&to.join(renamed(&path)), &renamed(&fs::read_to_string(&file).unwrap()));
+                let began = |text: String| match name == "10" || !path.starts_with("session") {
+                    true => text,
+                    false => text.replace("1762000000000", "1762000800000"),
+                };
+                write(&to.join(renamed(&path)), &began(renamed(&fs::read_to_string(&file).unwrap())));
             }
         }
         if name != "10" {

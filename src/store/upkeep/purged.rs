@@ -34,7 +34,8 @@ pub fn repeated(entry_id: &str) -> Option<String> {
 impl Upkeep<'_> {
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
     /// Entries of the first session-file version have ids of ours first, and ids of Pi's later. A fork of
-    /// another agent's session has other ids: it may name the first, or be one of OpenCode, which keeps the time.
+    /// another agent's session has other ids: it may name the first, or be one of OpenCode, which keeps the time. What a session
+    /// of OpenCode copies is older than the session, as its own record says.
     pub fn purged_as(
         &self,
         conversation: ConversationId,
@@ -53,6 +54,7 @@ impl Upkeep<'_> {
         let agent = agent_of(new.json);
         let undigested = |record: &str| [&undigested_name(record, new.role.as_str(), call), PURGED].concat();
         let record = without_digests(entry_id);
+        let side_chain = record.and_then(|record| record.split_once(':')).map(|(id, _)| id);
         // Of the messages of a record, the first names what a fork copies.
         let (first, number) = agent.and_then(|_| entry_id.rsplit_once('/')).unzip();
         self.connection.first(
@@ -68,12 +70,19 @@ impl Upkeep<'_> {
                                                   AND e.entry_id = o.entry_id || '/' || :number)
                                     OR (substr(e.entry_id, -length(:of_any || m.id)) = :of_any || m.id
                                         AND NOT EXISTS (SELECT 1 FROM entries o
-                                                         WHERE o.message_id = m.id AND o.conversation_id = :session))))",
+                                                         WHERE o.message_id = m.id AND o.conversation_id = :session)
+                                        AND EXISTS (SELECT 1 FROM conversations c
+                                                      JOIN entries o ON o.conversation_id = c.id
+                                                      JOIN messages began ON began.id = o.message_id
+                                                     WHERE c.id = :session AND began.timestamp > :time
+                                                       AND o.entry_id > ifnull(:side_chain, substr(c.session_id, :own)) || '@'
+                                                       AND o.entry_id < ifnull(:side_chain, substr(c.session_id, :own)) || 'A'))))",
             named_params! {
                 ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
                 ":undigested": record.map(undigested), ":repeated": repeated(entry_id),
                 // Only OpenCode copies messages it may rewrite.
                 ":of_any": record.filter(|_| agent == Some(AGENTS[3])).map(|_| undigested("")),
+                ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": AGENTS[3].len() + 2,
                 // The number of a line is not unique.
                 ":is_anywhere": agent.is_none() || !is_numbered(entry_id),
                 ":first": first, ":number": number,

@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId};
 use crate::model::{
     CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
     may_carry, parse_one, record_alone, said, with_replacement,
@@ -316,18 +316,21 @@ impl Fold<'_> {
         let Self { batch, conversation, .. } = *self;
         // Nothing below a message that is new itself was purged or is a copy.
         let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
-        if (!is_below_new || self.brings_purged)
-            && let Some(purged) = batch.upkeep().purged_as(conversation, &entry.id, call, new)?
-        {
-            return Ok((Some(purged), None));
-        }
-        let may_be_known = !is_below_new || repeated(&entry.id).is_some();
-        let copied = if may_be_known && agent_of(new.json).is_some() {
+        let purged = if !is_below_new || self.brings_purged {
+            batch.upkeep().purged_as(conversation, &entry.id, call, new)?
+        } else {
+            None
+        };
+        let agent = agent_of(new.json);
+        // In a fork of OpenCode only the time says that it was purged. One that says the same is what it copies.
+        let may_be_other = purged.is_none() || agent == Some(AGENTS[3]);
+        let may_be_known = may_be_other && (!is_below_new || repeated(&entry.id).is_some());
+        let copied = if may_be_known && agent.is_some() {
             batch.messages().copied(conversation, &entry.id, new)?
         } else {
             None
         };
-        Ok((None, copied))
+        Ok((purged.filter(|_| copied.is_none()), copied))
     }
 
     /// Adds the record of an entry below it. The message is shared, and carries another one.

@@ -363,12 +363,11 @@ async fn a_subagent_that_is_asked_the_same_later_has_its_own_messages() {
 
 const NOON: i64 = 1_762_000_000_000;
 
-/// Sessions of OpenCode in files or in a database: the id, the session that started it, when it began, and its prompts with their times.
-fn opencode(
-    machine: &Machine,
-    is_database: bool,
-    sessions: &[(&str, Option<&str>, i64, &[(i64, &str)])],
-) -> PathBuf {
+/// A session of OpenCode: its id, the session that started it, when it began, and its prompts with their times.
+type OfOpenCode<'a> = (&'a str, Option<&'a str>, i64, &'a [(i64, &'a str)]);
+
+/// Writes sessions of OpenCode as files or as a database.
+fn opencode(machine: &Machine, is_database: bool, sessions: &[OfOpenCode<'_>]) -> PathBuf {
     let storage = machine.at("storage");
     let path = if is_database { machine.at("opencode.db") } else { storage.clone() };
     let _ = fs::remove_file(&path);
@@ -473,4 +472,28 @@ async fn what_a_fork_of_opencode_says_in_the_millisecond_of_a_purged_message_is_
     sessions.push(("ses_10", None, NOON + 60, &secret[..]));
     import(&sessions).await;
     assert_eq!(said(&machine).await, ["Begin.", "Something else."]);
+}
+
+#[tokio::test]
+async fn a_fork_of_opencode_shares_what_is_stored_of_the_millisecond_of_a_purged_message() {
+    let machine = Machine::new();
+    let (secret, other) = ([(NOON, "The password is hunter2.")], [(NOON, "Begin."), (NOON + 5, "Go on.")]);
+    let mut sessions = vec![("ses_10", None, NOON - 9, &secret[..])];
+    let import = async |sessions: &[_]| {
+        let path = opencode(&machine, false, sessions);
+        machine.run(&format!("--from opencode \"{}\"", path.display())).await
+    };
+    import(&sessions).await;
+    let first = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
+    purge(&machine, first.0).await;
+    sessions.push(("ses_20", None, NOON - 5, &other[..]));
+    import(&sessions).await;
+    sessions.push(("ses_30", None, NOON + 10, &other[..]));
+    sessions.push(("ses_40", None, NOON + 20, &secret[..]));
+    let report = import(&sessions).await;
+    assert!(report.contains(": 0 messages new, "), "{report}");
+    assert_eq!(said(&machine).await, ["Begin.", "Go on."]);
+    let logs = exported(&machine, "opencode", "logs").await;
+    let of_fork = logs.iter().find(|log| log.contains("ses_30")).unwrap();
+    assert!(of_fork.contains("prt_300") && of_fork.contains("Begin."), "{of_fork}");
 }

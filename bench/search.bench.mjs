@@ -138,7 +138,7 @@ async function matched({ say }, size, ask, floor, regexes, blocked) {
 }
 
 /** The questions for a store with this many sessions. @param {number} sessions */
-function asked(sessions) {
+export function asked(sessions) {
   const texts = Array.from({ length: sessions }, (_, session) => [...entries(session, ASKED_ABOUT)].map(({ message }) => textOf(message))).flat();
   const [kinds, regexes] = [questions(texts), patterns(texts)];
   // Copies, since a substring keeps the whole text alive.

@@ -11,11 +11,9 @@ use crate::error::{Error, Result};
 use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId};
 use crate::model::{
     CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
-    may_carry, parse_one, record_alone, said, with_replacement,
+    may_carry, parse_one, purged_id, record_alone, repeated, said, with_replacement,
 };
-use crate::store::{
-    Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant, repeated, undigested,
-};
+use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -261,13 +259,13 @@ impl Fold<'_> {
                 if let Some((purged_row, ..)) = purged {
                     if *id != *entry.id {
                         id = Cow::from(purged_variant(&entry.id, purged_row));
-                    } else if let Some(undigested) =
-                        undigested(&id, new.role.as_str(), ready.call.as_deref(), purged_row)
+                    } else if let Some(purged_id) =
+                        purged_id(&id, new.role.as_str(), ready.call.as_deref(), purged_row)
                     {
-                        if let Some(row) = batch.messages().entry_row(conversation, &undigested)? {
+                        if let Some(row) = batch.messages().entry_row(conversation, &purged_id)? {
                             return Ok((row, purged));
                         }
-                        id = Cow::from(undigested);
+                        id = Cow::from(purged_id);
                     }
                 }
                 let shown = match purged.or(copied) {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::Fields;
-use crate::ids::{AGENTS, Hash};
+use crate::ids::AGENTS;
 
 const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
@@ -12,22 +12,6 @@ const BYTES: &str = r#","originalBytes":"#;
 /// What the fields of a message begin with, and what follows them. No version contains the first: its quotes are escaped.
 const ROLE: &str = r#""role":""#;
 const TIME: &str = r#","timestamp":"#;
-
-/// The length of a digest in the ids of entries.
-pub const DIGEST: usize = 16;
-/// What stands in the id of an entry instead of its digests once its message is purged, followed by the message's row.
-pub const PURGED: &str = ":purged ";
-
-/// The longest id of a call that names a purged message.
-const LONGEST_CALL: usize = 256;
-
-/// Names a message of a record, without digests: by its role, and by its call, whose results may come in any order.
-pub fn undigested_name(record: &str, role: &str, call: Option<&str>) -> String {
-    match call.filter(|call| (1..=LONGEST_CALL).contains(&call.len())) {
-        Some(call) => format!("{record}:{role} {call}"),
-        None => format!("{record}:{role}"),
-    }
-}
 
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
@@ -67,37 +51,6 @@ pub fn agent_of_session(session: &str) -> Option<&'static str> {
     AGENTS.into_iter().find(|agent| *agent == name)
 }
 
-/// An entry's id without its digests, and those of its message and of its record: `name:digest@digest`. The ids of agents that rewrite
-/// messages have them; that of an entry that only has a record is `name@digest`.
-fn digests(entry: &str) -> (&str, Option<&str>, Option<&str>) {
-    let is_digest = |end: &str| end.len() == DIGEST && end.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let cut = |id, mark: char| {
-        let cut = str::rsplit_once(id, mark).filter(|(_, end)| is_digest(end));
-        cut.map_or((id, None), |(name, end)| (name, Some(end)))
-    };
-    let (left, record) = cut(entry, '@');
-    let (name, message) = cut(left, ':');
-    (name, message, record)
-}
-
-/// An entry's id without its digests, if it has any. One that only has a record keeps the @, so that it never counts as a message.
-pub fn without_digests(entry: &str) -> Option<&str> {
-    match digests(entry) {
-        (_, None, None) => None,
-        (name, None, Some(_)) => entry.get(..=name.len()),
-        (name, ..) => Some(name),
-    }
-}
-
-/// Whether an entry of an agent's session is of a side chain: its id begins with the side chain's.
-pub fn is_of_side_chain(entry: &str) -> bool {
-    let name = match entry.split_once(PURGED) {
-        Some((name, _)) => name.rsplit_once(':').map(|(name, _)| name),
-        None => without_digests(entry),
-    };
-    name.unwrap_or(entry).contains(':')
-}
-
 /// The original record of a stored message.
 pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
     match split(json)?.1 {
@@ -134,42 +87,6 @@ pub fn forked_from(json: &str) -> Option<String> {
 /// The agent's id of the first record that says the same, if a record names it.
 pub fn first_id(json: &str) -> Option<String> {
     forked_from(json).or_else(|| Fields::of(&original_of(json)?)?.text("uuid"))
-}
-
-/// The id of an entry that has the record of another entry's message alone: that of its record and a digest.
-pub fn alone_id(entry: &str, json: &str) -> String {
-    let other = Hash::plain(json.as_bytes()).to_string();
-    format!("{}@{}", record_of(entry), digests(entry).2.unwrap_or(&other[..DIGEST]))
-}
-
-/// Whether the entry `next`, which follows `entry`, has the record of its message alone.
-pub fn is_alone(entry: &str, next: &str) -> bool {
-    let ((.., own), (name, _, digest)) = (digests(entry), digests(next));
-    is_record(next) && name == record_of(entry) && own.is_none_or(|_| own == digest)
-}
-
-/// Whether an entry with this id only has a record.
-pub fn is_record(entry: &str) -> bool {
-    matches!(digests(entry), (_, None, Some(_)))
-}
-
-/// The start of an entry's id that all messages of its record have.
-pub fn record_of(entry: &str) -> &str {
-    match digests(entry) {
-        (_, None, None) => entry.rsplit_once('/').map_or(entry, |(first, _)| first),
-        (name, ..) => name,
-    }
-}
-
-/// Whether an entry's message may carry the entry's record: where ids have digests, only one with the record's does.
-pub fn may_carry(entry: &str) -> bool {
-    !matches!(digests(entry), (_, Some(_), None))
-}
-
-/// Whether an entry is named by the number of its record, for want of an id.
-pub fn is_numbered(entry: &str) -> bool {
-    let name = entry.rsplit([':', '.']).next().and_then(|name| name.strip_prefix('L'));
-    name.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Splits a message into the part before the record, and the record.

@@ -5,6 +5,7 @@ mod agents;
 mod base64;
 mod entry;
 mod files;
+mod foreign_ids;
 mod json;
 mod message;
 mod notes;
@@ -14,12 +15,14 @@ mod summary;
 mod usage;
 
 pub use agents::{
-    DIGEST, PURGED, agent_of, agent_of_session, alone_id, first_id, foreign, forked_from, is_alone,
-    is_numbered, is_of_side_chain, is_record, may_carry, original_of, record_alone, record_of, said,
-    undigested_name, without_digests,
+    agent_of, agent_of_session, first_id, foreign, forked_from, original_of, record_alone, said,
 };
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use files::Files;
+pub use foreign_ids::{
+    PURGED, alone_id, digest, is_alone, is_numbered, is_of_side_chain, is_record, may_carry, purged_id,
+    purged_name, record_of, repeated, split_purged, split_version, without_digests,
+};
 pub use json::{read_json, unmarked};
 pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};

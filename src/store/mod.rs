@@ -50,7 +50,7 @@ pub use upkeep::audit::{AuditedEntry, AuditedMessage, AuditedSummary, Facts, Sou
 pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
-pub use upkeep::purged::{purged_variant, repeated, undigested};
+pub use upkeep::purged::purged_variant;
 pub use upkeep::repair::Text;
 pub use upkeep::salvage::{OldEntries, OldStore};
 pub use upkeep::{Upkeep, UpkeepWriter};

@@ -27,8 +27,8 @@ use super::finding::Unreadable;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::files;
-use crate::ids::{AGENTS, Hash};
-use crate::model::{DIGEST, Fields, read_json};
+use crate::ids::AGENTS;
+use crate::model::{Fields, read_json};
 pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
@@ -443,11 +443,6 @@ fn call(id: &str, name: &str, arguments: &Value) -> Value {
 fn image(url: &str) -> Option<Value> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     kind.starts_with("image/").then(|| json!({"type": "image", "data": data, "mimeType": kind}))
-}
-
-/// The start of a SHA-256 in hex, enough to distinguish the versions of one record.
-fn digest(of: &[&str]) -> String {
-    Hash::of_all(of).to_string()[..DIGEST].to_owned()
 }
 
 /// Whether it is one of these words.

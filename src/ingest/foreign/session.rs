@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::numbers::Numbers;
-use super::{Agent, Context, Log, Raw, Reading, Record, Shown, digest};
+use super::{Agent, Context, Log, Raw, Reading, Record, Shown};
 use crate::error::Result;
 use crate::ids::Hash;
 use crate::ingest::file::{Header, SLICE, Slices, Stored};
 use crate::ingest::fold::Handover;
 use crate::ingest::order::Order;
 use crate::ingest::stringify::stringify;
-use crate::model::{Content, Entry, Fields, PURGED, foreign, undigested_name};
+use crate::model::{Content, Entry, Fields, digest, foreign, purged_name, split_purged, split_version};
 
 /// A session of another agent that is being read.
 pub(in crate::ingest) struct ForeignSession {
@@ -57,23 +57,20 @@ impl Versions {
     fn of(known: &HashSet<String>) -> Self {
         let mut versions = Self { purged: Self::purged(known), ..Self::default() };
         for id in known {
-            let (says, version) = id.rsplit_once('@').unzip();
-            versions.entries.insert(says.unwrap_or(id).to_owned(), id.clone());
+            let (says, version) = split_version(id);
+            versions.entries.insert(says.to_owned(), id.clone());
             versions.records.extend(version.map(ToOwned::to_owned));
         }
         versions
     }
 
     fn purged(known: &HashSet<String>) -> HashMap<String, VecDeque<String>> {
-        let parts = |id: &String| {
-            let (name, row) = id.rsplit_once(PURGED)?;
-            Some((row.parse::<i64>().ok()?, name.to_owned(), id.clone()))
-        };
-        let mut ids: Vec<_> = known.iter().filter_map(parts).collect();
+        let parts = |id| split_purged(id).map(|(name, row)| (row, name, id));
+        let mut ids: Vec<_> = known.iter().map(String::as_str).filter_map(parts).collect();
         ids.sort_unstable();
         let mut purged: HashMap<String, VecDeque<String>> = HashMap::new();
         for (_, name, id) in ids {
-            purged.entry(name).or_default().push_back(id);
+            purged.entry(name.to_owned()).or_default().push_back(id.to_owned());
         }
         purged
     }
@@ -186,16 +183,16 @@ impl ForeignSession {
         let shown: Vec<_> = (reading.shown.into_iter())
             .map(|shown| {
                 let named = format!("{prefix}{}", shown.id.as_ref().unwrap_or(&name));
-                let undigested = undigested_name(&named, shown.role, shown.call());
-                *times.entry(undigested.clone()).or_default() += 1;
-                (shown, named, undigested)
+                let once_purged = purged_name(&named, shown.role, shown.call());
+                *times.entry(once_purged.clone()).or_default() += 1;
+                (shown, named, once_purged)
             })
             .collect();
         let shown: Vec<_> = (shown.into_iter())
-            .map(|(shown, named, undigested)| {
+            .map(|(shown, named, once_purged)| {
                 let fields = shown.fields();
                 let says = format!("{named}:{}", digest(&[&fields, ",\"timestamp\":0"]));
-                let purged = versions.purged_as(&undigested, &says, times[&undigested] == 1);
+                let purged = versions.purged_as(&once_purged, &says, times[&once_purged] == 1);
                 (shown, fields, says, purged)
             })
             .collect();
@@ -224,7 +221,7 @@ impl ForeignSession {
         let own = format!("{prefix}{name}@{version}");
         if versions.records.insert(version)
             && versions
-                .purged_as(&undigested_name(&format!("{prefix}{name}@"), "system", None), &own, false)
+                .purged_as(&purged_name(&format!("{prefix}{name}@"), "system", None), &own, false)
                 .is_none()
         {
             let aside = Shown::aside(Vec::new());

@@ -6,9 +6,9 @@ use rusqlite::{named_params, params};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{AGENTS, ConversationId, Hash, MessageId};
-use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of, record_of, said};
+use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of, record_of, repeated, said};
 use crate::store::columns::Queries as _;
-use crate::store::{Messages, NewMessage, repeated};
+use crate::store::{Messages, NewMessage};
 
 /// Selects the messages `m` among these that may say the same as a new one, and whether they then are the same. A fork may copy
 /// messages with new times, right after its start.

@@ -6,7 +6,7 @@ use rusqlite::{named_params, params};
 
 use crate::error::Result;
 use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId, Nonce};
-use crate::model::{PURGED, agent_of, forked_from, is_numbered, undigested_name, without_digests};
+use crate::model::{PURGED, agent_of, forked_from, is_numbered, purged_name, repeated, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
 use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
@@ -14,21 +14,6 @@ use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
 /// The stored id of an entry whose own id was taken, once its message is purged.
 pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
-}
-
-/// The stored id of another agent's entry once its message is purged, if its own has digests.
-/// The role and the call stay, so that it does not stand for another message that comes later.
-pub fn undigested(entry_id: &str, role: &str, call: Option<&str>, message: MessageId) -> Option<String> {
-    without_digests(entry_id)
-        .map(|record| format!("{}{PURGED}{}", undigested_name(record, role, call), message.0))
-}
-
-/// The id of the entry that another agent's log repeats in an entry with this id: `id~2`, or `id~2/1` of a record's second message.
-pub fn repeated(entry_id: &str) -> Option<String> {
-    let (id, times) = entry_id.rsplit_once('~')?;
-    let number = times.trim_start_matches(|digit: char| digit.is_ascii_digit());
-    let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
-    (number.is_empty() || number.strip_prefix('/').is_some_and(is_number)).then(|| [id, number].concat())
 }
 
 impl Upkeep<'_> {
@@ -52,7 +37,7 @@ impl Upkeep<'_> {
             );
         }
         let agent = agent_of(new.json);
-        let undigested = |record: &str| [&undigested_name(record, new.role.as_str(), call), PURGED].concat();
+        let once_purged = |record: &str| purged_name(record, new.role.as_str(), call);
         let record = without_digests(entry_id);
         let side_chain = record.and_then(|record| record.split_once(':')).map(|(id, _)| id);
         // Of the messages of a record, the first names what a fork copies.
@@ -62,7 +47,7 @@ impl Upkeep<'_> {
               WHERE kind = 4 AND parent_id IS :above AND timestamp = :time
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (:entry, :entry || ' purged ' || m.id, :undigested || m.id, :repeated)
+                               AND (e.entry_id IN (:entry, :entry || ' purged ' || m.id, :once_purged || m.id, :repeated)
                                     AND (:is_anywhere OR e.conversation_id = :session)
                                     OR (e.conversation_id = :session AND e.entry_id GLOB 'v1-[0-9]*')
                                     OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
@@ -79,9 +64,9 @@ impl Upkeep<'_> {
                                                        AND o.entry_id < ifnull(:side_chain, substr(c.session_id, :own)) || 'A'))))",
             named_params! {
                 ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
-                ":undigested": record.map(undigested), ":repeated": repeated(entry_id),
+                ":once_purged": record.map(once_purged), ":repeated": repeated(entry_id),
                 // Only OpenCode copies messages it may rewrite.
-                ":of_any": record.filter(|_| agent == Some(AGENTS[3])).map(|_| undigested("")),
+                ":of_any": record.filter(|_| agent == Some(AGENTS[3])).map(|_| once_purged("")),
                 ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": AGENTS[3].len() + 2,
                 // The number of a line is not unique.
                 ":is_anywhere": agent.is_none() || !is_numbered(entry_id),

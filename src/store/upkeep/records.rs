@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::copies::{BEGINNING, Traces};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Message, Part, Role, each_string, original_of, read_json, record_of, without_digests};
+use crate::model::{
+    Message, Part, Role, each_string, original_of, purged_id, read_json, record_of, without_digests,
+};
 use crate::store::columns::Queries as _;
 use crate::store::messages::sessions::IS_PI_S;
-use crate::store::upkeep::purged::undigested;
 use crate::store::{Messages, Upkeep, UpkeepWriter};
 use crate::text::folded;
 
@@ -250,7 +251,7 @@ impl UpkeepWriter<'_> {
         let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
         let said = self.said(message);
         for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = undigested(&id, &role, said.call(), message) {
+            if let Some(id) = purged_id(&id, &role, said.call(), message) {
                 self.connection
                     .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
             }

@@ -78,7 +78,8 @@ pub fn split_purged(entry: &str) -> Option<(&str, i64)> {
 /// Whether an entry is of a side chain.
 pub fn is_of_side_chain(entry: &str) -> bool {
     let name = match entry.split_once(PURGED) {
-        Some((name, _)) => name.rsplit_once(':').map(|(name, _)| name),
+        // The id of a call may have colons, too.
+        Some((name, _)) => name.split(' ').next().and_then(|name| Some(name.rsplit_once(':')?.0)),
         None => without_digests(entry),
     };
     name.unwrap_or(entry).contains(':')
@@ -146,13 +147,13 @@ mod tests {
                 assert_eq!(all.map(|id| is_alone(id, &alone)), [true, true, true, true, false, false]);
                 assert_eq!((is_alone(&carrying, &own), alone_id(&carrying, "{}")), (true, own.clone()));
                 assert_eq!(split_version(&carrying), (said.as_str(), Some(version.as_str())));
-                let purged = |id: &str| purged_id(id, "assistant", Some("call_1"), MessageId(7));
+                let purged = |id: &str| purged_id(id, "assistant", Some("bash:0"), MessageId(7));
                 assert_eq!(all.map(|id| purged(id).is_some()), [false, false, true, true, true, true]);
                 for (id, left) in
                     [(&said, name.clone()), (&carrying, name.clone()), (&own, format!("{name}@"))]
                 {
                     let (purged, begin) =
-                        (purged(id).unwrap(), purged_name(&left, "assistant", Some("call_1")));
+                        (purged(id).unwrap(), purged_name(&left, "assistant", Some("bash:0")));
                     assert_eq!(split_purged(&purged), Some((begin.as_str(), 7)));
                     assert_eq!(
                         (without_digests(&purged), is_of_side_chain(&purged)),

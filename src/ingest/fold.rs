@@ -13,7 +13,7 @@ use crate::model::{
     CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
     may_carry, parse_one, purged_id, record_alone, repeated, said, with_replacement,
 };
-use crate::store::{Batch, EntryRole, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
+use crate::store::{Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -155,9 +155,6 @@ pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &
     Ok(())
 }
 
-/// The message that a new one extends: the last one at or above its parent entry.
-type Head = Option<(MessageId, Hash, i64)>;
-
 /// A session that is folded in one transaction.
 struct Fold<'f> {
     batch: &'f Batch<'f>,
@@ -172,7 +169,7 @@ impl Fold<'_> {
     /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
     fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
-        let mut added: HashMap<Cow<'_, str>, (EntryId, Head)> = HashMap::new();
+        let mut added: HashMap<Cow<'_, str>, (EntryId, Option<Head>)> = HashMap::new();
         for (n, entry) in handover.entries.iter().enumerate() {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
             // A fork from another store has its record alone already, and shows another session's.
@@ -242,9 +239,9 @@ impl Fold<'_> {
         id: &str,
         entry: &Entry,
         ready: Option<&Ready>,
-        (parent, above): (Option<EntryId>, Head),
+        (parent, above): (Option<EntryId>, Option<Head>),
         has_record: bool,
-    ) -> Result<(EntryId, Head)> {
+    ) -> Result<(EntryId, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
         let mut id = Cow::from(id);
@@ -310,7 +307,12 @@ impl Fold<'_> {
     }
 
     /// The stored message of which a new one is a copy: the placeholder of a purged one, or else another session's.
-    fn stored_as(&self, entry: &Entry, call: Option<&str>, new: &NewMessage<'_>) -> Result<(Head, Head)> {
+    fn stored_as(
+        &self,
+        entry: &Entry,
+        call: Option<&str>,
+        new: &NewMessage<'_>,
+    ) -> Result<(Option<Head>, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         // Nothing below a message that is new itself was purged or is a copy.
         let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
@@ -332,13 +334,7 @@ impl Fold<'_> {
     }
 
     /// Adds the record of an entry below it. The message is shared, and carries another one.
-    fn add_alone(
-        &self,
-        record: &str,
-        entry: &Entry,
-        row: EntryId,
-        shared: (MessageId, Hash, i64),
-    ) -> Result<()> {
+    fn add_alone(&self, record: &str, entry: &Entry, row: EntryId, shared: Head) -> Result<()> {
         let Self { batch, conversation, .. } = *self;
         let above = batch.messages().json_of(shared.0)?;
         let ready = Ready::with(record, |_| Prepared::below(record, &above));
@@ -398,7 +394,7 @@ pub(super) fn variant_id(entry_id: &str, digest: &Hash) -> String {
     format!("{entry_id} {digest}")
 }
 
-fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head) -> NewMessage<'a> {
+fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Option<Head>) -> NewMessage<'a> {
     let (parent, lineage, height) = match above {
         Some((id, lineage, height)) => (Some(id), lineage, height + 1),
         None => (None, Hash::ROOT, 0),

@@ -33,7 +33,7 @@ pub use messages::codec::reading;
 #[cfg(test)]
 pub(crate) use messages::codec::unseal;
 pub use messages::counts::LastRows;
-pub use messages::entries::{EntryRole, NewEntry};
+pub use messages::entries::{EntryRole, Head, NewEntry};
 pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, Turn};
 pub use messages::row_ranges::{Around, RowRanges};

@@ -7,6 +7,9 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::store::columns::Queries as _;
 use crate::store::{MessageWriter, Messages};
 
+/// A message that others extend, with its lineage and height.
+pub type Head = (MessageId, Hash, i64);
+
 /// An entry to store.
 pub struct NewEntry<'a> {
     pub entry_id: &'a str,
@@ -63,8 +66,8 @@ impl Messages<'_> {
         )
     }
 
-    /// The last message at or above an entry, with its lineage and height: what its children extend.
-    pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
+    /// The last message at or above an entry: what its children extend.
+    pub fn head_of(&self, entry: EntryId) -> Result<Option<Head>> {
         self.connection.first(
             "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
             [entry])

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ids::{AGENTS, ConversationId, Hash, MessageId};
 use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of, record_of, repeated, said};
 use crate::store::columns::Queries as _;
-use crate::store::{Messages, NewMessage};
+use crate::store::{Head, Messages, NewMessage};
 
 /// Selects the messages `m` among these that may say the same as a new one, and whether they then are the same. A fork may copy
 /// messages with new times, right after its start.
@@ -58,7 +58,7 @@ const FIRST: &str = ":above IS NULL AND m.parent_id IS NULL AND m.id IN (
         WHERE own.id = :session)";
 
 impl Messages<'_> {
-    /// The stored message of which `new`, another agent's in `entry`, is a copy, with its lineage and height. It says the same below
+    /// The stored message of which `new`, another agent's in `entry`, is a copy. It says the same below
     /// the same message: at the same time, or in a fork that one of both sessions is, or in a side chain of Codex that begins
     /// as its session. One that search ignores is none: nothing is below it. A session shows a message twice only in a side chain, or if
     /// its log repeats the id.
@@ -67,7 +67,7 @@ impl Messages<'_> {
         conversation: ConversationId,
         entry: &str,
         new: &NewMessage<'_>,
-    ) -> Result<Option<(MessageId, Hash, i64)>> {
+    ) -> Result<Option<Head>> {
         if new.kind == MessageKind::System {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId, Nonce};
 use crate::model::{PURGED, agent_of, forked_from, is_numbered, purged_name, repeated, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
-use crate::store::{Messages, NewMessage, Upkeep, UpkeepWriter};
+use crate::store::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
 pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
@@ -27,7 +27,7 @@ impl Upkeep<'_> {
         entry_id: &str,
         call: Option<&str>,
         new: &NewMessage<'_>,
-    ) -> Result<Option<(MessageId, Hash, i64)>> {
+    ) -> Result<Option<Head>> {
         if let Some(first) = forked_from(new.json) {
             return self.connection.first(
                 "SELECT id, lineage, height FROM messages m
@@ -132,13 +132,8 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Adds a placeholder from an old database. Returns its row, lineage and height here.
-    pub fn add_purged(
-        &self,
-        above: Option<(MessageId, Hash, i64)>,
-        nonce: &Nonce,
-        timestamp: i64,
-    ) -> Result<(MessageId, Hash, i64)> {
+    /// Adds a placeholder from an old database.
+    pub fn add_purged(&self, above: Option<Head>, nonce: &Nonce, timestamp: i64) -> Result<Head> {
         let (parent, lineage, height) =
             above.map_or((None, Hash::ROOT, 0), |(id, lineage, height)| (Some(id), lineage, height + 1));
         let lineage = lineage.purged(nonce);

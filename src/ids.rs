@@ -13,7 +13,11 @@ use crate::error::{Error, Result};
 /// Pi's name among the agents.
 pub const PI: &str = "pi";
 /// Other agents whose sessions can be stored, as named in commands and in their sessions' ids.
-pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
+pub const AGENTS: [&str; 4] = ["claude-code", CODEX, "gemini", OPENCODE];
+/// The one that copies a session into a side chain.
+pub const CODEX: &str = "codex";
+/// The one whose forks copy messages that it may rewrite.
+pub const OPENCODE: &str = "opencode";
 
 /// Digits of a hash shown to the model, which may send back any unique prefix.
 const SHORT: usize = 10;

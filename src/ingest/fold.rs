@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
-use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, OPENCODE};
 use crate::model::{
     CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
     may_carry, parse_one, purged_id, record_alone, repeated, said, with_replacement,
@@ -323,7 +323,7 @@ impl Fold<'_> {
         };
         let agent = agent_of(new.json);
         // In a fork of OpenCode only the time says that it was purged. One that says the same is what it copies.
-        let may_be_other = purged.is_none() || agent == Some(AGENTS[3]);
+        let may_be_other = purged.is_none() || agent == Some(OPENCODE);
         let may_be_known = may_be_other && (!is_below_new || repeated(&entry.id).is_some());
         let copied = if may_be_known && agent.is_some() {
             batch.messages().copied(conversation, &entry.id, new)?

@@ -17,11 +17,11 @@ use super::{
     Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, is_among, text, thinking,
 };
 use crate::error::Result;
-use crate::ids::AGENTS;
+use crate::ids::CODEX;
 use crate::model::{Fields, read_json};
 
 pub(super) static AGENT: Agent = Agent {
-    name: AGENTS[1],
+    name: CODEX,
     title: "Codex",
     home: ("CODEX_HOME", ".codex"),
     logs: &["sessions", "archived_sessions"],

@@ -17,14 +17,14 @@ use super::{
     read_file, text, thinking,
 };
 use crate::error::{Error, Result};
-use crate::ids::AGENTS;
+use crate::ids::OPENCODE;
 use crate::ingest::salvage::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
 use crate::sync::lock;
 
 pub(super) static AGENT: Agent = Agent {
-    name: AGENTS[3],
+    name: OPENCODE,
     title: "OpenCode",
     home: ("XDG_DATA_HOME", ".local/share"),
     logs: &["opencode/opencode.db", "opencode/storage/session", "opencode/project"],

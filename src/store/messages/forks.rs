@@ -5,7 +5,7 @@ use rusqlite::{named_params, params};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{AGENTS, ConversationId, Hash, MessageId};
+use crate::ids::{CODEX, ConversationId, Hash, MessageId};
 use crate::model::{agent_of, first_id, is_of_side_chain, may_carry, original_of, record_of, repeated, said};
 use crate::store::columns::Queries as _;
 use crate::store::{Head, Messages, NewMessage};
@@ -83,7 +83,7 @@ impl Messages<'_> {
                 ":record": record, ":number": number, ":session": conversation,
                 ":may_be_again": is_side_chain || repeated(entry).is_some(),
                 // Only Codex copies a session into a side chain, with new times.
-                ":is_copy": is_side_chain && agent_of(new.json) == Some(AGENTS[1]),
+                ":is_copy": is_side_chain && agent_of(new.json) == Some(CODEX),
             },
         )?;
         // An unreadable one says nothing. The last message of a fork may have another time, and name the first.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{named_params, params};
 
 use crate::error::Result;
-use crate::ids::{AGENTS, ConversationId, EntryId, Hash, MessageId, Nonce};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, OPENCODE};
 use crate::model::{PURGED, agent_of, forked_from, is_numbered, purged_name, repeated, without_digests};
 use crate::store::columns::Queries as _;
 use crate::store::messages::codec;
@@ -66,8 +66,8 @@ impl Upkeep<'_> {
                 ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
                 ":once_purged": record.map(once_purged), ":repeated": repeated(entry_id),
                 // Only OpenCode copies messages it may rewrite.
-                ":of_any": record.filter(|_| agent == Some(AGENTS[3])).map(|_| once_purged("")),
-                ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": AGENTS[3].len() + 2,
+                ":of_any": record.filter(|_| agent == Some(OPENCODE)).map(|_| once_purged("")),
+                ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": OPENCODE.len() + 2,
                 // The number of a line is not unique.
                 ":is_anywhere": agent.is_none() || !is_numbered(entry_id),
                 ":first": first, ":number": number,

@@ -261,7 +261,7 @@ fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
             let status = if of["state"] == "result" { "completed" } else { "running" };
             tool(context, id, name, &json!({"status": status, "input": of["args"], "output": of["result"]}))
         }
-        "file" if image(said("url")).is_some() => image(said("url")).map(says).into_iter().collect(),
+        "file" => image(said("url")).map(says).into_iter().collect(),
         kind if is_among(SILENT, kind) => Vec::new(),
         _ => return None,
     })

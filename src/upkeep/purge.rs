@@ -58,7 +58,7 @@ pub struct Removed {
 pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate> {
     let (open, wish, place) = (scope.clone(), wish.to_owned(), store.place().clone());
     let look = move |view: &View<'_>| {
-        let purge = read(view, &open, &wish)?;
+        let purge = resolve(view, &open, &wish)?;
         let plan = view.upkeep().purge_plan(purge)?;
         let still = still(view, &open, &plan, &place)?;
         if plan.messages.is_empty() {
@@ -86,7 +86,7 @@ pub async fn remove(store: &Store, scope: &Scope, found: Candidate) -> Result<Re
 }
 
 /// Resolves `wish`, seen from `scope`.
-fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
+fn resolve(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
     let unclear = |why: String| Error::invalid(format!("{why}; see /lcm help purge"));
     if let Some(date) = wish.strip_prefix("before ") {
         let time = ["", "Z", ":00Z", "T00:00:00Z"].iter().find_map(|end| parse_iso(&format!("{date}{end}")));

@@ -124,8 +124,8 @@ fn project(path: &Path) -> Option<String> {
 fn read(_: &mut Context, record: &Record<'_>) -> Reading {
     let whole = record.whole();
     let id = || whole["id"].as_str();
-    let checkpoint = &whole["$set"]["messages"];
-    let messages = match checkpoint {
+    let set = &whole["$set"];
+    let messages = match &set["messages"] {
         // Gemini CLI has rewritten its history; its new messages follow.
         Value::Array(messages) => messages.iter().collect(),
         _ if id().is_some() => vec![&whole],
@@ -138,7 +138,6 @@ fn read(_: &mut Context, record: &Record<'_>) -> Reading {
             Some((id, shown(message).map(|shown| shown.into_iter().map(named).collect())))
         })
         .collect();
-    let set = &whole["$set"];
     let times =
         [&whole["timestamp"], &whole["startTime"], &set["lastUpdated"], &set["messages"][0]["timestamp"]];
     let is_known = !set.is_null() || !whole["$rewindTo"].is_null() || !whole["sessionId"].is_null();

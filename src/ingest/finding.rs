@@ -42,7 +42,7 @@ pub struct Folders {
 }
 
 /// What to import.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Source {
     /// A session file, a folder of session files, or an old database: imported into this project's store,
     /// whatever its project.
@@ -133,7 +133,7 @@ pub(super) fn find(
             }
         };
         let header = &file.header;
-        if home.is_open(header) || (*source == Source::Project && !home.is_own(header)) {
+        if home.is_open(header) || (matches!(source, Source::Project) && !home.is_own(header)) {
             continue;
         }
         match &header.cwd {

@@ -74,20 +74,6 @@ pub(super) struct FoundLogs {
 /// All other agents.
 static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
 
-impl std::fmt::Debug for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Agent {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Agent {}
-
 /// Returns the agent with this name.
 pub fn agent(name: &str) -> Result<&'static Agent> {
     ALL.into_iter().find(|agent| agent.name == name).ok_or_else(|| {

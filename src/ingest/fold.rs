@@ -323,9 +323,9 @@ impl Fold<'_> {
         };
         let agent = agent_of(new.json);
         // In a fork of OpenCode only the time says that it was purged. One that says the same is what it copies.
-        let may_be_other = purged.is_none() || agent == Some(OPENCODE);
-        let may_be_known = may_be_other && (!is_below_new || repeated(&entry.id).is_some());
-        let copied = if may_be_known && agent.is_some() {
+        let is_settled = purged.is_some() && agent != Some(OPENCODE);
+        let may_be_copy = !is_below_new || repeated(&entry.id).is_some();
+        let copied = if agent.is_some() && !is_settled && may_be_copy {
             batch.messages().copied(conversation, &entry.id, new)?
         } else {
             None

@@ -30,7 +30,7 @@ pub(in crate::ingest) struct ForeignSession {
     /// The parents of messages, for rewinding to them, or of records that name none, for those that repeat them.
     above: HashMap<String, Option<String>>,
     /// What is stored already, for an agent that rewrites its records.
-    versions: Option<Versions>,
+    versions: Versions,
     /// The entry and time of the last message.
     last: (Option<String>, i64),
     unknown: usize,
@@ -106,7 +106,7 @@ impl ForeignSession {
             came: HashMap::new(),
             renamed: HashMap::new(),
             above: HashMap::new(),
-            versions: None,
+            versions: Versions::default(),
             last: (None, began),
             unknown: 0,
             known: 0,
@@ -172,7 +172,7 @@ impl ForeignSession {
     /// is the same entry in the next version and in another file. The first new entry carries the record; if
     /// none is new, a separate entry does.
     fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
-        let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
+        let mut versions = std::mem::take(&mut self.versions);
         let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
         let version = digest(&[&self.log.prefix, &name, " ", record.json]);
         if let Some(message) = reading.rewinds_to {
@@ -227,7 +227,7 @@ impl ForeignSession {
             let aside = Shown::aside(Vec::new());
             self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);
         }
-        self.versions = Some(versions);
+        self.versions = versions;
         record.json.len()
     }
 
@@ -269,8 +269,9 @@ impl ForeignSession {
 
 impl Slices for ForeignSession {
     fn compare(&mut self, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<()> {
-        if !self.agent.rewrites {
-            self.numbers = Numbers::find(&mut self.log, self.last.1, known, stored)?;
+        match self.agent.rewrites {
+            true => self.versions = Versions::of(known),
+            false => self.numbers = Numbers::find(&mut self.log, self.last.1, known, stored)?,
         }
         Ok(())
     }

@@ -204,7 +204,10 @@ pub(super) fn meant(name: &str, origin: Origin) -> String {
 fn notice(problems: &[String]) -> Option<String> {
     match problems {
         [] => None,
-        [one] => Some(format!("a setting is invalid: {one}.")),
+        [one] => {
+            let end = if one.ends_with('?') { "" } else { "." };
+            Some(format!("a setting is invalid: {one}{end}"))
+        }
         many => Some(format!("{} settings are invalid:\n- {}", many.len(), many.join("\n- "))),
     }
 }

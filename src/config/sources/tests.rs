@@ -177,6 +177,12 @@ fn an_invalid_value_falls_back_to_the_weaker_source() {
 }
 
 #[test]
+fn a_question_ends_without_a_period() {
+    let notice = World::new().global(json!({"alsoread": ["codex"]})).load().notice.unwrap();
+    assert!(notice.ends_with("is not a setting: did you mean alsoRead?"), "{notice}");
+}
+
+#[test]
 fn the_proper_spelling_overrides_others() {
     let (right, other) = ("largeFileThresholdTokens", "largFileThresholdTokens");
     for lcm in [json!({right: 2000, other: 3000}), json!({other: 3000, right: 2000})] {

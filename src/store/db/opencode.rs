@@ -319,5 +319,26 @@ fn unreadable(why: impl ToString) -> Error {
     let why = why.to_string();
     // Without our query.
     let why = why.split_once(" in SELECT ").map_or(why.as_str(), |(why, _)| why);
+    let why = match why {
+        "database is locked" => "another program locks it (wait for it, or quit it)",
+        why => why,
+    };
     Error::invalid(format!("OpenCode's database can't be read: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_locked_database_is_reported_with_a_remedy() {
+        let words = Some("database is locked".to_owned());
+        let locked = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), words);
+        assert_eq!(
+            unreadable(locked).to_string(),
+            "OpenCode's database can't be read: another program locks it (wait for it, or quit it)"
+        );
+    }
 }

@@ -120,7 +120,7 @@ impl Agent {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
-                let reason = format!("this folder can't be opened: {error}");
+                let reason = format!("the folder {} can't be opened: {error}", folder.display());
                 return found.unreadable.push(Unreadable::new(folder, &reason));
             }
         };

@@ -154,7 +154,7 @@ fn limit(written: &str) -> Result<usize> {
 }
 
 fn no(option: &str, written: &str, takes: &str) -> Error {
-    Error::invalid(format!("{option} is not {}: it takes {takes}", one_line(written, 40)))
+    Error::invalid(format!("{option} takes {takes}, not {}", one_line(written, 40)))
 }
 
 fn find(

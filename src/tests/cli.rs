@@ -174,7 +174,7 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (see --help)",
         ),
         (&["grep"], "the following required arguments were not provided: <WORDS>... (see --help)"),
-        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number of at least 1"),
+        (&["grep", "x", "--limit", "0"], "--limit takes a whole number of at least 1, not 0"),
         (&["grep", "x", "--after", "soon"], "--after `soon` is not a time: "),
         (&["grep", "x", "--after", "1d", "--before", "3d"], "--after is later than --before: "),
         (

@@ -149,7 +149,7 @@ fn commands() -> [Command; 9] {
             .arg(path()),
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])
-            .about("store this project's older sessions, or those in PATH")
+            .about("store this project's older sessions, those in PATH or another agent's")
             .mut_arg(import::HISTORY_OF, |option| {
                 option.requires(WORDS).conflicts_with_all(["--all", import::FROM])
             })

@@ -22,7 +22,7 @@ const NAMED: usize = 3;
 
 pub(crate) const COMMAND: Command = Command {
     name: "import",
-    help: "add this project's older sessions; PATH, --all: others",
+    help: "add this project's older sessions; PATH, --all, --from: others",
     usage: &[
         ("import", "adds this project's older sessions"),
         (

@@ -35,12 +35,14 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let what = folded(&asked.rest.text);
     let found = find(asked.store(), asked.scope, &what).await?;
     if !asked.rest.has(AGREED) {
-        let answer = answer(&what, &found.plan, &found.still, None);
+        let mut answer = answer(&what, &found.plan, &found.still, None);
+        answer.text += "\nThis can't be undone.";
         let confirm = Confirm {
             title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
             message: answer.text.clone(),
             line: format!("purge {what} --yes"),
         };
+        answer.text += &format!(" /lcm purge {what} --yes removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
     let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
@@ -49,13 +51,13 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.
 fn removed_messages(plan: &PurgePlan) -> usize {
-    plan.messages.len() - plan.answers.len() - plan.accounts.len() - plan.records.len()
+    plan.messages.len() - plan.ignored - plan.answers.len() - plan.accounts.len() - plan.records.len()
 }
 
 /// What of `what` would be removed, or was: `complete` says whether nothing is left in the file and its log,
 /// or why that could not be ensured.
 fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<bool>>) -> Answer {
-    let PurgePlan { answers, accounts, records, summaries, times, sessions, .. } = plan;
+    let PurgePlan { ignored, answers, accounts, records, summaries, times, sessions, .. } = plan;
     let messages = removed_messages(plan);
     let sessions: Vec<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
     let time = match *times {
@@ -65,6 +67,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     };
     let mut removed = vec![grouped_count(messages, "message") + &time];
     for (n, noun, what) in [
+        (*ignored, "message", " that search ignores"),
         (answers.len(), "tool result", " mentioning them"),
         (accounts.len(), "branch summary", " containing such summaries"),
         (records.len(), "message", " of other agents with records that contain them"),
@@ -105,11 +108,8 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         None => String::new(),
     };
     text += &remains(still, done);
-    if !done {
-        text += &format!("\nThis can't be undone. /lcm purge {what} --yes removes it.");
-    }
     let json = json!({
-        "what": what, "done": done, "messages": messages,
+        "what": what, "done": done, "messages": messages, "ignored": ignored,
         // Our tools' answers that repeat them, and our summaries of abandoned branches that carry summaries of
         // them.
         "answers": answers.len(), "accounts": accounts.len(), "records": records.len(), "summaries": summaries.len(),

@@ -17,7 +17,9 @@ async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
             let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", cwd);
             let path = to.join(file.strip_prefix(fixtures(agent)).unwrap());
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            fs::write(&path, text).unwrap();
+            // One that was begun and has nothing yet.
+            fs::write(path.with_file_name("rollout-empty.jsonl"), "").unwrap();
         }
         machine.folders.home = Some(machine.at("home"));
         let report = machine.run(&format!("--from {agent}")).await;

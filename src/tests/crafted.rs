@@ -205,7 +205,7 @@ async fn one_unreadable_row_of_opencodes_costs_no_other() {
     let (machine, path) = opencode("");
     std::fs::write(&path, "").unwrap();
     let report = machine.run(&format!("--from opencode \"{}\"", path.display())).await;
-    assert!(report.contains("OpenCode's database can't be read: no such table: session"), "{report}");
+    assert!(report.contains("opencode.db: it is not a database of OpenCode)"), "{report}");
     // A file with nothing else says so.
     let report = imported("UPDATE session SET id = x'00'").await;
     assert!(

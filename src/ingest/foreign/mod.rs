@@ -132,7 +132,7 @@ impl Agent {
             };
             if is_dir && depth < DEEPEST {
                 self.look_into(&path, depth + 1, found);
-            } else if !is_dir && (self.is_log)(&path) {
+            } else if !is_dir && (self.is_log)(&path) && path.metadata().is_ok_and(|about| about.len() > 0) {
                 found.logs.push(path);
             }
         }

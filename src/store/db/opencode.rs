@@ -321,6 +321,7 @@ fn unreadable(why: impl ToString) -> Error {
     let why = why.split_once(" in SELECT ").map_or(why.as_str(), |(why, _)| why);
     let why = match why {
         "database is locked" => "another program locks it (wait for it, or quit it)",
+        "no such table: session" => return Error::invalid("it is not a database of OpenCode"),
         why => why,
     };
     Error::invalid(format!("OpenCode's database can't be read: {why}"))

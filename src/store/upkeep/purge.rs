@@ -65,6 +65,11 @@ impl Upkeep<'_> {
             plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
             plan = self.following(plan.messages, tombstones)?;
         }
+        let others = &(&(&plan.messages - &answers) - &accounts) - &records;
+        let ignores =
+            |tombstone: &&Tombstone| tombstone.kind == MessageKind::System && others.contains(&tombstone.id);
+        plan.ignored =
+            Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
         (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;

@@ -29,6 +29,8 @@ pub struct PurgePlan {
     pub accounts: BTreeSet<MessageId>,
     /// Of these, messages of other agents whose records contain what is removed.
     pub records: BTreeSet<MessageId>,
+    /// How many of the others search ignores, if it does not ignore all.
+    pub ignored: usize,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
     /// The edited renditions of the messages.

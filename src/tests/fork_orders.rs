@@ -497,3 +497,40 @@ async fn a_fork_of_opencode_shares_what_is_stored_of_the_millisecond_of_a_purged
     let of_fork = logs.iter().find(|log| log.contains("ses_30")).unwrap();
     assert!(of_fork.contains("prt_300") && of_fork.contains("Begin."), "{of_fork}");
 }
+
+#[tokio::test]
+async fn a_purged_version_of_a_record_of_opencode_does_not_stand_for_what_a_fork_copies_next_to_it() {
+    let machine = Machine::new();
+    let storage = machine.at("storage");
+    let put = |session: &str, began: i64, more: &Value| {
+        let (id, message) = (format!("ses_{session}"), format!("msg_{session}"));
+        let about =
+            json!({"id": id, "version": "1.0", "directory": "/home/ada/kontor", "time": {"created": began}});
+        let prompt = json!({"id": message, "role": "user", "time": {"created": NOON}});
+        write(&storage.join(format!("session/p/{id}.json")), &about.to_string());
+        write(&storage.join(format!("message/{id}/{message}.json")), &prompt.to_string());
+        let parts = [
+            json!({"id": format!("prt_{session}1"), "type": "text", "text": "The password is hunter2.", "metadata": more}),
+            json!({"id": format!("prt_{session}2"), "type": "file", "url": "file:///notes", "mime": "text/plain"}),
+            json!({"id": format!("prt_{session}3"), "type": "text", "text": "The notes are empty.", "synthetic": true}),
+        ];
+        for part in &parts {
+            let path = storage.join(format!("part/{message}/{}.json", part["id"].as_str().unwrap()));
+            write(&path, &part.to_string());
+        }
+        parts[1..].iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let line = format!("--from opencode \"{}\"", storage.display());
+    for more in [json!(1), json!(2)] {
+        put("10", NOON - 9, &more);
+        machine.run(&line).await;
+    }
+    let secret = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
+    purge(&machine, secret.0).await;
+    let kept = put("20", NOON + 9, &json!(2));
+    machine.run(&line).await;
+    assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+    let logs = exported(&machine, "opencode", "logs").await;
+    let of_fork = logs.iter().find(|log| log.contains("ses_20")).unwrap();
+    assert!(kept.iter().all(|record| of_fork.contains(record)), "{of_fork}");
+}

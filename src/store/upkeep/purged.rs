@@ -40,6 +40,11 @@ impl Upkeep<'_> {
         let once_purged = |record: &str| purged_name(record, new.role.as_str(), call);
         let record = without_digests(entry_id);
         let side_chain = record.and_then(|record| record.split_once(':')).map(|(id, _)| id);
+        // A purged entry that only had a record stands for another such record, if it was no version of a message: a fork copies none.
+        let is_record = record.is_some_and(|record| record.ends_with('@'));
+        // Only OpenCode copies messages it may rewrite.
+        let of_any =
+            record.filter(|_| agent == Some(OPENCODE)).map(|_| once_purged(if is_record { "@" } else { "" }));
         // Of the messages of a record, the first names what a fork copies.
         let (first, number) = agent.and_then(|_| entry_id.rsplit_once('/')).unzip();
         self.connection.first(
@@ -54,6 +59,11 @@ impl Upkeep<'_> {
                                                 WHERE own.conversation_id = :session AND own.entry_id = :first
                                                   AND e.entry_id = o.entry_id || '/' || :number)
                                     OR (substr(e.entry_id, -length(:of_any || m.id)) = :of_any || m.id
+                                        AND instr(e.entry_id, '@' || :of_any) = 0
+                                        AND NOT EXISTS (SELECT 1 FROM entries o
+                                                         WHERE :is_record AND o.conversation_id = e.conversation_id
+                                                           AND o.entry_id > substr(e.entry_id, 1, length(e.entry_id) - length(:of_any || m.id)) || ':'
+                                                           AND o.entry_id < substr(e.entry_id, 1, length(e.entry_id) - length(:of_any || m.id)) || ';')
                                         AND NOT EXISTS (SELECT 1 FROM entries o
                                                          WHERE o.message_id = m.id AND o.conversation_id = :session)
                                         AND EXISTS (SELECT 1 FROM conversations c
@@ -65,8 +75,7 @@ impl Upkeep<'_> {
             named_params! {
                 ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
                 ":once_purged": record.map(once_purged), ":repeated": repeated(entry_id),
-                // Only OpenCode copies messages it may rewrite.
-                ":of_any": record.filter(|_| agent == Some(OPENCODE)).map(|_| once_purged("")),
+                ":of_any": of_any, ":is_record": is_record,
                 ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": OPENCODE.len() + 2,
                 // The number of a line is not unique.
                 ":is_anywhere": agent.is_none() || !is_numbered(entry_id),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::agents::fixtures;
 use super::asking::ask;
+use super::forks::write;
 use super::import::Machine;
 use super::support::Session;
 use crate::ids::{AGENTS, ConversationId, MessageId};
@@ -428,4 +429,36 @@ async fn a_session_that_begins_when_a_purged_one_did_is_stored() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_message_that_two_processes_stored_with_two_versions_of_its_record_can_be_purged() {
+    let machine = Machine::new();
+    let storage = machine.at("storage");
+    let put = |part: Value| {
+        let about = json!({"id": "ses_1", "version": "1.0", "directory": "/p", "time": {"created": 1}});
+        let prompt = json!({"id": "msg_1", "role": "user", "time": {"created": 2}});
+        write(&storage.join("session/p/ses_1.json"), &about.to_string());
+        write(&storage.join("message/ses_1/msg_1.json"), &prompt.to_string());
+        write(&storage.join("part/msg_1/prt_1.json"), &part.to_string());
+    };
+    let line = format!("--from opencode \"{}\"", storage.display());
+    put(json!({"id": "prt_1", "type": "text", "text": "The password is hunter2."}));
+    machine.run(&line).await;
+    // The other process did not know of the first entry, which began before it.
+    let other = "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id)
+                 SELECT conversation_id, substr(entry_id, 1, length(entry_id) - 4) || 'abcd', parent_id, kind, message_id, head_id
+                   FROM entries WHERE entry_id LIKE 'prt\\_1:%' ESCAPE '\\'";
+    assert_eq!(database(&machine).execute(other, []).unwrap(), 1);
+    let secret = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
+    purge(&machine, secret.0).await;
+    for more in [json!(null), json!(1)] {
+        put(json!({"id": "prt_1", "type": "text", "text": "The password is hunter2.", "metadata": more}));
+        assert!(machine.run(&line).await.contains(": 0 messages new"));
+        assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
+    }
+    let entries = purged_entries(&machine);
+    assert!(entries.len() == 2 && entries.iter().all(|id| without_digests(id).is_none()), "{entries:?}");
+    let doctor = ask(&machine.home.store, &Scope::at(ConversationId(0), None), "doctor").await.unwrap().text;
+    assert!(doctor.ends_with("Everything is in order."), "{doctor}");
 }

@@ -252,8 +252,13 @@ impl UpkeepWriter<'_> {
         let said = self.said(message);
         for (entry, _, id) in self.agents_entries(message)? {
             if let Some(id) = purged_id(&id, &role, said.call(), message) {
-                self.connection
-                    .change("UPDATE entries SET entry_id = ?2 WHERE id = ?1", params![entry, id])?;
+                // Two processes that import at once may store it with two versions of its record.
+                self.connection.change(
+                    "UPDATE entries SET entry_id = ?2 || iif(EXISTS (SELECT 1 FROM entries o
+                       WHERE o.conversation_id = entries.conversation_id AND o.entry_id = ?2), '~' || id, '')
+                      WHERE id = ?1",
+                    params![entry, id],
+                )?;
             }
         }
         Ok(())

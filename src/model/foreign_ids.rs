@@ -6,6 +6,7 @@
 //!        | name ":" digest ["@" digest]                  a message of a record that is rewritten; with the record, if it carries it
 //!        | name "@" digest                               a version of such a record alone
 //!        | name ["@"] ":" role [" " call] ":purged " row one that had digests, once it is purged
+//!        | (the line above) "~" entry                    the same, if another entry of the message has that id
 //!        | id " " hash                                   another message with the id, as in sessions of Pi
 //!        | id " purged " row                             the same once it is purged
 //! record = name ["~" times]                              times: from 2, if the log repeats the name

@@ -66,6 +66,11 @@ pub(super) trait Slices: Send + 'static {
         None
     }
 
+    /// Whether it ends where an agent is still writing.
+    fn is_growing(&self) -> bool {
+        false
+    }
+
     /// Takes the summaries that an export added to what was read so far.
     fn supplements(&mut self) -> Vec<SummaryRecord> {
         Vec::new()

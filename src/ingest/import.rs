@@ -64,6 +64,8 @@ pub struct Report {
     pub differing: usize,
     /// Files that could not be read.
     pub failed: Vec<Unreadable>,
+    /// Whether an agent was still writing one of them.
+    pub is_growing: bool,
     /// If it was stopped: after how many files.
     pub stopped: Option<usize>,
 }
@@ -132,7 +134,8 @@ pub async fn import_new(
     let report = import(home, folders, &source, progress, cancel).await?;
     // A log that was locked is as old as before when it is read again; a file that is no log stays one.
     let strange = agent.strange().to_string();
-    if report.stopped.is_none() && report.failed.iter().all(|failed| failed.reason == strange) {
+    let is_whole = report.stopped.is_none() && !report.is_growing;
+    if is_whole && report.failed.iter().all(|failed| failed.reason == strange) {
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
@@ -300,8 +303,10 @@ impl Run<'_> {
         }
         let rest =
             rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
-        let Read { broken, lost, unknown, known, supplements, said: stored, is_side_chain } = rest;
+        let Read { broken, lost, unknown, known, supplements, said: stored, is_side_chain, is_growing } =
+            rest;
         let report = &mut self.report;
+        report.is_growing |= is_growing;
         report.broken += broken;
         report.lost += lost;
         report.unknown += unknown;

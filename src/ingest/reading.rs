@@ -173,6 +173,8 @@ pub(super) struct Read {
     /// The stored entries that the file has too, with the hash of their message there.
     pub said: Vec<(String, Hash)>,
     pub is_side_chain: bool,
+    /// Whether the next import may read more of it, although it was not written since.
+    pub is_growing: bool,
 }
 
 impl Unread {
@@ -235,6 +237,7 @@ impl Unread {
                 supplements: slices.supplements(),
                 said,
                 is_side_chain,
+                is_growing: slices.is_growing(),
             })
         });
         Ok(Reading { session: Arc::new((header, path)), conversation, slices: receiver, used, rest })

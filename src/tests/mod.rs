@@ -45,6 +45,7 @@ mod misshapen;
 mod misuse;
 mod narrowing;
 mod notes;
+mod opencode_forks;
 mod opening;
 mod ordinary;
 mod outlines;

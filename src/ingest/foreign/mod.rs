@@ -368,6 +368,8 @@ struct Reading {
     shown: Vec<Shown>,
     /// Whether its kind is unknown.
     is_unknown: bool,
+    /// Whether the agent is still writing it: the next import reads it, and what follows.
+    is_growing: bool,
     /// The next messages replace this one and all after it, or everything if there is no such message.
     rewinds_to: Option<String>,
 }

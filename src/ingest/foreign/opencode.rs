@@ -22,6 +22,7 @@ use crate::ingest::salvage::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
 use crate::sync::lock;
+use crate::text::now;
 
 pub(super) static AGENT: Agent = Agent {
     name: OPENCODE,
@@ -39,6 +40,8 @@ pub(super) static AGENT: Agent = Agent {
 /// Kinds of parts and messages without text.
 const SILENT: &str = "step-start step-finish snapshot patch agent retry compaction file idle agent-switched \
      model-switched location-switched skill";
+/// How long a message may grow, ms: if OpenCode was killed, it never ends.
+const LONGEST: i64 = 60 * 60 * 1000;
 /// Maximum number of parent sessions above a subagent's.
 const MOST_ABOVE: usize = 8;
 
@@ -217,23 +220,36 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let (kind, id) = record.row.clone().unzip();
     let created = [&whole["time"]["created"], &whole["metadata"]["time"]["created"]];
     let time = created.iter().find_map(|time| time.as_i64().or(time.as_f64().map(|time| time as i64)));
-    let shown = match kind {
-        Some("session") => Some(Vec::new()),
+    let has_ended = !whole["time"]["completed"].is_null() || !whole["error"].is_null();
+    let (shown, is_open) = match kind {
+        Some("session") => (Some(Vec::new()), false),
         Some("message") => {
             context.message = Message {
                 role: if whole["role"] == "user" { "user" } else { "assistant" },
                 time,
                 is_summary: whole["summary"] == true,
-                has_ended: !whole["time"]["completed"].is_null() || !whole["error"].is_null(),
+                has_ended,
             };
             let parts = whole["parts"].as_array().into_iter().flatten();
-            Some(parts.filter_map(|of| part(context, of)).flatten().collect())
+            (Some(parts.filter_map(|of| part(context, of)).flatten().collect()), false)
         }
-        Some("part") => part(context, &whole),
-        _ => message(context, &whole),
+        Some("part") => (part(context, &whole), !context.message.has_ended && is_open(&whole)),
+        _ => (message(context, &whole), whole["type"] == "assistant" && !has_ended),
     };
     let time = if kind == Some("part") { context.message.time } else { time };
-    Reading { id, time, is_unknown: shown.is_none(), shown: shown.unwrap_or_default(), ..Reading::default() }
+    // What follows would be stored before its end, and a fork has it after.
+    let is_growing = is_open && time.is_some_and(|began| now() - began < LONGEST);
+    let (is_unknown, shown) = (shown.is_none(), shown.unwrap_or_default());
+    Reading { id, time, is_unknown, is_growing, shown, ..Reading::default() }
+}
+
+/// Whether a part has no end yet.
+fn is_open(part: &Value) -> bool {
+    match part["type"].as_str() {
+        Some("text" | "reasoning") => !part["time"]["start"].is_null() && part["time"]["end"].is_null(),
+        Some("tool") => part["state"]["status"] == "pending" || part["state"]["status"] == "running",
+        _ => false,
+    }
 }
 
 /// The messages of a part; `None` for an unknown kind.
@@ -243,10 +259,9 @@ fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
     let says = |content: Value| {
         if is_summary { Shown::aside(vec![content]) } else { Shown::said(role, vec![content]) }
     };
-    // A growing part is read once it is complete.
-    let is_growing = !has_ended && !of["time"]["start"].is_null() && of["time"]["end"].is_null();
     Some(match said("type") {
-        "text" | "reasoning" if is_growing || said("text").is_empty() => Vec::new(),
+        // A growing part is read once it is complete.
+        "text" | "reasoning" if (!has_ended && is_open(of)) || said("text").is_empty() => Vec::new(),
         // Text that OpenCode inserts, and text that the user hides from the model.
         "text" if of["synthetic"] == true || of["ignored"] == true => {
             vec![Shown::aside(vec![text(said("text"))])]

@@ -36,6 +36,7 @@ pub(in crate::ingest) struct ForeignSession {
     unknown: usize,
     /// Messages that were already stored.
     known: usize,
+    is_growing: bool,
     ended: bool,
 }
 
@@ -110,6 +111,7 @@ impl ForeignSession {
             last: (None, began),
             unknown: 0,
             known: 0,
+            is_growing: false,
             ended: false,
         }
     }
@@ -129,6 +131,10 @@ impl ForeignSession {
         self.number += 1;
         let record = Record { json, fields: Fields::of(json), number: self.number, row };
         let reading = (self.agent.read)(&mut self.context, &record);
+        if reading.is_growing {
+            (self.is_growing, self.ended) = (true, true);
+            return 0;
+        }
         self.unknown += usize::from(reading.is_unknown);
         self.last.1 = reading.time.unwrap_or(self.last.1);
         match self.agent.rewrites {
@@ -314,5 +320,9 @@ impl Slices for ForeignSession {
 
     fn known(&self) -> Option<usize> {
         Some(self.known)
+    }
+
+    fn is_growing(&self) -> bool {
+        self.is_growing
     }
 }

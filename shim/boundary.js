@@ -142,10 +142,13 @@ export class Boundary {
     const session = this.#session;
     const { sync } = session;
     const engine = await session.engine;
-    // An older Pi does not wait for the previous decision.
-    await this.#deciding?.catch(() => {});
     // The first request counts towards the session's cost, even if the history is not stored completely yet.
     if (!sync.isLive) await this.#catchUp();
+    // An older Pi does not wait for the previous decision, and another one may wait for it, too.
+    for (let previous; previous !== this.#deciding; ) {
+      previous = this.#deciding;
+      await previous?.catch(() => {});
+    }
     const live = session.context.live(usage);
     // Right after a compaction Pi does not know how full the context is.
     if (!sync.isLive || session.isClosing || sync.hasDuplicates || !live.leafId || !live.contextTokens) return [];

@@ -59,6 +59,12 @@ fn opencode(machine: &Machine, is_database: bool, sessions: &[OfOpenCode<'_>]) -
     path
 }
 
+/// Writes and imports them.
+async fn import(machine: &Machine, is_database: bool, sessions: &[OfOpenCode<'_>]) -> String {
+    let path = opencode(machine, is_database, sessions);
+    machine.run(&format!("--from opencode \"{}\"", path.display())).await
+}
+
 /// An empty database of OpenCode's.
 fn database_of_opencode(path: &Path) -> Connection {
     let database = Connection::open(path).unwrap();
@@ -76,10 +82,7 @@ async fn only_a_session_that_begins_after_a_purged_message_of_opencodes_copies_i
         let machine = Machine::new();
         let prompts = [(NOON, "The password is hunter2."), (NOON + 5, "Which one?")];
         let mut sessions = vec![("ses_50", None, NOON - 9, &prompts[..])];
-        let import = async |sessions: &[_]| {
-            let path = opencode(&machine, is_database, sessions);
-            machine.run(&format!("--from opencode \"{}\"", path.display())).await
-        };
+        let import = async |sessions: &[_]| import(&machine, is_database, sessions).await;
         import(&sessions).await;
         let secret = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
         purge(&machine, secret.0).await;
@@ -113,10 +116,7 @@ async fn what_a_fork_of_opencode_says_in_the_millisecond_of_a_purged_message_is_
     let (secret, own) =
         ([first, (NOON + 50, "The password is hunter2.")], [first, (NOON + 50, "Something else.")]);
     let mut sessions = vec![("ses_30", None, NOON - 9, &secret[..])];
-    let import = async |sessions: &[_]| {
-        let path = opencode(&machine, false, sessions);
-        machine.run(&format!("--from opencode \"{}\"", path.display())).await
-    };
+    let import = async |sessions: &[_]| import(&machine, false, sessions).await;
     import(&sessions).await;
     let last = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
     purge(&machine, last.0).await;
@@ -131,10 +131,7 @@ async fn a_fork_of_opencode_shares_what_is_stored_of_the_millisecond_of_a_purged
     let machine = Machine::new();
     let (secret, other) = ([(NOON, "The password is hunter2.")], [(NOON, "Begin."), (NOON + 5, "Go on.")]);
     let mut sessions = vec![("ses_10", None, NOON - 9, &secret[..])];
-    let import = async |sessions: &[_]| {
-        let path = opencode(&machine, false, sessions);
-        machine.run(&format!("--from opencode \"{}\"", path.display())).await
-    };
+    let import = async |sessions: &[_]| import(&machine, false, sessions).await;
     import(&sessions).await;
     let first = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
     purge(&machine, first.0).await;
@@ -251,9 +248,15 @@ async fn what_follows_a_call_that_runs_is_read_once_it_ended_so_that_a_fork_shar
 }
 
 #[tokio::test]
-async fn what_a_killed_opencode_left_unfinished_is_read_an_hour_later() {
+async fn what_a_killed_opencode_left_unfinished_is_read_an_hour_later_or_if_its_clock_was_wrong() {
+    for time in [now() - 3_600_000, now() + 86_400_000, i64::MIN + 60_000] {
+        left_unfinished(time).await;
+    }
+}
+
+async fn left_unfinished(time: i64) {
     let machine = Machine::new();
-    let storage = at_work(&machine, "10", now() - 3_600_000, true);
+    let storage = at_work(&machine, "10", time, true);
     let report = machine.run(&format!("--from opencode \"{}\"", storage.display())).await;
     // A result is missing.
     assert!(report.contains(": 5 messages new, "), "{report}");

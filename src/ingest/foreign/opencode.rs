@@ -238,7 +238,8 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     };
     let time = if kind == Some("part") { context.message.time } else { time };
     // What follows would be stored before its end, and a fork has it after.
-    let is_growing = is_open && time.is_some_and(|began| now() - began < LONGEST);
+    let now = now();
+    let is_growing = is_open && time.is_some_and(|began| (now - LONGEST..=now).contains(&began));
     let (is_unknown, shown) = (shown.is_none(), shown.unwrap_or_default());
     Reading { id, time, is_unknown, is_growing, shown, ..Reading::default() }
 }

@@ -138,7 +138,7 @@ export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindo
     maxTokens,
     cost,
     ...(thinking && { reasoning: true }),
-    ...(thinking === "adaptive" && { compat: { forceAdaptiveThinking: true } }),
+    ...(thinking === "adaptive" && api === "anthropic" && { compat: { forceAdaptiveThinking: true } }),
   };
   const apiKey = "no-key-needed";
   const provider = {

@@ -45,7 +45,7 @@ const THINKING = /** @type {Thinking} */ (process.env.TEST_THINKING || "none");
  * @typedef {object} ProjectOptions
  * @property {Script} [script]
  * @property {import("../../demo/wire.mjs").Api} [api] the wire format
- * @property {Thinking} [thinking] by default what `TEST_THINKING` says; it needs Anthropic's format
+ * @property {Thinking} [thinking] by default what `TEST_THINKING` says, in Anthropic's format unless the test chooses another
  * @property {string[]} [catalog] providers of Pi's own catalog whose models the server plays too
  * @property {Partial<import("../../demo/judge.mjs").Rules>} [rules] where the provider differs from today's
  * @property {number} [contextWindow]
@@ -107,7 +107,7 @@ export async function aProject(t, { script = {}, api, thinking = api && api !== 
   });
   const own = { compaction: { keepRecentTokens }, retry: { enabled: false } };
   const thinks = /** @type {const} */ ({ none: {}, bound: { api: "anthropic", thinking: "adaptive" }, free: { api: "anthropic", thinking: "budget" } })[thinking];
-  writeAgentDir(project.agentDir, { url: server.url, api, ...thinks, catalog, contextWindow, cost, models, settings: { ...own, ...settings } });
+  writeAgentDir(project.agentDir, { url: server.url, ...thinks, ...(api && { api }), catalog, contextWindow, cost, models, settings: { ...own, ...settings } });
   for (const dir of [project.cwd, project.sessionDir]) mkdirSync(dir);
   return project;
 }

@@ -1,15 +1,21 @@
 /**
  * A model server that plays a script, for the demo and for the tests on the real Pi.
  *
- * It listens on loopback only, speaks the two wire formats of `wire.mjs`, keeps every request, and asks the script for the answer. A script
+ * It listens on loopback only, speaks the wire formats of `wire.mjs`, keeps every request, and asks the script for the answer. A script
  * can also cause faults: an HTTP error, a delay, silence, a cut connection, a broken reply.
+ *
+ * Like a real provider it judges each request first (`judge.mjs`); the script is not asked about a refused one.
  */
 import { randomBytes } from "node:crypto";
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { questionIn } from "./in-session.mjs";
-import { wires } from "./wire.mjs";
+import { Judge } from "./judge.mjs";
+import { PromptCache } from "./prompt-cache.mjs";
+import { anthropicContent, wires } from "./wire.mjs";
+
+/** @typedef {import("./wire.mjs").Api} Api */
 
 /** The model's prices, in dollars per million tokens. */
 const COST = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
@@ -21,10 +27,11 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * A request as received, and in the common form of `wire.mjs`.
  * @typedef {object} ReceivedFields
  * @property {number} index counted from 0
- * @property {"openai" | "anthropic"} api
- * @property {"summary" | "turn"} kind a call of the summarizer, or a turn of the agent
+ * @property {Api} api
+ * @property {"summary" | "turn" | "warming"} kind a call of the summarizer, a turn of the agent, or one that only keeps the prompt cache alive
  * @property {boolean} isInSession a call of the summarizer within the session; `messages` has only the question
  * @property {any} body
+ * @property {import("./judge.mjs").Judged} judged what came of it
  * @property {string} raw the body's bytes, as text
  * @property {http.IncomingHttpHeaders} headers
  * @property {number} time when it arrived, in milliseconds
@@ -37,9 +44,10 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * leave unfinished.
  * @typedef {object} Reply
  * @property {string} [text]
- * @property {string} [thinking]
+ * @property {string} [thinking] by default a sentence if the request has the model think, and its format seals it
+ * @property {number} [thinkTokens] how long the thinking is, by default a quarter of its bytes: at the request's limit it is all there is
  * @property {import("./wire.mjs").ToolCall[]} [toolCalls]
- * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes in each direction
+ * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes in each direction, some of them from the prompt cache
  * @property {import("./wire.mjs").Answer["stopReason"]} [stopReason] by default derived from the content
  * @property {string} [refusal] the model refuses with this text, in the way of the format
  * @property {number} [status] an HTTP error, or a redirect to the `location` in `headers`
@@ -58,48 +66,70 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @property {string} url `http://127.0.0.1:<port>`, without `/v1`
  * @property {number} port
  * @property {Received[]} requests in the order of arrival
+ * @property {Received[]} refused those that the judge has refused
  * @property {() => Promise<void>} close
  */
 
 /**
- * @param {{ reply: (request: Received) => Reply | Promise<Reply>, log?: string }} options `log`: a file that gets each
- *   request as one JSON line, at once
+ * @param {object} options
+ * @param {(request: Received) => Reply | Promise<Reply>} options.reply
+ * @param {string} [options.log] a file that gets each request as one JSON line, at once
+ * @param {Partial<import("./judge.mjs").Rules>} [options.rules] where the provider differs from today's
+ * @param {{ now?: () => number, lifeMs?: number }} [options.cache] the prompt cache's clock, and how long a prefix lives
  * @returns {Promise<ModelServer>}
  */
-export async function startModelServer({ reply, log }) {
+export async function startModelServer({ reply, log, rules, cache }) {
   /** @type {Received[]} */
   const requests = [];
+  /** @type {Received[]} */
+  const refused = [];
+  const provider = { judge: new Judge(rules), cache: new PromptCache(cache) };
   /** @type {http.RequestListener} */
   const serve = async (incoming, response) => {
     const api = apiAt(incoming);
     if (!api) return sendJson(response, 404, { error: { message: `no such endpoint: ${incoming.method} ${incoming.url}` } });
-    const request = receive({ api, raw: await bodyOf(incoming), headers: incoming.headers, index: requests.length });
+    const request = receive({ api, raw: await bodyOf(incoming), headers: incoming.headers, index: requests.length, provider });
     requests.push(request);
+    if (request.judged.result !== "ok") refused.push(request);
     if (log) appendFileSync(log, `${JSON.stringify(logged(request))}\n`);
     response.on("close", () => (request.abandoned = !response.writableFinished));
-    await answer(request, response, await scripted(reply, request));
+    await answer(request, response, refusalOf(request) ?? (await scripted(reply, request)), provider);
   };
   // A client that dies while sending, or that sends no JSON, must not affect the server.
   const server = http.createServer((incoming, response) => Promise.resolve(serve(incoming, response)).catch(() => response.destroy()));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  return { url: `http://127.0.0.1:${port}`, port, requests, close: () => closed(server) };
+  return { url: `http://127.0.0.1:${port}`, port, requests, refused, close: () => closed(server) };
 }
+
+/** How each format is named in Pi, and where Pi's clients expect it. @type {Record<Api, { name: string, at: string }>} */
+const IN_PI = {
+  openai: { name: "openai-completions", at: "/v1" },
+  responses: { name: "openai-responses", at: "/v1" },
+  anthropic: { name: "anthropic-messages", at: "" },
+};
+
+/**
+ * How a model thinks: an effort that it chooses itself, as today's do, or a budget, as older ones. Pi's level is set in its settings.
+ * @typedef {"adaptive" | "budget"} Thinking
+ */
 
 /**
  * Configures the scripted model in an agent folder of Pi, as provider `demo`, model `demo-model`.
  * @param {string} dir the folder for `PI_CODING_AGENT_DIR`
  * @param {object} options
  * @param {string} options.url the server's
- * @param {"openai" | "anthropic"} [options.api]
+ * @param {Api} [options.api]
+ * @param {Thinking} [options.thinking] without it the model does not think
  * @param {number} [options.contextWindow]
  * @param {number} [options.maxTokens]
  * @param {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [options.cost] dollars per million tokens; not
  *   free by default, so that sums of usage show it
  * @param {{ id: string, [key: string]: unknown }[]} [options.models] more models, like the first except for the given fields
+ * @param {string[]} [options.catalog] providers of Pi's own catalog whose models this server plays too
  * @param {Record<string, unknown>} [options.settings] more keys for settings.json
  */
-export function writeAgentDir(dir, { url, api = "openai", contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], settings = {} }) {
+export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], catalog = [], settings = {} }) {
   const model = {
     id: "demo-model",
     name: "scripted demo model",
@@ -107,42 +137,59 @@ export function writeAgentDir(dir, { url, api = "openai", contextWindow = 200_00
     contextWindow,
     maxTokens,
     cost,
+    ...(thinking && { reasoning: true }),
+    ...(thinking === "adaptive" && api === "anthropic" && { compat: { forceAdaptiveThinking: true } }),
   };
+  const apiKey = "no-key-needed";
   const provider = {
     name: "Scripted demo model",
-    baseUrl: api === "openai" ? `${url}/v1` : url,
-    api: api === "openai" ? "openai-completions" : "anthropic-messages",
-    apiKey: "no-key-needed",
+    baseUrl: `${url}${IN_PI[api].at}`,
+    api: IN_PI[api].name,
+    apiKey,
     models: [model, ...models.map((other) => ({ ...model, ...other }))],
   };
-  const own = { defaultProvider: "demo", defaultModel: "demo-model", enableInstallTelemetry: false };
+  const real = Object.fromEntries(catalog.map((name) => [name, { baseUrl: url, apiKey }]));
+  const own = { defaultProvider: "demo", defaultModel: "demo-model", enableInstallTelemetry: false, ...(thinking && { defaultThinkingLevel: "low" }) };
   mkdirSync(dir, { recursive: true });
-  writeJson(path.join(dir, "models.json"), { providers: { demo: provider } });
+  writeJson(path.join(dir, "models.json"), { providers: { demo: provider, ...real } });
   writeJson(path.join(dir, "settings.json"), { ...own, ...settings });
 }
 
 /**
+ * By the path's end: some clients leave out the version.
  * @param {http.IncomingMessage} incoming
- * @returns {"openai" | "anthropic" | undefined}
+ * @returns {Api | undefined}
  */
 function apiAt({ method, url = "" }) {
   if (method !== "POST") return undefined;
   const { pathname } = new URL(url, "http://localhost");
-  if (pathname === wires.openai.path) return "openai";
-  if (pathname === wires.anthropic.path) return "anthropic";
-  return undefined;
+  return /** @type {Api[]} */ (Object.keys(wires)).find((api) => pathname.replace(/^\/v1(?=\/)/, "") === wires[api].path);
 }
 
+/** @typedef {{ judge: Judge, cache: PromptCache }} Provider */
+
 /**
- * @param {Pick<Received, "api" | "raw" | "headers" | "index">} arrived
+ * @param {Pick<Received, "api" | "raw" | "headers" | "index"> & { provider: Provider }} arrived
  * @returns {Received}
  */
-function receive({ api, raw, headers, index }) {
+function receive({ api, raw, headers, index, provider }) {
   const body = JSON.parse(raw);
-  const conversation = wires[api].read(body);
+  const judged = provider.judge.judge(api, body);
+  const conversation = wires[api].read(judged.body);
   const question = questionIn(conversation.messages);
-  const kind = question || (conversation.system.includes(SUMMARIZER_MARK) && conversation.toolNames.length === 0) ? "summary" : "turn";
-  return { index, api, kind, ...conversation, ...(question && { messages: [question] }), isInSession: question !== undefined, body, raw, headers, time: Date.now(), abandoned: false };
+  const isSummary = question || (conversation.system.includes(SUMMARIZER_MARK) && conversation.toolNames.length === 0);
+  const kind = limitOf(body) === 1 ? "warming" : isSummary ? "summary" : "turn";
+  return { index, api, kind, ...conversation, ...(question && { messages: [question] }), isInSession: question !== undefined, body, judged, raw, headers, time: Date.now(), abandoned: false };
+}
+
+/** The most tokens that an answer may have. @param {any} body */
+function limitOf({ max_tokens, max_completion_tokens, max_output_tokens }) {
+  return max_tokens ?? max_completion_tokens ?? max_output_tokens ?? Infinity;
+}
+
+/** @param {Received} request @returns {Reply | undefined} */
+function refusalOf({ api, judged: { status, message = "", code } }) {
+  return status ? { status, errorBody: wires[api].error(status, message, code) } : undefined;
 }
 
 /**
@@ -152,6 +199,7 @@ function receive({ api, raw, headers, index }) {
  * @returns {Promise<Reply>}
  */
 async function scripted(reply, request) {
+  if (request.kind === "warming") return {};
   try {
     return await reply(request);
   } catch (error) {
@@ -163,8 +211,9 @@ async function scripted(reply, request) {
  * @param {Received} request
  * @param {http.ServerResponse} response
  * @param {Reply} reply
+ * @param {Provider} provider
  */
-async function answer(request, response, reply) {
+async function answer(request, response, reply, provider) {
   if (reply.delayMs) await new Promise((resolve) => setTimeout(resolve, reply.delayMs));
   if (reply.hang || response.destroyed) return;
   if (reply.reset) return void response.socket?.destroy();
@@ -176,8 +225,8 @@ async function answer(request, response, reply) {
     return sendJson(response, reply.status, body, headers);
   }
   if (reply.malformed) return void response.writeHead(200, contentType(request.streaming)).end('data: {"id":"broken","choices":[{"del\n\n');
-  const complete = completed(request, reply);
-  const pieces = request.streaming ? [...wire.stream(complete, request.body)] : [JSON.stringify(wire.whole(complete))];
+  const complete = completed(request, reply, provider);
+  const pieces = request.streaming ? [...wire.stream(complete, request.body)] : [JSON.stringify(wire.whole(complete, request.body))];
   response.writeHead(200, { ...contentType(request.streaming), ...headers });
   if (reply.stall || reply.breakOff) return half(response, pieces.join(""), reply.breakOff);
   for (const piece of pieces) response.write(piece);
@@ -197,26 +246,52 @@ function half(response, text, cut) {
  * Fills in what a script leaves out.
  * @param {Received} request
  * @param {Reply} reply
+ * @param {Provider} provider
  * @returns {import("./wire.mjs").Answer}
  */
-function completed(request, { text = "", thinking = "", toolCalls = [], usage, stopReason, refusal }) {
+function completed(request, { text = "", thinking = thoughtOf(request), thinkTokens, toolCalls = [], usage, stopReason, refusal }, { judge, cache }) {
+  const { judged, body } = request;
   const calls = toolCalls.map((call) => ({ id: `call_${randomBytes(8).toString("hex")}`, ...call }));
-  const written = Buffer.byteLength(text + thinking + JSON.stringify(calls));
-  return {
+  const reasoning = thinking ? (thinkTokens ?? tokensOf(thinking)) : 0;
+  const limit = limitOf(body);
+  const isCut = reasoning >= limit || request.kind === "warming";
+  const written = isCut ? 0 : tokensOf(text + JSON.stringify(calls));
+  const answer = {
     id: `demo-${request.index}`,
-    model: request.body.model,
-    text,
+    model: body.model,
+    text: isCut ? "" : text,
     thinking,
-    toolCalls: calls,
+    seal: judged.seal,
+    transformations: judged.transformations,
+    toolCalls: isCut ? [] : calls,
     refusal,
-    usage: usage ?? { input: Math.ceil(Buffer.byteLength(request.raw) / 4), output: Math.ceil(written / 4) },
-    stopReason: stopReason ?? (calls.length > 0 ? "toolUse" : "stop"),
+    usage: usage ?? { ...inputOf(request, cache), output: isCut ? limit : reasoning + written, ...(reasoning > 0 && { reasoning }) },
+    stopReason: isCut ? "length" : (stopReason ?? (calls.length > 0 ? "toolUse" : "stop")),
   };
+  judged.usage = answer.usage;
+  judge.answered(judged, answer.id, anthropicContent(answer));
+  return answer;
 }
 
+/** What a model thinks if the script does not say. @param {Received} request */
+function thoughtOf({ index, api, judged: { thinks } }) {
+  return thinks ? `Thought ${index} (${api}): go on from there.` : "";
+}
+
+/** What a request costs. @param {Received} request @param {PromptCache} cache */
+function inputOf({ api, raw, body, judged }, cache) {
+  const all = judged.thread === "continue" ? JSON.stringify(judged.body) : raw;
+  const { read, written } = api === "anthropic" && judged.markers > 0 ? cache.use(judged.body) : { read: 0, written: 0 };
+  const [cacheRead, cacheWrite] = [Math.floor(read / 4), Math.floor(written / 4)];
+  return { input: Math.max(0, tokensOf(all) - cacheRead - cacheWrite), cacheRead, cacheWrite };
+}
+
+/** @param {string} text */
+const tokensOf = (text) => Math.ceil(Buffer.byteLength(text) / 4);
+
 /** @param {Received} request */
-function logged({ index, api, kind, time, body }) {
-  return { index, api, kind, time: new Date(time).toISOString(), body };
+function logged({ index, api, kind, time, body, judged: { result, message, seen, dropped } }) {
+  return { index, api, kind, time: new Date(time).toISOString(), result, message, seen, dropped, body };
 }
 
 /**

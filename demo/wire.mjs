@@ -1,9 +1,12 @@
 /**
- * Two wire formats of model providers, on the server's side: OpenAI chat completions and Anthropic messages.
+ * Three wire formats of model providers, on the server's side: OpenAI chat completions, OpenAI Responses and Anthropic messages.
  *
  * `read` converts a request body into a common form, so that a script need not know the format; `whole` and `stream` convert a reply back.
  * There is no HTTP here, and no state.
  */
+import { itemsOf } from "./judge.mjs";
+
+/** @typedef {"openai" | "responses" | "anthropic"} Api */
 
 /**
  * @typedef {object} ToolCall
@@ -35,6 +38,8 @@
  * @property {number} input tokens read, without those from the cache
  * @property {number} output
  * @property {number} [cacheRead]
+ * @property {number} [cacheWrite]
+ * @property {number} [reasoning] the part of the output that is reasoning
  */
 
 /**
@@ -44,6 +49,8 @@
  * @property {string} model
  * @property {string} text
  * @property {string} thinking
+ * @property {string} seal that binds the thinking to what stands before it
+ * @property {object[]} transformations the reasoning that the model did not see
  * @property {Required<ToolCall>[]} toolCalls
  * @property {Usage} usage
  * @property {string} [refusal] the model's text when it refuses; one format has a field for it, the other a stop reason
@@ -52,11 +59,11 @@
 
 /**
  * @typedef {object} Wire
- * @property {string} path of requests in this format
+ * @property {string} path of requests in this format, after the version
  * @property {(body: any) => Conversation} read
- * @property {(answer: Answer) => object} whole the reply as one JSON object
+ * @property {(answer: Answer, body: any) => object} whole the reply as one JSON object
  * @property {(answer: Answer, body: any) => Iterable<string>} stream the reply as server-sent events
- * @property {(status: number, message: string) => object} error
+ * @property {(status: number, message: string, code?: string) => object} error `code`: that clients recognize it by
  */
 
 /** Pieces of this many characters, so that clients must really assemble the stream. */
@@ -66,10 +73,15 @@ const PIECE = 160;
 const HUGE = 100_000;
 const PIECES_OF_HUGE = 10;
 
-/** @type {Record<"openai" | "anthropic", Wire>} */
+/** What the formats call blocks of text, and of images. */
+const TEXTS = ["text", "input_text", "output_text"];
+const IMAGES = ["image", "image_url", "input_image"];
+
+/** @type {Record<Api, Wire>} */
 export const wires = {
-  openai: { path: "/v1/chat/completions", read: readOpenAi, whole: wholeOpenAi, stream: streamOpenAi, error: openAiError },
-  anthropic: { path: "/v1/messages", read: readAnthropic, whole: wholeAnthropic, stream: streamAnthropic, error: anthropicError },
+  openai: { path: "/chat/completions", read: readOpenAi, whole: wholeOpenAi, stream: streamOpenAi, error: openAiError },
+  responses: { path: "/responses", read: readResponses, whole: wholeResponses, stream: streamResponses, error: openAiError },
+  anthropic: { path: "/messages", read: readAnthropic, whole: wholeAnthropic, stream: streamAnthropic, error: anthropicError },
 };
 
 // ── OpenAI chat completions ──────────────────────────────────────────────────────────────────────────────────────────
@@ -154,8 +166,8 @@ const openAiHead = (answer, object) => ({ id: answer.id, object, created: Math.f
 const openAiCall = (call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: JSON.stringify(call.arguments) } });
 
 /** @param {Usage} usage */
-function openAiUsage({ input, output, cacheRead = 0 }) {
-  const prompt = input + cacheRead;
+function openAiUsage({ input, output, cacheRead = 0, cacheWrite = 0 }) {
+  const prompt = input + cacheRead + cacheWrite;
   return {
     prompt_tokens: prompt,
     completion_tokens: output,
@@ -167,9 +179,10 @@ function openAiUsage({ input, output, cacheRead = 0 }) {
 /**
  * @param {number} status
  * @param {string} message
+ * @param {string} [code]
  */
-function openAiError(status, message) {
-  return { error: { message, type: status >= 500 ? "server_error" : "invalid_request_error", code: status } };
+function openAiError(status, message, code) {
+  return { error: { message, type: status >= 500 ? "server_error" : "invalid_request_error", code: code ?? status } };
 }
 
 // ── Anthropic messages ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,9 +234,10 @@ const anthropicEnd = ({ refusal, stopReason }) => ({
 function wholeAnthropic(answer) {
   return {
     ...anthropicHead(answer),
-    content: anthropicBlocks(answer).map(({ block }) => block),
+    content: anthropicContent(answer),
     ...anthropicEnd(answer),
     usage: anthropicUsage(answer.usage),
+    ...dropped(answer),
   };
 }
 
@@ -238,9 +252,15 @@ function* streamAnthropic(answer) {
     for (const delta of deltas) yield named({ type: "content_block_delta", index, delta });
     yield named({ type: "content_block_stop", index });
   }
-  yield named({ type: "message_delta", delta: { ...anthropicEnd(answer), stop_sequence: null }, usage });
+  yield named({ type: "message_delta", delta: { ...anthropicEnd(answer), stop_sequence: null }, usage, ...dropped(answer) });
   yield named({ type: "message_stop" });
 }
+
+/** The answer's content, as a later request returns it. @param {Answer} answer */
+export const anthropicContent = (answer) => anthropicBlocks(answer).map(({ block }) => block);
+
+/** @param {Answer} answer */
+const dropped = ({ transformations }) => (transformations.length > 0 ? { input_transformations: transformations } : {});
 
 /**
  * The content blocks of an answer: complete, as they start in a stream, and the pieces that follow.
@@ -250,7 +270,7 @@ function anthropicBlocks(answer) {
   /** @type {{ block: object, empty: object, deltas: object[] }[]} */
   const blocks = [];
   if (answer.thinking) {
-    const signature = Buffer.from(`signature of ${answer.id}`).toString("base64");
+    const { seal: signature } = answer;
     blocks.push({
       block: { type: "thinking", thinking: answer.thinking, signature },
       empty: { type: "thinking", thinking: "", signature: "" },
@@ -285,23 +305,136 @@ const anthropicHead = (answer) => ({
 });
 
 /** @param {Usage} usage */
-const anthropicUsage = ({ input, output, cacheRead = 0 }) => ({
+const anthropicUsage = ({ input, output, cacheRead = 0, cacheWrite = 0, reasoning }) => ({
   input_tokens: input,
   output_tokens: output,
   cache_read_input_tokens: cacheRead,
-  cache_creation_input_tokens: 0,
+  cache_creation_input_tokens: cacheWrite,
+  ...(reasoning !== undefined && { output_tokens_details: { thinking_tokens: reasoning } }),
 });
 
 /**
  * @param {number} status
  * @param {string} message
+ * @param {string} [code]
  */
-function anthropicError(status, message) {
-  const named = { 429: "rate_limit_error", 529: "overloaded_error" }[status];
-  return { type: "error", error: { type: named ?? (status >= 500 ? "api_error" : "invalid_request_error"), message } };
+function anthropicError(status, message, code) {
+  const named = { 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error" }[status];
+  const type = named ?? (status >= 500 ? "api_error" : "invalid_request_error");
+  return { type: "error", error: { type, message, ...(code && { details: { error_code: code } }) } };
 }
 
-// ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── OpenAI Responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * @param {any} body
+ * @returns {Conversation}
+ */
+function readResponses(body) {
+  const items = itemsOf(body.input);
+  const isSystem = (/** @type {any} */ { role }) => role === "system" || role === "developer";
+  return {
+    system: [body.instructions, ...items.filter(isSystem).map(({ content }) => textOf(content))].filter(Boolean).join("\n"),
+    messages: items.filter((item) => !isSystem(item)).reduce(withItem, []),
+    toolNames: (body.tools ?? []).map((/** @type {any} */ tool) => tool.name),
+    streaming: body.stream === true,
+  };
+}
+
+/**
+ * Here, an answer's text and each of its tool calls are separate items: together they are one message.
+ * @param {Message[]} messages
+ * @param {any} item
+ * @returns {Message[]}
+ */
+function withItem(messages, { type, role, content, name, arguments: json, call_id: id, output }) {
+  const images = imagesIn(content ?? output);
+  if (type === "function_call_output") return [...messages, { role: "tool", text: textOf(output), toolCalls: [], toolCallId: id, images }];
+  if (role === "user") return [...messages, { role, text: textOf(content), toolCalls: [], images }];
+  if (role !== "assistant" && type !== "function_call") return messages;
+  const last = messages.at(-1);
+  const answer = last?.role === "assistant" ? last : { role: /** @type {const} */ ("assistant"), text: "", toolCalls: [], images };
+  const toolCalls = type === "function_call" ? [...answer.toolCalls, { id, name, arguments: JSON.parse(json || "{}") }] : answer.toolCalls;
+  const text = [answer.text, textOf(content)].filter(Boolean).join("\n");
+  return [...(answer === last ? messages.slice(0, -1) : messages), { ...answer, text, toolCalls }];
+}
+
+/**
+ * @param {Answer} answer
+ * @param {any} body
+ */
+function wholeResponses(answer, body) {
+  const reason = { length: "max_output_tokens", filtered: "content_filter", stop: undefined, toolUse: undefined }[answer.stopReason];
+  return {
+    ...responsesHead(answer),
+    status: reason ? "incomplete" : "completed",
+    ...(reason && { incomplete_details: { reason } }),
+    output: responsesItems(answer, body),
+    usage: responsesUsage(answer.usage),
+    ...dropped(answer),
+  };
+}
+
+/**
+ * @param {Answer} answer
+ * @param {any} body
+ */
+function* streamResponses(answer, body) {
+  let number = 0;
+  const named = (/** @type {string} */ type, /** @type {object} */ data) => `event: ${type}\n${event({ type, sequence_number: number++, ...data })}`;
+  const end = wholeResponses(answer, body);
+  yield named("response.created", { response: { ...responsesHead(answer), status: "in_progress", output: [] } });
+  for (const [output_index, item] of responsesItems(answer, body).entries()) {
+    const at = { output_index, item_id: item.id };
+    const part = { type: "output_text", text: "", annotations: [] };
+    yield named("response.output_item.added", { output_index, item: { ...item, ...emptied[item.type], status: "in_progress" } });
+    if (item.type === "message") yield named("response.content_part.added", { ...at, content_index: 0, part });
+    for (const delta of item.type === "message" ? pieces(textOfItem(item)) : []) yield named("response.output_text.delta", { ...at, content_index: 0, delta });
+    for (const delta of item.type === "function_call" ? pieces(item.arguments) : []) yield named("response.function_call_arguments.delta", { ...at, delta });
+    if (item.type === "function_call") yield named("response.function_call_arguments.done", { ...at, arguments: item.arguments });
+    yield named("response.output_item.done", { output_index, item });
+  }
+  yield named(`response.${end.status}`, { response: end });
+}
+
+/** What an item lacks when it begins in a stream. @type {Record<string, object>} */
+const emptied = { message: { content: [] }, function_call: { arguments: "" }, reasoning: { summary: [] } };
+
+/** @param {any} item */
+const textOfItem = ({ content: [{ text, refusal }] }) => text ?? refusal;
+
+/**
+ * @param {Answer} answer
+ * @param {any} body
+ * @returns {any[]}
+ */
+function responsesItems(answer, body) {
+  const summary = [{ type: "summary_text", text: answer.thinking }];
+  const isSealed = body.include?.includes("reasoning.encrypted_content");
+  const content = answer.refusal ? { type: "refusal", refusal: answer.refusal } : { type: "output_text", text: answer.text, annotations: [] };
+  return [
+    ...(answer.thinking ? [{ type: "reasoning", id: `rs_${answer.id}`, summary, ...(isSealed && { encrypted_content: answer.seal }) }] : []),
+    ...(answer.text || answer.refusal ? [{ type: "message", id: `msg_${answer.id}`, role: "assistant", status: "completed", content: [content] }] : []),
+    ...answer.toolCalls.map((call, at) => ({ type: "function_call", id: `fc_${answer.id}_${at}`, call_id: call.id, name: call.name, arguments: JSON.stringify(call.arguments), status: "completed" })),
+  ];
+}
+
+/** @param {Answer} answer */
+const responsesHead = ({ id, model }) => ({ id: `resp_${id}`, object: "response", created_at: Math.floor(Date.now() / 1000), model });
+
+/** @param {Usage} usage */
+function responsesUsage({ input, output, cacheRead = 0, cacheWrite = 0, reasoning = 0 }) {
+  const all = input + cacheRead + cacheWrite;
+  return {
+    input_tokens: all,
+    input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: all + output,
+  };
+}
+
+// ── All ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** @param {unknown} data */
 const event = (data) => `data: ${JSON.stringify(data)}\n\n`;
@@ -319,14 +452,14 @@ function pieces(text) {
 }
 
 /**
- * The text of a message's content, which both formats write as a string or as blocks.
+ * The text of a message's content, which all formats write as a string or as blocks.
  * @param {any} content
  * @returns {string}
  */
 function textOf(content) {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+  return content.filter(({ type }) => TEXTS.includes(type)).map((block) => block.text).join("\n");
 }
 
 /**
@@ -335,5 +468,5 @@ function textOf(content) {
  */
 function imagesIn(content) {
   if (!Array.isArray(content)) return 0;
-  return content.filter((block) => block.type === "image" || block.type === "image_url").length;
+  return content.filter(({ type }) => IMAGES.includes(type)).length;
 }

@@ -1,7 +1,7 @@
 /**
  * A project in a temporary folder with everything for a test on the real Pi: Pi's agent folder, sessions, a store, and a model server that
  * plays the test's script. Every process is stopped after the test, and must have been silent: nothing on stderr, and only Pi's JSON on
- * stdout.
+ * stdout. No request may have been one that a provider refuses.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
@@ -33,9 +33,21 @@ import { openTerminal } from "./terminal.mjs";
  */
 
 /**
+ * How the model thinks, and whether its thinking is bound to what stands before it. `bound`: as today's models behind a gateway, which
+ * refuses a request whose thinking does not fit. `free`: as older ones, whose thinking is not checked.
+ * @typedef {"none" | "bound" | "free"} Thinking
+ */
+
+/** For tests that choose neither the thinking nor a wire format without it. */
+const THINKING = /** @type {Thinking} */ (process.env.TEST_THINKING || "none");
+
+/**
  * @typedef {object} ProjectOptions
  * @property {Script} [script]
- * @property {"openai" | "anthropic"} [api] the wire format
+ * @property {import("../../demo/wire.mjs").Api} [api] the wire format
+ * @property {Thinking} [thinking] by default what `TEST_THINKING` says, in Anthropic's format unless the test chooses another
+ * @property {string[]} [catalog] providers of Pi's own catalog whose models the server plays too
+ * @property {Partial<import("../../demo/judge.mjs").Rules>} [rules] where the provider differs from today's
  * @property {number} [contextWindow]
  * @property {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [cost] what the model costs
  * @property {{ id: string, [key: string]: unknown }[]} [models] more models, like the first but for what is given
@@ -80,9 +92,10 @@ function firstFree(wanted, number = 0) {
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
  */
-export async function aProject(t, { script = {}, api, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
+export async function aProject(t, { script = {}, api, thinking = api && api !== "anthropic" ? "none" : THINKING, catalog, rules, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
   const { folder, remove } = makeFolder(usual);
-  const server = await startModelServer({ reply: playing(script) });
+  const binds = thinking === "free" ? { binds: () => false } : {};
+  const server = await startModelServer({ reply: playing(script), rules: { ...binds, ...rules } });
   const project = new Project({ folder, server, script, host, extensions });
   t.after(async () => {
     try {
@@ -93,7 +106,8 @@ export async function aProject(t, { script = {}, api, contextWindow, cost, model
     }
   });
   const own = { compaction: { keepRecentTokens }, retry: { enabled: false } };
-  writeAgentDir(project.agentDir, { url: server.url, api, contextWindow, cost, models, settings: { ...own, ...settings } });
+  const thinks = /** @type {const} */ ({ none: {}, bound: { api: "anthropic", thinking: "adaptive" }, free: { api: "anthropic", thinking: "budget" } })[thinking];
+  writeAgentDir(project.agentDir, { url: server.url, ...thinks, ...(api && { api }), catalog, contextWindow, cost, models, settings: { ...own, ...settings } });
   for (const dir of [project.cwd, project.sessionDir]) mkdirSync(dir);
   return project;
 }
@@ -107,6 +121,8 @@ export class Project {
   env = {};
   /** Lines that Pi's own libraries may write to stderr. */
   noise = /^$/;
+  /** Results of requests that the provider may refuse, as `judged` names them. */
+  refusals = /^$/;
   #extensions;
 
   /**
@@ -169,11 +185,13 @@ export class Project {
     return terminal;
   }
 
-  /** Stops every started Pi, and asserts that they were silent. */
+  /** Stops every started Pi, and asserts that they were silent and sent nothing that a provider refuses. */
   async stopAll() {
     await Promise.all([...this.#started, ...this.#terminals].map((pi) => pi.stop()));
     const ours = (/** @type {string} */ stderr) => stderr.split("\n").filter((line) => !this.noise.test(line)).join("\n");
     for (const { stderr } of [...this.#started, ...this.#terminals]) assert.equal(ours(stderr), "", "Pi's stderr must stay empty");
+    const refused = this.server.refused.map(({ index, kind, judged: { result, message } }) => ({ index, kind, result, message }));
+    assert.deepEqual(refused.filter(({ result }) => !this.refusals.test(result)), [], "the provider must not refuse a request");
     for (const { nonJson } of this.#started) assert.deepEqual(nonJson, [], "Pi's stdout must be JSON only");
   }
 

@@ -58,8 +58,8 @@ export declare class Engine {
   static open(options: string): Promise<Engine>;
   /** What the user should know about where the history is kept, or null. */
   notice(): string | null;
-  /** The addition to the system prompt, or null. Changes only when a compaction succeeds. */
-  preamble(): string | null;
+  /** The addition to the system prompt. It never changes. */
+  preamble(): string;
   /**
    * Which entries are neither stored nor queued. `ids` is a JSON array of entry ids: all of the session's,
    * or one part of them per call. Returns JSON: `{"ok": [indexes into ids]}` or `{"error"}`.
@@ -96,7 +96,7 @@ export declare class Engine {
   /**
    * Compacts. `operation` is a number chosen by the caller for `cancel`. `request` is JSON: `leafId`,
    * `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
-   * `reserveTokens`, `model`, `failure` (the provider's last error message), `promptTokens` (of system
+   * `reserveTokens`, `model`, `canRecall`, `failure` (the provider's last error message), `promptTokens` (of system
    * prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
    * `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind":
    * "resolve", "model"}` promises what Pi knows about it, `{"model", "auth", "oauth", "ownStream"}` or
@@ -106,23 +106,27 @@ export declare class Engine {
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Summarizes in advance, while the agent works, what the next compaction will need, and resolves when
-   * that is done, or at once if the context is not full enough. `request` is JSON: `leafId`, and if known
-   * `contextTokens`, `contextWindow`, `model`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
+   * Summarizes in advance, while the agent works, what the next fold or compaction will need, and resolves
+   * when that is done. `request` is JSON as for `fold`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
    * `{"error"}`.
    */
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * What to append now, from what exists already: no model is asked. `live` is JSON: `leafId`, and if
-   * known `contextTokens`, `contextWindow`, `model`, `shownFrom` (the first entry that the branch's last
-   * compaction left raw), `edited` (entries that others edit), `cost` and `summarizer` (prices of the
-   * session's model and of the one that writes summaries), `usage` of the request just answered,
-   * `blockTokens` (of the block), `promptTokens`, `ownTokens` (of our tools), `isCold` (whether the
-   * provider's cache has expired), `canFold`, and `isLate` (whether appended entries miss the next
-   * request). Returns JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text,
-   * degraded}}}` or `{"error"}`.
+   * Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
+   * reading anything. `turn` is JSON: the context as for `command`; `usage` as the provider reported it; the
+   * estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
+   * pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
+   * `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
+   * called). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
    */
-  boundary(live: string): Promise<string>;
+  turn(turn: string): string;
+  /**
+   * Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
+   * first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
+   * `model`, `canRecall`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
+   * `{"error"}`. `entry` is for Pi.
+   */
+  fold(at: string): Promise<string>;
   /** The progress of a running compaction, as a line for the footer, or null. */
   compactionProgress(): string | null;
   /**

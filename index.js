@@ -46,11 +46,12 @@ export default function losslessContext(pi) {
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
   pi.on("agent_end", guarded((session) => session.atAgentEnd()));
+  pi.on("agent_before_settle", guarded((session, event) => session.thinking.repair(event)));
   // Entries that other extensions append at the end.
   pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));
   pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary)));
   pi.on("session_before_tree", guarded((session, event) => session.compaction.beforeTree(event)));
-  pi.on("session_tree", guarded((session) => session.atAgentEnd()));
+  pi.on("session_tree", guarded((session) => session.atTree()));
 }

@@ -209,7 +209,7 @@ class Commands {
       line,
       leafId: sync.storedLeaf().leafId,
       contextWindow: windowOf(ctx),
-      live: { ...context.live(), block: context.begin().block },
+      live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
       columns: columnsOf(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),

@@ -40,7 +40,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     let found = match &scope.leaf {
         Some(leaf) => {
             let (conversation, memory) = (scope.conversation, Arc::default());
-            let session = Session { store, conversation, memory, settings };
+            let session = Session { store, conversation, memory, settings, can_recall: true };
             forecast(session, leaf, asked.window, asked.live.model.as_deref()).await?
         }
         None => None,

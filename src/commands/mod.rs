@@ -32,8 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DEFINITIONS, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
-use crate::policy::{Decided, Ledger};
-use crate::pruning::Live;
+use crate::engine::{Folding, Live};
 use crate::recall::Scope;
 use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;
@@ -111,12 +110,8 @@ pub struct CommandContext<'a> {
 /// A session's running work.
 #[derive(Clone, Debug, Default)]
 pub struct Doing {
-    /// The last decisions about the context, oldest first.
-    pub decided: Vec<Decided>,
-    /// The session's cost since it was opened.
-    pub ledger: Ledger,
-    /// Whether the provider reports how much of a prompt came from its cache.
-    pub reports_cache: bool,
+    /// The session's folds so far.
+    pub folding: Folding,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
     pub compaction: Option<String>,

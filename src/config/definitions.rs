@@ -123,10 +123,16 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "context",
-        help: "How much old content the model sees. `lean` replaces old tool results with stubs and old messages \
-               with the block whenever that lowers the cost. Nothing is lost: each stub names the call that returns \
-               the original. `full` changes nothing until Pi compacts. See context.md.",
+        help: "How much old content the model sees. `lean` replaces old messages with the block as soon as that \
+               lowers the cost. Nothing is lost: the model can look up all of it. `full` changes nothing until Pi \
+               compacts. See context.md.",
         kind: Kind::Word { words: ["lean", "full"] },
+    },
+    Definition {
+        key: "foldAt",
+        help: "The context size, in tokens, from which on `lean` folds old messages into the block. 0 lets the \
+               model's prices decide. See context.md.",
+        kind: Kind::Number { default: 0, range: 0..=10_000_000 },
     },
     Definition {
         key: "compactionModels",
@@ -207,7 +213,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "background",
         help: "Writes summaries while the agent works, so that a compaction does not have to wait for them. When \
-               off, they are written during the compaction, and `lean` uses stubs only.",
+               off, they are written during the compaction, and `lean` works like `full`.",
         kind: Kind::Switch { default: true },
     },
     Definition {

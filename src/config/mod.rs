@@ -65,6 +65,8 @@ pub struct Settings {
     pub background: bool,
     #[serde(default)]
     pub context: Context,
+    #[serde(default)]
+    pub fold_at: usize,
     /// `compactInstructions`: a text, or the absolute path of a file
     #[serde(default)]
     pub compact_instructions: String,

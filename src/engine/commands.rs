@@ -7,13 +7,12 @@ use std::time::Instant;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, read_json};
+use super::{Engine, Live, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
-use crate::config::{Context, Settings, Sources};
+use crate::config::{Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
-use crate::pruning::Live;
 use crate::store::Place;
 use crate::sync::lock;
 
@@ -96,14 +95,8 @@ impl Engine {
     }
 
     fn doing(&self, settings: &Settings) -> Doing {
-        let (decided, ledger, reports_cache) = {
-            let lean = lock(&self.lean);
-            (lean.decisions.iter().copied().collect(), lean.ledger.clone(), lean.reports_cache)
-        };
         Doing {
-            decided: if settings.context == Context::Full { Vec::new() } else { decided },
-            ledger,
-            reports_cache,
+            folding: lock(&self.folding).clone(),
             background: if settings.background { self.background.state() } else { "off" },
             compaction: self.compaction_progress(),
             import: self.import_progress(),

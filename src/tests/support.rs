@@ -21,7 +21,7 @@ use crate::ingest::Handover;
 use crate::ingest::import::{Folders, Home};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
-use crate::pruning::Live;
+use crate::engine::Live;
 use crate::recall::Scope;
 use crate::store::Store;
 
@@ -216,6 +216,7 @@ impl<'a> Compact<'a> {
     pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
         let settings = Settings { leaf_chunk_tokens: 300, ..Settings::defaults(Path::new("/nowhere")) };
         let request = compaction::Request {
+            can_recall: true,
             leaf_id: leaf.into(),
             first_kept_entry_id: kept.into(),
             tokens_before: json!(50_000),
@@ -256,7 +257,7 @@ impl Compact<'_> {
     pub fn session(&self) -> compaction::Session<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
         let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
-        compaction::Session { store, conversation, memory, settings }
+        compaction::Session { store, conversation, memory, settings, can_recall: true }
     }
 }
 

@@ -28,7 +28,7 @@ use super::{
 use crate::config::Settings;
 use crate::log::{Field, Log};
 use crate::model::Usage;
-use crate::policy::{Cost, Prices, tokens};
+use crate::policy::{Cost, Prices, float};
 
 /// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
 const LOOKUP: Duration = Duration::from_secs(30);
@@ -334,7 +334,7 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
     let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
     let alone = size(&request.system) + size(&request.prompt);
-    read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(alone)
+    read * float(cached) + input * float(size(&question.prompt)) < input * float(alone)
 }
 
 /// Whether the provider read most of `expected` tokens from its cache, as far as it reports.

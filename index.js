@@ -7,7 +7,7 @@
 
 import { loadEngine } from "./shim/loader.js";
 import { Session } from "./shim/session.js";
-import { isAttended, quietly } from "./shim/ui.js";
+import { quietly } from "./shim/ui.js";
 
 export { loadEngine };
 
@@ -40,24 +40,17 @@ export default function losslessContext(pi) {
     await closing?.dispose(reason);
   });
 
-  pi.on("input", guarded((session) => session.boundary.beforeInput()));
   pi.on("before_agent_start", guarded((session, event) => session.beforePrompt(event)));
   pi.on("before_provider_request", guarded((session, { payload }) => session.beforeRequest(payload)));
-  pi.on("agent_start", guarded((session) => session.boundary.atAgentStart()));
   pi.on("message_end", guarded((session) => session.sync.walkSoon()));
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
-  const atAgentEnd = guarded((session, /** @type {{ messages?: any[] }} */ event) => session.atAgentEnd(event));
-  // In print mode, an older Pi exits before other extensions get the event if it has to wait for us.
-  pi.on("agent_end", (event, ctx) => {
-    const done = atAgentEnd(event);
-    return isAttended(ctx) ? done : undefined;
-  });
+  pi.on("agent_end", guarded((session) => session.atAgentEnd()));
   // Entries that other extensions append at the end.
   pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));
   pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary)));
   pi.on("session_before_tree", guarded((session, event) => session.compaction.beforeTree(event)));
-  pi.on("session_tree", guarded((session) => session.atAgentEnd({})));
+  pi.on("session_tree", guarded((session) => session.atAgentEnd()));
 }

@@ -396,14 +396,6 @@ test("a Pi without panels uses dialogs", async (t) => {
   assert.match(host.notifications.at(-1)?.message ?? "", /Nothing found|To read one in full/);
 });
 
-test("the mode of a Pi that does not report it comes from its arguments", async (t) => {
-  const { host } = hosted(t);
-  delete host.plain.mode;
-  await host.emit("session_start", { reason: "startup" });
-  await host.commands.get("lcm").handler("help", host.ctx);
-  assert.match(host.notifications.at(-1)?.message ?? "", /^\/lcm help/);
-});
-
 test("a compaction replaced by another extension's is reported once, and not claimed as ours", async (t) => {
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
   host.history.talk(20);

@@ -19,15 +19,13 @@ test("npm test proves every behavior on some host", () => {
   assert.deepEqual(all.filter(({ quick }) => quick.length === 0), []);
 });
 
-test("npm test runs a session in each mode, on each Pi and on each Node", () => {
+test("npm test runs a session in each mode on each Pi", () => {
   const lives = all.filter(({ file }) => file.endsWith("hosts/lifecycle.test.mjs")).map(({ behavior, quick }) => ({ mode: behavior.split(", ").at(-1), hosts: quick }));
   assert.deepEqual(lives.map(({ mode }) => mode), ["print", "json", "rpc", "TUI"]);
   const versions = new Set(allHosts.map(({ version }) => version));
   for (const { mode, hosts } of lives) {
     for (const version of versions) assert.ok(hosts.some((name) => name.includes(version)), `Pi ${version} in ${mode} mode`);
-    for (const node of ["Node 20", "Node 22"]) assert.ok(hosts.some((name) => name.endsWith(node)), `${node} in ${mode} mode`);
   }
-  for (const { name } of allHosts) assert.ok(all.some(({ quick }) => quick.includes(name)), name);
 });
 
 test("docs/tests.md is up to date", () => {

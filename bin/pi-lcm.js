@@ -9,7 +9,7 @@
     process.emitWarning = emitWarning;
     await main();
   } catch (error) {
-    const why = error instanceof SyntaxError ? `it needs Node 20.19 or newer, and this is ${process.version}` : String(error);
+    const why = error instanceof SyntaxError ? `it needs Node 22.19 or newer, and this is ${process.version}` : String(error);
     process.stderr.write(`pi-lcm can't start: ${why}\n`);
     process.exitCode = 2;
   }

@@ -39,10 +39,10 @@ const LEAVE_MS = 60_000;
 
 /**
  * Starts Pi in rpc mode.
- * @param {PiOptions & { onDialog?: OnDialog, idle?: string }} options `idle`: the event with which this Pi reports that it is idle
+ * @param {PiOptions & { onDialog?: OnDialog }} options
  */
-export function startPi({ args = [], onDialog = agreeable, idle = "agent_settled", ...options }) {
-  return new Pi(spawnPi(["--mode", "rpc", ...args], options, "pipe"), onDialog, idle);
+export function startPi({ args = [], onDialog = agreeable, ...options }) {
+  return new Pi(spawnPi(["--mode", "rpc", ...args], options, "pipe"), onDialog);
 }
 
 /**
@@ -78,18 +78,15 @@ export class Pi {
   #stderr;
   #exit;
   #onDialog;
-  #idle;
   #exited = false;
 
   /**
    * @param {import("node:child_process").ChildProcess} child
    * @param {OnDialog} onDialog
-   * @param {string} idle
    */
-  constructor(child, onDialog, idle) {
+  constructor(child, onDialog) {
     this.#child = child;
     this.#onDialog = onDialog;
-    this.#idle = idle;
     this.#stderr = textFrom(child.stderr);
     // Writing fails once Pi has exited; #left tells everyone who waits.
     child.stdin?.on("error", () => {});
@@ -152,7 +149,7 @@ export class Pi {
   async prompt(text, { timeoutMs = RUN_MS, ...fields } = {}) {
     const from = this.events.length;
     const { at } = await this.#send("prompt", { message: text, ...fields }, timeoutMs);
-    const settled = () => this.events.slice(at).some((event) => event.type === this.#idle);
+    const settled = () => this.events.slice(at).some((event) => event.type === "agent_settled");
     // The response comes before the run begins, and Pi is marked as busy in between, so its state tells whether there is a run.
     const { isStreaming } = await this.request("get_state", {}, timeoutMs);
     if (isStreaming) await this.waitFor(settled, timeoutMs);

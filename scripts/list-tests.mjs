@@ -55,7 +55,7 @@ export function proofs() {
 function parsed(title) {
   // The npm is part of a test's host, not of its behavior.
   title = title.replace(/, npm [\d.]+/, "");
-  const host = allHosts.find(({ name }) => title.includes(name)) ?? allHosts.findLast(({ version }) => title.includes(version));
+  const host = allHosts.find(({ version }) => title.includes(version));
   if (!host) return { behavior: title, host: ONCE };
   const behavior = title.replaceAll(host.name, "*").replaceAll(`Pi ${host.version}`, "*").replaceAll(host.version, "*");
   return { behavior, host: host.name };
@@ -80,7 +80,7 @@ export function page(all) {
 /** The hosts in `npm test`. @param {Proof[]} here */
 function hostsOf(here) {
   const named = new Set(here.flatMap(({ quick }) => quick));
-  return allHosts.filter(({ name }) => named.has(name)).map(({ name }) => name.replace("Pi ", "").replace(", Node 22", "").replace(", Node ", " on ")).join(", ") || "-";
+  return allHosts.filter(({ name }) => named.has(name)).map(({ name }) => name.replace("Pi ", "")).join(", ") || "-";
 }
 
 /** The first sentence of a file's opening comment, or its beginning. @param {string} file */

@@ -9,7 +9,7 @@ export const PACKAGE = "pi-lossless-context";
 /** The package with the page for `/lcm export --html`. */
 export const VIEWER = `${PACKAGE}-viewer`;
 
-/** The minimum glibc of Node 20 and 22: a Linux that runs Pi has at least this one. */
+/** The minimum glibc of Node 22: a Linux that runs Pi has at least this one. */
 export const OLDEST_GLIBC = "2.28";
 
 /**

@@ -11,7 +11,7 @@ import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } f
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
-import { isAttended, modeOf, notifyRedrawn, say, uiOf } from "./ui.js";
+import { isAttended, notifyRedrawn, say, uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
 /** @typedef {import("./session.js").Session} Session */
@@ -84,7 +84,7 @@ export function registerOff(session, reason, type) {
 export function repeatAnswer(ctx) {
   const { answer } = shared;
   delete shared.answer;
-  if (answer && modeOf(ctx) === "tui") notifyRedrawn(ctx, answer, "info");
+  if (answer && ctx.mode === "tui") notifyRedrawn(ctx, answer, "info");
 }
 
 /**
@@ -143,7 +143,7 @@ class Commands {
     const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
     const focus = rest.replace(JSON_FLAG, " ").trim();
     if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return this.#compact(focus, JSON_FLAG.test(rest), ctx);
-    const isScreen = modeOf(ctx) === "tui";
+    const isScreen = ctx.mode === "tui";
     if (isScreen && line === "search") return this.#search(ctx);
     if (isScreen && line === "settings") return showSettings(this.#session, ctx);
     const done = this.#answer(line, ctx);
@@ -166,7 +166,7 @@ class Commands {
     await ctx.waitForIdle();
     await new Promise((resolve, reject) => {
       // The TUI shows itself why it did not compact.
-      const onError = (/** @type {Error} */ error) => (modeOf(ctx) === "tui" ? resolve(undefined) : reject(error));
+      const onError = (/** @type {Error} */ error) => (ctx.mode === "tui" ? resolve(undefined) : reject(error));
       ctx.compact({ customInstructions: focus || undefined, onComplete: resolve, onError });
     });
     const report = compaction.lastReport;
@@ -226,7 +226,7 @@ class Commands {
  * @param {{ title: string, message: string }} question
  */
 async function isConfirmed(ctx, { title, message }) {
-  if (modeOf(ctx) !== "tui") return uiOf(ctx).confirm(title, message);
+  if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, for good";
   return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
 }
@@ -279,5 +279,5 @@ async function changingSettings(session, ctx, work) {
 
 /** The columns that Pi leaves for a text. @param {ExtensionCommandContext} ctx */
 function columnsOf(ctx) {
-  return modeOf(ctx) === "tui" && process.stdout.columns ? process.stdout.columns - MARGIN : undefined;
+  return ctx.mode === "tui" && process.stdout.columns ? process.stdout.columns - MARGIN : undefined;
 }

@@ -5,13 +5,11 @@ import { ancestors, cancellable, failureOf, modelOf, promptSizes, unlessAborted,
 import { notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
-/** A compaction that is made but not on the branch yet; with a draft, a fold made at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number }} Pending */
+/** A compaction that is made but not on the branch yet; a fold was made at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string }} Pending */
 
 export class Compaction {
   /** @type {Pending | null} */
   pending = null;
-  /** The compaction we asked Pi for, while it runs. @type {Promise<void> | null} */
-  requested = null;
   /** The report on the last one. @type {{ text: string } | undefined} */
   lastReport;
 
@@ -22,20 +20,11 @@ export class Compaction {
     this.#session = session;
   }
 
-  /** Asks Pi for a compaction, to be answered with the pending fold. */
-  async request() {
-    this.requested = new Promise((resolve) => this.#session.ctx.compact({ onComplete: () => resolve(), onError: () => resolve() }));
-    await this.requested;
-    this.requested = null;
-  }
-
   /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeCompactEvent} event */
   async before(event) {
     const session = this.#session;
     const { ctx, manager } = session;
     session.repeats = [];
-    // This extension requested it, and the fold is ready.
-    if (this.requested && this.pending?.draft) return { compaction: compactionOf(this.pending) };
     this.pending = null;
     const { preparation, signal } = event;
     // A long session may not be stored completely yet.
@@ -97,7 +86,7 @@ export class Compaction {
   /** The same for a fold handed over at a turn's end, for which Pi emits no event. */
   async settle() {
     const { pending } = this;
-    if (!pending?.draft) return;
+    if (!pending?.leafId) return;
     for (const entry of ancestors(this.#session.manager)) {
       if (entry.id === pending.leafId) break;
       if (entry.type === "compaction") return this.done(entry.summary);
@@ -113,9 +102,4 @@ export class Compaction {
   async #run(engine, signal, call) {
     return unwrap(await cancellable(this.#session, engine, signal, (operation) => withModels(this.#session, signal, (models) => call(operation, models))));
   }
-}
-
-/** A fold in the shape of an answer to Pi's compaction event. @param {Pending} pending */
-function compactionOf({ summary, draft, tokensBefore = 0 }) {
-  return { summary, firstKeptEntryId: /** @type {string} */ (draft?.firstKeptEntryId), details: draft?.details, tokensBefore };
 }

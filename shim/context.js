@@ -39,7 +39,7 @@ export class Context {
   }
 
   /** What the engine's decisions depend on. @param {Usage} [usage] as Pi reports it */
-  live(usage = this.#session.ctx.getContextUsage?.()) {
+  live(usage = this.#session.ctx.getContextUsage()) {
     const { ctx, manager } = this.#session;
     const { from, blockTokens } = this.begin();
     return {

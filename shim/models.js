@@ -1,4 +1,4 @@
-/** Gives the engine access to Pi's models, in each version of Pi. */
+/** Gives the engine access to Pi's models. */
 
 import { cheaperModel } from "./cheaper-model.js";
 import { shared } from "./shared.js";
@@ -29,7 +29,7 @@ export function modelsOf(session, abort) {
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
     if (name === CHEAPEST && !session.settings.compactionModels.some((named) => hasKey(registry, find(registry, named)))) reportChoice(session, model);
     const auth = await registry.getApiKeyAndHeaders(model);
-    return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
+    return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: registry.getRegisteredProviderIds().includes(model.provider) });
   };
 }
 
@@ -80,23 +80,9 @@ export async function withModels(session, abort, work) {
 }
 
 /**
- * Whether another extension provides this model's provider or its wire format.
- *
- * @param {any} registry whose shape differs between versions of Pi
- * @param {Model} model
- */
-function isExtensions(registry, model) {
-  if (registry.getRegisteredProviderIds) return registry.getRegisteredProviderIds().includes(model.provider);
-  // Before 0.86, a provider with its own call replaced its wire format for all others too.
-  /** @type {Map<string, any>} */
-  const theirs = registry.registeredProviders ?? new Map();
-  return theirs.has(model.provider) || [...theirs.values()].some(({ api, streamSimple }) => streamSimple && api === model.api);
-}
-
-/**
  * Asks one question and returns one assistant message. A provider's error is such a message too.
  *
- * @param {any} registry whose shape differs between versions of Pi
+ * @param {ExtensionContext["modelRegistry"]} registry
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
  * @param {AbortSignal} abort
@@ -104,18 +90,13 @@ function isExtensions(registry, model) {
  */
 async function askPi(registry, model, request, abort, lastRequest) {
   if (!model) throw new Error("no model is chosen");
-  const content = [{ type: "text", text: request.prompt }];
-  const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
+  /** @type {import("@earendil-works/pi-ai").Context} */
+  const context = { systemPrompt: request.system, messages: [{ role: "user", content: [{ type: "text", text: request.prompt }], timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // The engine decides about retries.
   const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
-  const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
-  if (registry.streamSimple) return withoutRedirects((more) => registry.streamSimple(model, context, { ...options, ...more }).result());
-  // Before 0.86 the registry only returned keys.
-  const auth = await registry.getApiKeyAndHeaders(model);
-  if (!auth.ok) throw new Error(auth.error);
-  const { completeSimple } = await hostAi();
-  return withoutRedirects((more) => completeSimple(model, context, { ...options, ...more, apiKey: auth.apiKey, headers: auth.headers }));
+  const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: /** @type {const} */ ("none") }) };
+  return withoutRedirects((more) => registry.streamSimple(model, context, { ...options, ...more }).result());
 }
 
 /**
@@ -138,10 +119,4 @@ async function withoutRedirects(ask) {
   if (!isSent && /custom fetch is not supported/i.test(answer.errorMessage ?? "")) return ask({});
   // The status alone: each adapter words it in its own way, and the engine has words for it.
   return redirect > 0 && answer.stopReason === "error" ? { ...answer, errorMessage: String(redirect) } : answer;
-}
-
-/** Pi's model library, by the name it has in this Pi. @returns {Promise<any>} */
-async function hostAi() {
-  const names = ["@earendil-works/pi-ai", "@mariozechner/pi-ai"];
-  return import(names[0]).catch(() => import(names[1]));
 }

@@ -1,4 +1,4 @@
-/** Helpers for Pi, in any version, and for the engine's answers. */
+/** Helpers for Pi, and for the engine's answers. */
 
 import os from "node:os";
 import path from "node:path";
@@ -35,10 +35,7 @@ export function sourcesOf(ctx) {
   return {
     agentDir: agentDir(),
     cwd: ctx.cwd,
-    // A Pi that does not ask about trust trusts all projects.
-    projectTrusted: ctx.isProjectTrusted?.() ?? true,
-    // Only a Pi with context edits has these; 0.74 does not.
-    modelOverrides: hasEdits(ctx.sessionManager),
+    projectTrusted: ctx.isProjectTrusted(),
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
   };
 }
@@ -46,11 +43,6 @@ export function sourcesOf(ctx) {
 /** @param {Native} native @param {ExtensionContext} ctx @returns {{ settings: Settings, notice: string | null }} */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
-}
-
-/** Whether this host supports context edits. @param {any} manager */
-export function hasEdits(manager) {
-  return typeof manager.buildSessionProjection === "function";
 }
 
 /**
@@ -104,7 +96,7 @@ export function modelOf({ model }) {
  * @param {ExtensionContext} ctx
  * @param {{ contextWindow: number } | undefined} usage as Pi reports it, which takes a while in a long session
  */
-export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
+export function windowOf(ctx, usage = ctx.getContextUsage()) {
   return usage?.contextWindow || ctx.model?.contextWindow || undefined;
 }
 
@@ -137,7 +129,7 @@ export function lastMessage(manager, role) {
  * @returns {string | undefined}
  */
 export function failureOf(manager) {
-  // A newer Pi appends that it hides the attempt.
+  // Pi appends that it hides the attempt.
   const last = lastMessage(manager);
   return last?.role === "assistant" && last.stopReason === "error" ? (last.errorMessage ?? "") : undefined;
 }

@@ -15,10 +15,9 @@ import { loadEngine } from "./loader.js";
 import { CacheMarker } from "./marker.js";
 import { messageOf, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
-import { Stubs } from "./stubs.js";
 import { Sync } from "./sync.js";
 import { registerTools } from "./tools.js";
-import { isAttended, modeOf, notify, notifyRedrawn } from "./ui.js";
+import { isAttended, notify, notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -76,7 +75,6 @@ export class Session {
     this.context = new Context(this);
     this.compaction = new Compaction(this);
     this.boundary = new Boundary(this);
-    this.stubs = new Stubs(this);
     this.footer = new Footer(this);
     this.changedFiles = new ChangedFiles(this);
     this.lastRequest = new LastRequest(this.manager);
@@ -102,7 +100,7 @@ export class Session {
   repeatReports() {
     const repeats = this.repeats ?? [];
     this.repeats = undefined;
-    if (modeOf(this.ctx) === "tui") for (const [text, type] of repeats) notifyRedrawn(this.ctx, text, type);
+    if (this.ctx.mode === "tui") for (const [text, type] of repeats) notifyRedrawn(this.ctx, text, type);
   }
 
   /**
@@ -155,7 +153,6 @@ export class Session {
     this.engine = this.#open();
     this.#catchUp(this.engine.then((engine) => this.#opened(engine)));
     this.changedFiles.check();
-    this.stubs.start();
   }
 
   /** Another extension with tools of the same names; to be called before ours are registered. */
@@ -265,35 +262,28 @@ export class Session {
     await this.sync.retry();
   }
 
-  /** @param {{ message?: any, entries?: import("./boundary.js").Draft[] }} event @returns {Promise<any>} */
+  /** @param {{ message: any, entries: import("./boundary.js").Draft[] }} event @returns {Promise<any>} */
   async atTurnEnd(event) {
-    this.lastRequest.noteAnswer(event.message ?? {});
+    this.lastRequest.noteAnswer(event.message);
     await this.#update();
-    const usage = this.ctx.getContextUsage?.();
-    const appended = this.boundary.atTurnEnd(event, usage).then((entries) => {
-      this.stubs.show();
-      if (!entries) this.boundary.prepare(usage).catch(() => {});
-      return entries;
-    });
-    // A Pi that takes no entries need not wait, and in print mode would exit before other extensions get the event.
-    return this.boundary.takesEntries ? appended : void appended.catch((error) => this.report(error));
+    const usage = this.ctx.getContextUsage();
+    const appended = await this.boundary.atTurnEnd(event, usage);
+    if (!appended) this.boundary.prepare(usage).catch(() => {});
+    return appended;
   }
 
-  /** The same when the agent has ended or the user has switched branches; also retries what failed. @param {{ messages?: any[] }} event */
-  async atAgentEnd(event) {
+  /** The same when the agent has ended or the user has switched branches; also retries what failed. */
+  async atAgentEnd() {
     // Not awaited: it may take long to fail.
     this.#retry().catch((error) => this.report(error));
     await this.#update();
     this.boundary.prepare().catch(() => {});
     await this.compaction.settle();
-    if (isAttended(this.ctx)) await this.boundary.atAgentEnd(event);
   }
 
   /** @param {{ systemPrompt: string, systemPromptOptions?: { sections?: Record<string, string>, forceSystemPrompt?: string } }} event */
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
     await this.engine;
-    await this.boundary.beforePrompt();
-    this.stubs.show();
     const message = await this.changedFiles.message();
     // If the run continued after the compaction, the prefix is cached by now, and worth more than this text.
     this.#preamble = this.nextPreamble ?? this.#preamble;

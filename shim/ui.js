@@ -14,23 +14,10 @@ const FULL_PIPE_MS = 5;
 /** In the TUI, Pi redraws its transcript after a compaction or a reload, which erases earlier messages. */
 const REDRAWN_MS = 200;
 
-/**
- * Pi's mode. Before 0.78, Pi's arguments tell it.
- *
- * @param {ExtensionContext} ctx
- * @returns {"tui" | "rpc" | "json" | "print"}
- */
-export function modeOf(ctx) {
-  if (ctx.mode) return ctx.mode;
-  const asked = process.argv[process.argv.indexOf("--mode") + 1];
-  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
-  return asked === "json" ? "json" : "print";
-}
-
 /** Whether a user is there to read and answer. @param {ExtensionContext} ctx */
 export function isAttended(ctx) {
   try {
-    return ["tui", "rpc"].includes(modeOf(ctx));
+    return ["tui", "rpc"].includes(ctx.mode);
   } catch {
     // The session is gone.
     return false;
@@ -44,7 +31,7 @@ export function notify(ctx, text, type) {
 
 /** The same, but shown after Pi has redrawn its transcript. @type {typeof notify} */
 export function notifyRedrawn(ctx, text, type) {
-  if (modeOf(ctx) === "tui") setTimeout(() => notify(ctx, text, type), REDRAWN_MS);
+  if (ctx.mode === "tui") setTimeout(() => notify(ctx, text, type), REDRAWN_MS);
   else notify(ctx, text, type);
 }
 
@@ -58,7 +45,7 @@ export function notifyRedrawn(ctx, text, type) {
  */
 export function say(ctx, text, type = "info", answer = undefined) {
   quietly(() => {
-    const mode = modeOf(ctx);
+    const { mode } = ctx;
     // Output that does not go to a terminal stays byte for byte.
     if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
     else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
@@ -73,7 +60,7 @@ export function say(ctx, text, type = "info", answer = undefined) {
  */
 export function uiOf(ctx) {
   const { ui } = ctx;
-  const shown = modeOf(ctx) === "tui" ? plain : legible;
+  const shown = ctx.mode === "tui" ? plain : legible;
   return {
     /** @param {string} text @param {"info" | "warning" | "error"} type */
     notify: (text, type) => ui.notify(shown(text), type),

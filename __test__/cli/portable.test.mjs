@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { answer, ask, lcm } from "../support/cli.mjs";
 import { Store } from "../support/store.mjs";
 import { filler } from "../support/history.mjs";
@@ -48,7 +48,7 @@ async function workedOn(project) {
   await pi.stop();
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`a project is identical on another machine, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     await workedOn(project);

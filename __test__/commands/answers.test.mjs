@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { ask } from "../support/cli.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -26,7 +26,7 @@ const SHAPES = {
   "stat --json": ["error"],
 };
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`in print mode each command answers on stdout, as text and as JSON, and completely even to a slow reader, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const history = project.history();

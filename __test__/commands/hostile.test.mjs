@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { fit, legible, legibleJson, plain, wrap } from "../../shim/columns.js";
 import { uiOf } from "../../shim/ui.js";
@@ -110,7 +110,7 @@ function taken(answer) {
   return { name, inside, ours: before + after };
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`in rpc mode on ${host.name}`, { skip: process.platform === "win32" && "no such names of files" }, async (t) => {
     const project = await aProject(t, { host });
     const history = hostileSession(project);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
@@ -17,7 +17,7 @@ const WIDE = "請求書はどこですか 👩‍👩‍👧‍👦 🦀 e\u0301
 /** Opens and closes tools' answers. */
 const FOLD = "\u000f";
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`from narrow to wide on ${host.name}`, { skip: noTerminal }, async (t) => {
     const project = await aProject(t, { host });
     const history = project.history();

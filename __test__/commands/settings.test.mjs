@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { aPlace } from "../settings/starting.mjs";
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`a setting is saved without changing the rest of the file, and is effective at once, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host);
     const file = path.join(place.project.agentDir, "settings.json");
@@ -48,6 +48,6 @@ for (const host of hostsFor(hostsByVersion)) {
         await pi.prompt("/lcm stats");
         await pi.waitFor(() => said().some((message) => /^This session +4 messages/.test(message)));
       });
-    }, { args: host.version === "0.74.2" ? [] : ["--approve"] });
+    }, { args: ["--approve"] });
   });
 }

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { assertNothingGone, assertSound, assertWholeIn, echo, leave, storedIn, talk, warnings } from "../support/faults.mjs";
@@ -27,7 +27,7 @@ function aClock(t) {
 const noClock = process.platform === "linux" ? undefined : `the test's clock is made for Linux, and this is ${process.platform}`;
 
 describe("the clock goes back", { skip: noClock, concurrency: 3 }, () => {
-  for (const host of hostsFor(hostsByVersion)) {
+  for (const host of hostsFor()) {
     test(`Pi ${host.version}`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const clock = aClock(t);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { assertSound, assertWarnedOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, doctor, echo, keep, leave, pause, reopen, talk, waitForWarning } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -27,7 +27,7 @@ function spoil(file, where) {
   }
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: a damaged page of the database is reported once, and Pi continues`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const history = project.history();
@@ -96,7 +96,7 @@ const accidents = {
   "the log's index is gone": (_log, index) => rmSync(index),
 };
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: after Pi was killed and the files next to the database were damaged, the next start recovers`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const file = databaseFile(project);

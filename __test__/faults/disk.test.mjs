@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor, hostOf, MAIN } from "../../scripts/hosts.mjs";
+import { hostsFor, hostOf, MAIN } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
 import { assertNothingGone, assertWarnedOnce, assertWhole, assertWholeIn, echo, leave, pause, removeLogs, reopen, storedAgain, storedIn, talk, waitForWarning } from "../support/faults.mjs";
@@ -15,7 +15,7 @@ import { aProject, eventually } from "../support/project.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: on a full disk Pi continues, and missed messages are stored when there is room`, { skip: noDisk }, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const disk = aDisk(t);
@@ -114,7 +114,7 @@ const guarded = [
 ];
 
 for (const [what, skip, make] of guarded) {
-  for (const host of hostsFor(hostsByVersion)) {
+  for (const host of hostsFor()) {
     test(`Pi ${host.version}: on ${what} Pi continues, and missed messages are stored when it is writable`, { skip }, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const folder = make(t);

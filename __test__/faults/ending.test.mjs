@@ -1,7 +1,7 @@
 /** A session that ends under load: its messages are on the disk when the process has ended, however busy the writer is. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { lcm } from "../support/cli.mjs";
 import { assertWholeIn, databaseFile, echo, leave, talk } from "../support/faults.mjs";
@@ -24,7 +24,7 @@ const LONG = 400;
 const LOCKED_MS = 120_000;
 
 describe("Pi ends", { concurrency: 2 }, () => {
-  for (const host of hostsFor(hostsByVersion, "Pi 0.74.2")) {
+  for (const host of hostsFor()) {
     test(`Pi ${host.version}: in print mode Pi ends when the lock is free and all of a turn's results are stored`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const history = project.history();

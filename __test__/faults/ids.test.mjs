@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { appendFileSync } from "node:fs";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertWarnedOnce, doctor, echo, leave, pause, reopen, talk, waitForWarning } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: a repeated id is reported and loses nothing`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const history = project.history();

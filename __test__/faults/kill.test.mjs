@@ -6,7 +6,7 @@ import { everything, hostOf, MAIN } from "../../scripts/hosts.mjs";
 import { killAtRandom } from "../support/kills.mjs";
 
 /** Each Pi with a seed, and how often it is killed. @type {[string, number, number][]} */
-const KILLED = everything ? [["0.74.2", 3, 2], [MAIN, 1, 6], ["1.5.2", 2, 2]] : [[MAIN, 1, 2]];
+const KILLED = everything ? [["0.87.1", 3, 2], [MAIN, 1, 6], ["1.6.0", 2, 2]] : [[MAIN, 1, 2]];
 
 for (const [version, seed, kills] of KILLED) {
   test(`Pi ${version}: nothing is lost when Pi is killed`, async (t) => {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
 import { describe, test } from "node:test";
-import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { everything, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { lcm } from "../support/cli.mjs";
 import { assertNothingGone, assertWarnedOnce, assertWholeIn, databaseFile, echo, leave, pause, reopen, storedAgain, storedIn, talk, waitForWarning } from "../support/faults.mjs";
@@ -34,7 +34,7 @@ const ROUNDS = everything ? 3 : 1;
 
 // Most of the time they wait for a lock.
 describe("at the same database", { concurrency: 3 }, () => {
-  for (const host of hostsFor(hostsByVersion)) {
+  for (const host of hostsFor()) {
     test(`Pi ${host.version}: Pi continues while another program has the database open`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const pi = project.startPi();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, lchownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertStored } from "../support/agreement.mjs";
 import { lcm } from "../support/cli.mjs";
 import { assertWarnedOnce, databaseFile, echo, leave, talk, waitForWarning } from "../support/faults.mjs";
@@ -70,7 +70,7 @@ const cases = [
 const noOwners = process.platform === "win32" ? "Windows has other means to say who may write" : undefined;
 const notRoot = process.getuid?.() === 0 ? undefined : "only root can give a file to another user";
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: files that other users own or can write to are not used`, { skip: noOwners }, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     project.storeIn("unused");

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { assertSound, assertWarnedOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, echo, keep, leave, pause, reopen, talk } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -92,7 +92,7 @@ const cases = [
 
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues next to it`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const [file, name] = [databaseFile(project), databaseOf(project, "-2")];

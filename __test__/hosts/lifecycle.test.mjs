@@ -50,10 +50,8 @@ const SUDDEN = ["SIGINT", "crash"];
  * @param {Host} host @param {Mode} mode
  * @returns {readonly Column[]}
  */
-function momentsOf({ name, version }, mode) {
+function momentsOf({ version }, mode) {
   if (everything) return COLUMNS;
-  // Other tests run on this pair, and each of its two versions has rows.
-  if (name === "Pi 0.74.2, Node 22") return [];
   if (version !== MAIN || mode === "json") return SHORT;
   return mode === "rpc" ? COLUMNS : COLUMNS.filter((column) => !SUDDEN.includes(column));
 }

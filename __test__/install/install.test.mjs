@@ -17,7 +17,7 @@ import { collect } from "../../scripts/proc.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { assertWarnedOnce, databaseFile, warnings } from "../support/faults.mjs";
-import { aBorrowedEngine, aLaterRelease, aRelease, aUser, bringNpms, npms, placeIn, runsOn } from "../support/installing.mjs";
+import { aBorrowedEngine, aLaterRelease, aRelease, aUser, bringNpms, npms, placeIn } from "../support/installing.mjs";
 import { eventually, temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
 import { heard } from "../support/seats.mjs";
@@ -30,14 +30,9 @@ const SOURCE = `npm:${PACKAGE}`;
 const NEXT = "99.0.0";
 
 const inFull = process.env.INSTALL_MATRIX === "full";
-const pairs = (inFull ? hosts : hostsFor(hosts)).flatMap((host) => npms.map((npm) => ({ host, npm })));
-const possible = pairs.filter(({ host, npm }) => runsOn(npm, host));
-/** For each Pi, the host with its oldest Node, and the npm of its time. */
-const versions = [...new Set(allHosts.map(({ version }) => version))];
-const chosen = possible.filter(({ host, npm }) => {
-  const oldest = allHosts.find(({ version }) => version === host.version);
-  return inFull || (host === oldest && npms.indexOf(npm) === versions.indexOf(host.version));
-});
+const pairs = (inFull ? hosts : hostsFor()).flatMap((host) => npms.map((npm) => ({ host, npm })));
+/** Each Pi with the npm of its time. */
+const chosen = pairs.filter(({ host, npm }) => inFull || npms.indexOf(npm) === allHosts.indexOf(host));
 
 /** @type {Release} */
 let release;
@@ -54,11 +49,8 @@ before(async (t) => {
   borrowed = aBorrowedEngine(folder, release.version);
 });
 
-for (const { host, npm } of pairs.filter((pair) => !possible.includes(pair))) {
-  test(`${host.name}, npm ${npm}`, { skip: "this npm does not run on this Node" });
-}
-if (chosen.length < possible.length) {
-  test(`${possible.length - chosen.length} more pairs of a Pi and an npm`, { skip: "they are tried with INSTALL_MATRIX=full" });
+if (chosen.length < pairs.length) {
+  test(`${pairs.length - chosen.length} more pairs of a Pi and an npm`, { skip: "they are tried with INSTALL_MATRIX=full" });
 }
 
 for (const { host, npm } of chosen) {
@@ -87,12 +79,9 @@ for (const { host, npm } of chosen) {
       await pi("remove", SOURCE);
       assert.deepEqual([packagesOf(project), existsSync(place)], [[], false]);
 
-      // The oldest Pi lets npm install globally, where npm omits nothing.
-      if (host.version !== "0.74.2") {
-        npmrc("omit=optional\n");
-        await pi("install", SOURCE);
-        assert.ok(existsSync(place) && !existsSync(engineBeside(place)), "npm has omitted the engine");
-      }
+      npmrc("omit=optional\n");
+      await pi("install", SOURCE);
+      assert.ok(existsSync(place) && !existsSync(engineBeside(place)), "npm has omitted the engine");
       await say(project, "third", "--continue");
       assert.equal(digest(databaseFile(project)), kept, "without an engine the history is unchanged");
 

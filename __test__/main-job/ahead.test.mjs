@@ -40,7 +40,7 @@ function longSession(project, name, exchanges = 95) {
 /** Waits until summaries are requested. @param {Project} project */
 const underWay = (project, count = 5) => eventually(() => assert.ok(project.summaryCalls.length >= count));
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(`on ${host.name} a compaction uses summaries that were made while the agent worked`, async (t) => {
     const project = await anAheadProject(t, host);
     const pi = project.startPi(["--session", longSession(project, "long").write(project.sessionDir)]);
@@ -136,7 +136,7 @@ test("work ahead begins only where it is wanted", async (t) => {
   });
 });
 
-for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
+for (const host of hostsFor()) {
   test(`on ${host.name} in print mode a model call through Pi does not delay the exit`, async (t) => {
     const project = await anAheadProject(t, host, { directModelCalls: false });
     const file = longSession(project, "left").write(project.sessionDir);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import path from "node:path";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler, markersIn } from "../support/history.mjs";
@@ -168,7 +168,7 @@ test("the block covers compacted entries of any kind", async (t) => {
   });
 });
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(`leaving a branch with a summary uses the extension's summary, ${host.name}`, async (t) => {
     const acting = path.join(root, "__test__", "support", "acting.mjs");
     const project = await aProject(t, { host, extensions: [extension, acting], script: { summary: ({ index }) => ({ text: `Stretch ${index}\nwhat was tried.` }) } });

@@ -80,7 +80,7 @@ function assertCovers(project, session, block) {
   assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), session.compactedBy());
 }
 
-for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
+for (const host of hostsFor()) {
   test(`on ${host.name} the history is folded when it pays`, async (t) => {
     const project = await aLongProject(t, host);
     const pi = project.startPi(["--session", longSession(project, "first").write(project.sessionDir)]);

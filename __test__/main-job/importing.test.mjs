@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertStored } from "../support/agreement.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -29,7 +29,7 @@ async function before(pi) {
   await pi.prompt("something else");
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`older sessions are offered once, and imported as if they had been there all along, on ${host.name}`, async (t) => {
     const turns = [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }];
     const project = await aProject(t, { script: { turns }, host, settings: { lcm: { enabled: false } } });
@@ -100,7 +100,7 @@ test("in print mode nothing is offered and the report is printed", async (t) => 
   });
 });
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`files of versions 1 and 2 are imported before Pi migrates them, without duplicate messages afterwards, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const files = [1, 2].map((version) => oldFile(project, version));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
@@ -19,7 +19,7 @@ const HEADING = "(Lossless Context Management)";
 /** The number of blocks in a request, in any message. @param {Received} request */
 const blocksIn = ({ messages }) => messages.map(({ text }) => text).join("\n").split(HEADING).length - 1;
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(`on ${host.name} a request has one block, that of its branch, also after /tree, a resume and in a fork`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting] });
     const history = project.history();
@@ -47,7 +47,6 @@ for (const host of hostsFor(hosts)) {
       await pi.prompt("/act tree-summary on a branch of its own");
       await pi.prompt("with an account");
       assert.equal(blocksIn(project.lastTurn), 2);
-      // An older Pi keeps a branch summary right before the raw part with it.
       await pi.prompt(`going on ${filler("account", 300)}`);
       await pi.request("compact");
       await pi.prompt("compacted with it");

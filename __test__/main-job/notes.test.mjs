@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
@@ -51,7 +51,7 @@ async function answerTo(pi, line) {
   return pi.ui("notify")[from].message;
 }
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(`notes are in every block of their branch until they are removed, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { background: false } } });
     const history = project.history();

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, statistics } from "../support/block.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -55,7 +55,7 @@ async function bySize(project, pi, name, exchanges, turns = []) {
 
 const flood = { text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command: "for i in $(seq 1 1500); do echo this is line $i of the log; done" } }] };
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(`a request that the provider rejects is compacted, on ${host.name}`, async (t) => {
     const project = await believing(t, host);
     const pi = project.startPi();

@@ -9,7 +9,7 @@ import path from "node:path";
 import { describe, test } from "node:test";
 import { extractOf } from "../../demo/extract.mjs";
 import { sessionFile } from "../../demo/make-session.mjs";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { blockOf } from "../support/block.mjs";
 import { aProject } from "../support/project.mjs";
 
@@ -112,7 +112,7 @@ const questions = [
 ];
 
 describe("questions of a model", () => {
-  for (const host of hostsFor(hosts)) {
+  for (const host of hostsFor()) {
     test(host.name, async (t) => {
       const summary = (/** @type {Received} */ { messages }) => ({ text: extractOf(messages.at(-1)?.text ?? "") });
       const project = await aProject(t, { host, contextWindow: 400_000, keepRecentTokens: 2_000, script: { summary } });

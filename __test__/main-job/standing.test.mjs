@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
@@ -17,7 +17,7 @@ const section = (block, heading) => block.split(`### ${heading}\n`)[1]?.split("\
 /** @param {string} name @param {Record<string, unknown>} args */
 const call = (name, args) => ({ toolCalls: [{ id: `call_${name}_${JSON.stringify(args).length}`, name, arguments: args }] });
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`Pi ${host.version}: the block has the current request, the state of files, and what changed on disk`, async (t) => {
     const project = await aProject(t, { host, settings: { lcm: { minMessagesForCompaction: 1 } } });
     const at = (/** @type {string} */ name) => path.join(project.cwd, name);

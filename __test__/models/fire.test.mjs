@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { everything, hostsFor } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { fires, hasty, underFire } from "../support/fires.mjs";
 import { aProject } from "../support/project.mjs";
@@ -29,7 +29,7 @@ const ways = { "asked straight": true, "asked through Pi": false };
 /** The wire formats, by the provider whose model speaks it. @type {Record<string, "openai" | "anthropic">} */
 const formats = { demo: "openai", claude: "anthropic" };
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(host.name, { concurrency: 2 }, async (t) => {
     const thorough = host.version === THOROUGH;
     const tried = Object.entries(ways).filter(([name]) => thorough || name === "asked through Pi");

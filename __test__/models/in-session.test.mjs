@@ -42,7 +42,7 @@ function withoutQuestion({ body: { max_tokens: _, max_completion_tokens: __, ...
   return { ...body, messages: isOwn ? messages.slice(0, -1) : messages.with(-1, { ...last, content: content.slice(0, -1) }) };
 }
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   for (const api of /** @type {const} */ (["openai", "anthropic"])) {
     test(`${host.name}, ${api}: the question comes after what the provider has cached`, async (t) => {
       const { lastTurn, calls } = await compacted(t, { host, api });

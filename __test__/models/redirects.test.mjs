@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { hasty } from "../support/fires.mjs";
 import { aProject } from "../support/project.mjs";
 
@@ -58,7 +58,7 @@ async function notified(project, pi, provider, reply) {
 }
 
 // Older ones follow redirects and cannot be told not to.
-for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "0.74.2"))) {
+for (const host of hostsFor()) {
   test(`a redirect is a failed answer, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     define(project);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
@@ -20,12 +20,9 @@ import { OnePi } from "../support/one-pi.mjs";
  */
 
 /** @type {Placing[]} */
-export const placings = hostsFor(hostsByVersion).flatMap((host) => [true, false].map((oursIsLast) => {
+export const placings = hostsFor().flatMap((host) => [true, false].map((oursIsLast) => {
   return { host, oursIsLast, title: `${host.name}, ours loaded ${oursIsLast ? "last" : "first"}` };
 }));
-
-/** Whether a Pi takes entries from handlers. @param {Placing} placing */
-export const takesEntries = ({ host }) => host.version !== "0.74.2";
 
 /** Whether ours is loaded last; for tests that do not depend on the order. @param {Placing} placing */
 export const once = ({ oursIsLast }) => oursIsLast;

@@ -7,7 +7,7 @@ import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { eventually } from "../support/project.mjs";
-import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from "./beside.mjs";
+import { assertCovered, assertShown, beside, talkAndCompact } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
@@ -92,4 +92,4 @@ beside(boundary, "rival", async (_t, begin) => {
   await eventually(() => assertAgreement(project));
   assert.deepEqual(notices(pi), []);
   await assertOursCoversAll(project, pi);
-}, { on: takesEntries });
+});

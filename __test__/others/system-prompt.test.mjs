@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor, MAIN } from "../../scripts/hosts.mjs";
+import { hostsFor, MAIN } from "../../scripts/hosts.mjs";
 import { aProject } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
 import { bothOf, placings } from "./beside.mjs";
@@ -75,7 +75,7 @@ for (const placing of placings) {
   });
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`the user's own prompt stays next to our text alone, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const requests = await talked(project, inFolders(project, false));
@@ -94,5 +94,5 @@ function inFolders(project, whole) {
   writeFileSync(path.join(project.agentDir, "SYSTEM.md"), whole ? "You are a baker." : "You are a smith.");
   if (whole) writeFileSync(path.join(project.cwd, ".pi", "SYSTEM.md"), "You are a smith.");
   writeFileSync(path.join(project.cwd, ".pi", "APPEND_SYSTEM.md"), "Strike hard.");
-  return project.host?.version === "0.74.2" ? [] : ["--approve"];
+  return ["--approve"];
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { addon, extension } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyExtension } from "../support/copies.mjs";
@@ -100,7 +100,7 @@ for (const placing of placings) {
   });
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`of two copies of ours only one is active, on ${host.name}`, async (t) => {
     // As if it is installed, and also loaded from its source.
     const folder = temporaryFolder(t);

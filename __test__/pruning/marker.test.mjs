@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { Meter, PRICES } from "../../bench/context/meter.mjs";
 import { CacheMarker } from "../../shim/marker.js";
 import { aProject } from "../support/project.mjs";
@@ -22,7 +22,7 @@ const isStub = (block) => block.type === "tool_result" && JSON.stringify(block.c
 /** The markers that Pi does not set: all but those before the messages and at the very end. @param {any[]} blocks */
 const ours = (blocks) => blocks.filter((block, at) => block.cache_control && ["tool_result", "text"].includes(block.type) && at > 0 && at < blocks.length - 1);
 
-for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
+for (const host of hostsFor()) {
   test(`on ${host.name} the cache finds what precedes a change`, async (t) => {
     const project = await aProject(t, { host, api: "anthropic", contextWindow: 128_000, cost: COST, settings: { lcm: {} } });
     const pi = project.startPi();

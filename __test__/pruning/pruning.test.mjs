@@ -109,7 +109,7 @@ async function assertSound(pi) {
   assert.deepEqual(checks.flatMap((/** @type {any} */ { findings }) => findings ?? []), []);
 }
 
-for (const host of hostsFor(hosts)) {
+for (const host of hostsFor()) {
   test(host.name, async (t) => {
     const project = await aLeanProject(t, host);
     project.storeIn("store");

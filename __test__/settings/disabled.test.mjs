@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { filler } from "../support/history.mjs";
@@ -68,7 +68,7 @@ function stored(dir) {
   return { inStore };
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`when disabled it leaves Pi unchanged, and a reload enables it again, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { enabled: false, debugMode: true, dbDir: "histories" } });
     const { project } = place;

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { loadEngine } from "../../index.js";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { Store } from "../support/store.mjs";
 import { aPlace } from "./starting.mjs";
@@ -46,7 +46,7 @@ async function compacted({ project, defaultDir }, pi) {
   return { asked, keys, authors: authors.map(({ model }) => model), shown: shown() };
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`models of the settings, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { compactionModels: ["nobody/nothing", "second/nothing", "anthropic/claude-haiku-4-5", "second/small/of-2026", "demo/demo-model"] } });
     addProviders(place);
@@ -92,7 +92,7 @@ const LISTER = `import { writeFileSync } from "node:fs";
 export default (pi) => pi.on("session_start", (_event, ctx) => writeFileSync(process.env.MODELS_FILE, JSON.stringify(ctx.modelRegistry.getAll().map(({ provider, id }) => provider + "/" + id))));
 `;
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`without a key for the named models, on ${host.name}`, async (t) => {
     const models = [{ id: "demo-small", cost: CHEAP }, { id: "demo-tiny", contextWindow: 8_000, cost: CHEAP }];
     const place = await aPlace(t, host, { cost: DEAR, models });

@@ -7,10 +7,10 @@ import { randomUUID } from "node:crypto";
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { everything, hostsFor } from "../../scripts/hosts.mjs";
 import { eventually } from "../support/project.mjs";
 import { databasesIn } from "../support/store.mjs";
-import { aPlace, asksForTrust } from "./starting.mjs";
+import { aPlace } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 /** @typedef {import("./starting.mjs").Start} Start */
@@ -39,9 +39,9 @@ function aLongOne({ project }, name) {
   return history.write(project.sessionDir);
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   // A Pi that does not ask about trust has no flag for it either.
-  const trusted = asksForTrust(host) ? ["--approve"] : [];
+  const trusted = ["--approve"];
 
   test(`a session has the settings of the files at its start, the project's before the global ones, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host);
@@ -107,7 +107,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const env = { LCM_MAX_DEPTH: "-1", LCM_STATUSES: "0", LCM_DEBUG_MODE: "perhaps" };
     const names = [...Object.keys(lcm), ...Object.keys(env)];
     const place = await aPlace(t, host, { lcm });
-    if (asksForTrust(host)) place.local({ dbDir: "project-store", nonsense: 1 });
+    place.local({ dbDir: "project-store", nonsense: 1 });
     await place.rpc(async (pi) => {
       await pi.prompt("hello");
       await pi.waitFor(() => pi.status("lcm"));
@@ -116,7 +116,6 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(notifyType, "warning");
       for (const name of names) assert.equal(message.split(`- ${name} `).length, 2, `${name} in ${message}`);
       assert.ok(message.includes(`${names.length} settings`), "an untrusted project's settings are not even reported");
-      if (!asksForTrust(host)) return;
       // Nor may an untrusted project disable the extension.
       place.local({ enabled: false });
       const shown = pi.ui("setStatus").length;
@@ -136,8 +135,8 @@ for (const host of hostsFor(hostsByVersion)) {
       ["where all projects are trusted", { defaultProjectTrust: "always" }, {}],
       ["but not where trust is refused once", {}, { args: ["--no-approve"] }],
     ];
-    // The extension only asks Pi, so all ways are alike to it; a Pi without trust has no flag for it either.
-    const tried = everything && asksForTrust(host) ? ways : ways.slice(0, 1);
+    // The extension only asks Pi, so all ways are alike to it.
+    const tried = everything ? ways : ways.slice(0, 1);
     for (const [where, settings, start] of tried) {
       await t.test(where, async (t) => {
         const place = await aPlace(t, host, { settings, lcm: { leafChunkTokens: "many" } });

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { databasesIn } from "../support/store.mjs";
 import { aPlace } from "./starting.mjs";
 
@@ -27,7 +27,7 @@ function changeModels({ project: { agentDir } }) {
   writeFileSync(file, JSON.stringify({ providers }));
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`without the footer everything else is the same, and a session without a file leaves no log, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { status: false, debugMode: true } });
     await place.rpc(async (pi) => {
@@ -36,7 +36,6 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.match(pi.ui("notify")[0].message, /^This session +2 messages/);
       assert.deepEqual(pi.ui("setStatus"), []);
       assert.ok(!existsSync(place.defaultDir));
-      // In an older Pi this session has a file.
       place.global({ debugMode: true });
       await pi.request("new_session");
       await pi.prompt("hello");

@@ -12,9 +12,6 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {Record<string, string | undefined>} Environment */
 
-/** The hosts that ask whether a project is trusted. @param {Host} host */
-export const asksForTrust = ({ version }) => version !== "0.74.2";
-
 /**
  * @typedef {object} Start
  * @property {string[]} [args]
@@ -74,7 +71,7 @@ export class Place {
    * @param {Start} [start]
    */
   async rpc(talk, start = {}) {
-    const pi = startPi({ ...this.#surroundings(start), idle: this.host.idle });
+    const pi = startPi(this.#surroundings(start));
     try {
       return await talk(pi);
     } finally {

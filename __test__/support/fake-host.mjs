@@ -13,6 +13,9 @@ import { History } from "./history.mjs";
  * @property {(context: any, options: any) => Promise<any>} [answer] the model's reply to a summarizer call
  */
 
+/** What Pi's events have in any case. @type {Record<string, object>} */
+const USUAL = { turn_end: { message: { role: "assistant", content: [], stopReason: "stop" }, entries: [] } };
+
 export class FakeHost {
   /** @type {{ message: string, type: string }[]} */
   notifications = [];
@@ -55,7 +58,7 @@ export class FakeHost {
       getRegisteredProviderIds: () => [],
     };
     /** A context's fields. @type {Record<string, any>} */
-    this.plain = { waitForIdle: async () => {}, cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
+    this.plain = { waitForIdle: async () => {}, isProjectTrusted: () => true, getContextUsage: () => undefined, cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
     this.ctx = new Proxy(this.plain, {
       get: (target, name, receiver) => {
         if (this.stale) throw new Error("This extension ctx is stale after session replacement or reload.");
@@ -85,7 +88,7 @@ export class FakeHost {
    */
   async emit(type, fields = {}) {
     const results = [];
-    for (const handler of this.#handlers.get(type) ?? []) results.push(await handler({ type, ...fields }, this.ctx));
+    for (const handler of this.#handlers.get(type) ?? []) results.push(await handler({ type, ...USUAL[type], ...fields }, this.ctx));
     return results;
   }
 

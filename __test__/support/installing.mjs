@@ -42,9 +42,6 @@ export async function bringNpms(wanted) {
   }
 }
 
-/** Whether an npm supports a host's Node. @param {Npm} npm @param {Host} host */
-export const runsOn = (npm, host) => npm !== "12.2.0" || !host.name.endsWith("Node 20");
-
 /** This machine's platform, for which the tests' addon was built. */
 const here = platforms.find(({ name }) => name === platformTriple());
 

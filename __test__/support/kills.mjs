@@ -219,23 +219,12 @@ class Resident extends Worker {
   }
 }
 
-/**
- * Pi 0.74.2 may compact in print mode after it has told extensions to end; only the next start stores that.
- * @param {Project} project
- */
-const staysSmall = ({ host }) => host?.version === "0.74.2";
-
 /** Comes and goes, in print mode. */
 class Visitor extends Worker {
   /** @type {import("node:child_process").ChildProcess | undefined} */
   #child;
   /** @type {Promise<unknown> | undefined} */
   #run;
-
-  /** @param {number} exchanges */
-  session(exchanges) {
-    return super.session(staysSmall(this.project) ? 5 : exchanges);
-  }
 
   async begin() {
     this.startAgain();
@@ -249,7 +238,7 @@ class Visitor extends Worker {
   }
 
   async step() {
-    const isNew = this.random() < 0.3 || staysSmall(this.project);
+    const isNew = this.random() < 0.3;
     if (isNew) this.file = this.session(15);
     this.moment = isNew ? "in print mode with an old session" : "in print mode";
     await this.#visit();

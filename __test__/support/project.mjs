@@ -186,7 +186,7 @@ export class Project {
    * @param {import("../../demo/rpc.mjs").OnDialog} [onDialog] answers its questions
    */
   startPi(args = [], loading, onDialog) {
-    const pi = startPi({ ...this.#surroundings, idle: this.host?.idle, ...(onDialog && { onDialog }), args: [...this.#loading(loading), ...args] });
+    const pi = startPi({ ...this.#surroundings, ...(onDialog && { onDialog }), args: [...this.#loading(loading), ...args] });
     this.#started.push(pi);
     return pi;
   }

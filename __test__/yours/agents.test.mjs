@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
@@ -28,7 +28,7 @@ function write(file, lines) {
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`other agents' messages in a project are imported when a session starts, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, settings: { lcm: { alsoRead: ["codex", "gemini"] } } });
     const home = path.join(path.dirname(project.cwd), "home");

@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { renameSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { ask } from "../support/cli.mjs";
 import { databaseOf, echo } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";
@@ -26,7 +26,7 @@ function said(project, database) {
   );
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`the history of a moved folder is adopted in the new one, on ${host.name}`, async (t) => {
     const project = await aProject(t, { script: { otherwise: echo }, host });
     const history = project.history();

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hostsFor } from "../../scripts/hosts.mjs";
 import { databaseFile, echo } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { heard } from "../support/seats.mjs";
@@ -75,7 +75,7 @@ async function assertStaysAway(project) {
   assert.equal(saying(project).length, 2, "Pi's own file is Pi's");
 }
 
-for (const host of hostsFor(hostsByVersion)) {
+for (const host of hostsFor()) {
   test(`in print mode --yes purges, and without it the effect is described, on ${host.name}`, async (t) => {
     const project = await aSecret(t, { host });
     const [one, other] = saying(project);

@@ -59,7 +59,7 @@ if (values.help || !shape || !prices || !host) {
   process.stdout.write(`${usage}\n`);
   process.exit(values.help ? 0 : 2);
 }
-const { pi: script, idle } = host;
+const { pi: script } = host;
 const [window, cold] = [Number(values.window), Number(values.cold)];
 const turns = Number(values.turns ?? (values.quick ? Math.ceil(100 / (shape.requests / 2)) : shape.turns));
 const wanted = values.way ?? (values.quick ? ["Pi alone", "ours, lean"] : [""]);
@@ -109,7 +109,7 @@ async function live(name, { lcm, compaction, rival }) {
   const loaded = lcm ? extension : rival ? path.join(root, "bench", "context", "rivals.mjs") : undefined;
   const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
   const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };
-  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env, pi: script, idle });
+  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env, pi: script });
   /** The number of calls for each fact; undefined if it is lost. @type {(number | undefined)[]} */
   const known = [];
   try {

@@ -296,7 +296,6 @@ impl CliRequest {
             cwd: folder.to_owned(),
             project_trusted: config::is_trusted(&self.agent_dir, folder),
             // No Pi is running, so nothing is forecast.
-            model_overrides: false,
             environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
         };
         let settings = config::load(&sources).settings;

@@ -114,12 +114,12 @@ pub struct PiCompaction {
     /// Tokens at the end of a branch that it keeps raw.
     pub keep_recent_tokens: usize,
     /// `modelOverrides`: values for single models, by `provider/id`.
-    #[serde(skip)]
     pub model_overrides: BTreeMap<String, PiOverride>,
 }
 
 /// The values of [`PiCompaction`] that differ for one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PiOverride {
     /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,

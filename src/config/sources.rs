@@ -38,9 +38,6 @@ pub struct Sources {
     pub cwd: PathBuf,
     /// Whether the user trusts the project. Otherwise its settings are not read.
     pub project_trusted: bool,
-    /// Whether this Pi supports `compaction.modelOverrides`.
-    #[serde(default)]
-    pub model_overrides: bool,
     /// `LCM_*` variables.
     #[serde(default)]
     pub environment: HashMap<String, String>,
@@ -92,7 +89,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
         let Some((path, all)) = path.and_then(|path| found.read(&path).map(|all| (path, all))) else {
             continue;
         };
-        add_compaction(&mut pi, &all["compaction"], sources.model_overrides);
+        add_compaction(&mut pi, &all["compaction"]);
         let place = format!("in {}", path.display());
         match &all["lcm"] {
             Value::Null => {}
@@ -178,16 +175,14 @@ fn spelled(key: &str, origin: Origin) -> String {
 }
 
 /// Adds Pi's own settings.
-fn add_compaction(pi: &mut PiCompaction, compaction: &Value, reads_overrides: bool) {
+fn add_compaction(pi: &mut PiCompaction, compaction: &Value) {
     let number =
         |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
     let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
     pi.enabled = compaction["enabled"].as_bool().unwrap_or(pi.enabled);
     pi.reserve_tokens = number(compaction, reserve).unwrap_or(pi.reserve_tokens);
     pi.keep_recent_tokens = number(compaction, keep).unwrap_or(pi.keep_recent_tokens);
-    for (model, values) in
-        compaction["modelOverrides"].as_object().filter(|_| reads_overrides).into_iter().flatten()
-    {
+    for (model, values) in compaction["modelOverrides"].as_object().into_iter().flatten() {
         let found = pi.model_overrides.entry(model.clone()).or_default();
         found.reserve_tokens = number(values, reserve).or(found.reserve_tokens);
         found.keep_recent_tokens = number(values, keep).or(found.keep_recent_tokens);

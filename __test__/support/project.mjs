@@ -88,6 +88,24 @@ function firstFree(wanted, number = 0) {
   }
 }
 
+/** How the projects of a test end. @type {WeakMap<TestContext, (() => Promise<void>)[]>} */
+const ends = new WeakMap();
+
+/**
+ * Node runs no further hook after one that fails, and what it would have ended keeps the process alive. So there is one for all projects.
+ * @param {TestContext} t
+ * @param {() => Promise<void>} end
+ */
+function atEnd(t, end) {
+  const all = ends.get(t) ?? [];
+  if (all.push(end) > 1) return;
+  ends.set(t, all);
+  t.after(async () => {
+    const ended = await Promise.allSettled(all.map((end) => end()));
+    for (const result of ended) if (result.status === "rejected") throw result.reason;
+  });
+}
+
 /**
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
@@ -97,7 +115,7 @@ export async function aProject(t, { script = {}, api, thinking = api && api !== 
   const binds = thinking === "free" ? { binds: () => false } : {};
   const server = await startModelServer({ reply: playing(script), rules: { ...binds, ...rules } });
   const project = new Project({ folder, server, script, host, extensions });
-  t.after(async () => {
+  atEnd(t, async () => {
     try {
       await project.stopAll();
     } finally {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::files::{read_lines, tidy};
 use crate::files;
-use crate::model::{Message, Part, Role};
+use crate::model::{Message, Role};
 
 /// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;
@@ -82,7 +82,8 @@ fn known<'m>(
 ) -> Option<Known> {
     let mut known = Known::Pieces(Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
-        if message.role == Role::ToolResult {
+        let is_script = !message.nested.is_empty();
+        if message.role == Role::ToolResult && !is_script {
             let text = normal(&message.text());
             let (lines, is_all) = read_lines(&text);
             known = match known {
@@ -94,19 +95,20 @@ fn known<'m>(
             };
             continue;
         }
-        let is_it = |named: &str| within(project, &tidy(named)) == path;
-        let mut calls = message.parts.iter().filter_map(|part| match part {
-            Part::ToolCall { name, arguments, .. } => {
-                arguments["path"].as_str().filter(|named| is_it(named)).map(|_| (name, arguments))
-            }
-            _ => None,
-        });
-        let (name, arguments) = calls.next()?;
-        // Which of several calls succeeded is unknown here.
-        if calls.next().is_some() {
+        let is_it = |arguments: &Value| {
+            arguments["path"].as_str().is_some_and(|named| within(project, &tidy(named)) == path)
+        };
+        // A script's reads show nothing here.
+        let is_known = |name: &str| !is_script || name == "write" || name == "edit";
+        let calls = message.calls().filter(|(name, arguments)| is_known(name) && is_it(arguments));
+        let calls: Vec<_> = calls.collect();
+        // Which of several calls succeeded is known of a script's alone.
+        if calls.is_empty() || (calls.len() > 1 && !is_script) {
             return None;
         }
-        known = known.after(name, arguments)?;
+        for (name, arguments) in calls {
+            known = known.after(name, arguments)?;
+        }
     }
     match &known {
         Known::Pieces(pieces) if pieces.is_empty() => None,

@@ -104,6 +104,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_scripts_command_has_an_outcome_if_that_is_known() {
+        let outcome = |command, outcome: &CallOutcome, shown| {
+            Check::in_script(3, command, outcome, shown).map(|check| check.failure)
+        };
+        let failed = |said: &str| CallOutcome::Failed(said.into());
+        let done = CallOutcome::Done;
+        assert_eq!(outcome("npm test", &done, "1 failed"), Some(None));
+        assert_eq!(outcome("ls", &done, ""), None);
+        assert_eq!(outcome("npm test", &CallOutcome::Unfinished, ""), None);
+        let whole = failed("no rule\n\nCommand exited with code 2");
+        assert_eq!(outcome("make", &whole, "1 failed"), Some(Some("no rule".into())));
+        let cut = failed(&"ok\n".repeat(200)[..500]);
+        assert_eq!(outcome("npm test", &cut, "sorry"), Some(Some("failed".into())));
+        assert_eq!(outcome("npm test", &cut, "so\n1 failed\n"), Some(Some("1 failed".into())));
+        // A pipe hides the exit code.
+        assert_eq!(outcome("npm test | tail", &done, "2 passed"), None);
+        assert_eq!(outcome("npm test | tail", &done, "1 failed"), Some(Some("1 failed".into())));
+    }
+
+    #[test]
     fn only_commands_that_test_or_build_have_an_outcome() {
         let outcome =
             |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);

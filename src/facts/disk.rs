@@ -293,6 +293,32 @@ mod tests {
     }
 
     #[test]
+    fn what_scripts_write_is_compared_with_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(dir.path().join("a.rs"), text).unwrap();
+        let script = |calls: Value| {
+            let result = json!({"role": "toolResult", "toolName": "codemode", "content": "done", "nestedCalls": {"calls": calls}});
+            Message::parse(&result.to_string())
+        };
+        let edit = |old: &str, new: &str, status: &str| json!({"name": "edit", "status": status, "arguments": {"path": "a.rs", "oldText": old, "newText": new}});
+        let change = |messages: &[Message]| change(dir.path(), "a.rs", messages, true);
+        let edits = script(json!([
+            {"name": "read", "status": "ok", "arguments": {"path": "a.rs"}},
+            edit("one", "two", "ok"), edit("two", "three", "ok"), edit("three", "four", "error"),
+            {"name": "edit", "status": "ok", "argumentsBytes": 9_000},
+        ]));
+        write("three\n");
+        assert_eq!(change(&[read("one\n"), edits.clone()]), None);
+        write("four\n");
+        assert_eq!(change(&[read("one\n"), edits]), Some(Change::Changed));
+        let written =
+            json!({"name": "write", "status": "ok", "arguments": {"path": "./a.rs", "content": "five\n"}});
+        assert_eq!(change(&[script(json!([written]))]), Some(Change::Changed));
+        write("five\n");
+        assert_eq!(change(&[script(json!([written]))]), None);
+    }
+
+    #[test]
     fn a_file_that_became_binary_or_large_has_changed() {
         let dir = tempfile::tempdir().unwrap();
         let change = |content: &[u8], seen: &str, whole| {

@@ -524,10 +524,30 @@ mod tests {
     }
 
     #[test]
+    fn the_calls_of_a_script_are_in_its_result() {
+        let json = r#"{"role":"toolResult","toolName":"codemode","content":"done","nestedCalls":{"calls":[
+            {"id":"c/1","name":"read","status":"ok","arguments":{"path":"a.rs"}},
+            {"id":"c/2","name":"edit","status":"error","arguments":{"path":"b.rs"},"error":"no such text"},
+            {"id":"c/3","name":"write","status":"unfinished","arguments":{"path":"c.rs"}},
+            {"id":"c/4","name":"edit","status":"ok","argumentsBytes":9000},7]}}"#;
+        let message = Message::parse(json);
+        let files = message.files();
+        assert!(files.read.into_iter().eq(["a.rs"]) && files.modified.is_empty());
+        assert_eq!(message.nested[1].outcome, CallOutcome::Failed("no such text".into()));
+        assert_eq!(message.nested[2].outcome, CallOutcome::Unfinished);
+        assert!(message.nested[3].arguments.is_null() && message.nested.len() == 5);
+        assert_eq!(message.searchable(), "done");
+    }
+
+    #[test]
     fn no_message_is_rejected() {
-        for odd in
-            ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#]
-        {
+        for odd in [
+            "[1]",
+            "not json",
+            r#"{"role":"toolResult","content":7,"nestedCalls":{"calls":9}}"#,
+            r#"{"content":7}"#,
+            r#"{"role":"oracle","content":[{"type":"smell"}]}"#,
+        ] {
             assert!(!Message::parse(odd).readable().is_empty(), "{odd}");
         }
     }

@@ -113,7 +113,7 @@ export declare class Engine {
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
    * Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
-   * reading anything. `turn` is JSON: the context as for `command`; `usage` as the provider reported it; the
+   * reading anything. `turn` is JSON: `live`, the context as for `command`; `usage` as the provider reported it; the
    * estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
    * pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
    * `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
@@ -139,10 +139,10 @@ export declare class Engine {
   summarizeLeft(operation: number, left: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
    * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
-   * `newerRequest` means that the user has since sent a request. Returns JSON: `{"ok": [content blocks]}`
-   * or `{"error"}`, whose message is for the model.
+   * `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
+   * JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
    */
-  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null): Promise<string>;
+  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null, callId?: string | undefined | null): Promise<string>;
   /**
    * Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
@@ -159,6 +159,11 @@ export declare class Engine {
    * opened later. Returns JSON: `{"ok": null}` or `{"error"}`.
    */
   reconfigure(settings: string): string;
+  /**
+   * Takes over Pi's setting `compaction`, as JSON, which may change at any time. Returns JSON: `{"ok": null}` or
+   * `{"error"}`.
+   */
+  setPiCompaction(compaction: string): string;
   /** The progress of a running import, or null. */
   importProgress(): string | null;
   /**

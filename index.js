@@ -28,7 +28,7 @@ export default function losslessContext(pi) {
     return open?.isOpen ? open.guard(() => call(open, event)) : undefined;
   };
 
-  // In rpc mode, Pi emits it twice per session.
+  // In rpc mode, Pi up to 1.5.2 emits it twice per session.
   pi.on("session_start", (_event, ctx) => quietly(() => {
     if (session?.id === ctx.sessionManager.getSessionId()) return;
     session = new Session(pi, ctx);

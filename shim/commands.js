@@ -7,7 +7,7 @@
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
-import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
@@ -205,6 +205,7 @@ class Commands {
   async #ask(line, ctx) {
     const { context, manager, sync } = this.#session;
     const engine = await this.#session.ready();
+    passCompaction(this.#session, engine);
     const request = {
       line,
       leafId: sync.storedLeaf().leafId,

@@ -1,7 +1,7 @@
 /** Answers Pi's compactions and branch summaries, and follows up once a compaction is on the branch. */
 
 import { withModels } from "./models.js";
-import { ancestors, canRecall, cancellable, failureOf, modelOf, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { ancestors, canRecall, cancellable, failureOf, modelOf, passCompaction, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
 import { notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
@@ -31,6 +31,7 @@ export class Compaction {
     const engine = await unlessAborted(session.ready(), signal);
     if (!engine) return { cancel: true };
     if (session.sync.hasDuplicates) return undefined;
+    passCompaction(session, engine);
     const request = {
       leafId: manager.getLeafId(),
       firstKeptEntryId: preparation.firstKeptEntryId,

@@ -80,6 +80,17 @@ export function settingsFor(native, ctx) {
 }
 
 /**
+ * Passes on how Pi compacts now: the user can change it at any time, and no event says so. A Pi that does not show its settings compacts as
+ * its files said when the session started.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export function passCompaction({ pi }, engine) {
+  if (pi.getSettings) unwrap(engine.setPiCompaction(JSON.stringify(pi.getSettings().compaction ?? {})));
+}
+
+/**
  * Runs a call of the engine that `signal` can stop.
  *
  * @template T

@@ -12,7 +12,7 @@ import { Context } from "./context.js";
 import { Footer } from "./footer.js";
 import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
-import { canRecall, messageOf, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
+import { canRecall, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
 import { Sync } from "./sync.js";
 import { Thinking } from "./thinking.js";
@@ -283,7 +283,7 @@ export class Session {
 
   /** @param {{ systemPrompt: string, systemPromptOptions?: { sections?: Record<string, string>, forceSystemPrompt?: string } }} event */
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
-    await this.engine;
+    passCompaction(this, await this.engine);
     this.boundary.atPrompt();
     this.thinking.watch();
     const message = await this.changedFiles.message();

@@ -204,8 +204,8 @@ impl Engine {
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
-    /// `newerRequest` means that the user has since sent a request. Returns JSON: `{"ok": [content blocks]}`
-    /// or `{"error"}`, whose message is for the model.
+    /// `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
+    /// JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
     #[napi]
     pub async fn call_tool(
         &self,
@@ -214,9 +214,10 @@ impl Engine {
         args: String,
         leaf_id: Option<String>,
         newer_request: Option<bool>,
+        call_id: Option<String>,
     ) -> napi::Result<String> {
         let newer_request = newer_request.unwrap_or_default();
-        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request).await;
+        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request, call_id).await;
         Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
     }
 
@@ -238,6 +239,13 @@ impl Engine {
     #[napi(catch_unwind)]
     pub fn reconfigure(&self, settings: String) -> String {
         answer(self.inner.reconfigure(&settings))
+    }
+
+    /// Takes over Pi's setting `compaction`, as JSON, which may change at any time. Returns JSON: `{"ok": null}` or
+    /// `{"error"}`.
+    #[napi(catch_unwind)]
+    pub fn set_pi_compaction(&self, compaction: String) -> String {
+        answer(self.inner.set_pi_compaction(&compaction))
     }
 
     /// The progress of a running import, or null.

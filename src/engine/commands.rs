@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Engine, Live, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
-use crate::config::{Settings, Sources};
+use crate::config::{PiCompaction, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
@@ -110,6 +110,17 @@ impl Engine {
         self.providers.spend.limit(&settings);
         self.log.switch(settings.debug_mode);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        Ok(())
+    }
+
+    /// Takes over Pi's setting `compaction` as it is now: the user can change it at any time. `compaction` is its
+    /// JSON.
+    pub fn set_pi_compaction(&self, compaction: &str) -> Result<()> {
+        let pi = PiCompaction::of(&read_json("Pi's compaction settings", compaction)?);
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        if settings.pi != pi {
+            *settings = Arc::new(Settings { pi, ..Settings::clone(&settings) });
+        }
         Ok(())
     }
 

@@ -180,8 +180,8 @@ impl Engine {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Answers a tool call from the branch that ends at `leaf`. `newer_request` means that the user has since
-    /// sent a request that is not stored yet.
+    /// Answers the tool call with Pi's id `call` from the branch that ends at `leaf`. `newer_request` means that
+    /// the user has since sent a request that is not stored yet.
     ///
     /// # Errors
     /// A message for the model: what is wrong with the call, or that the store failed.
@@ -192,11 +192,12 @@ impl Engine {
         arguments: &str,
         leaf: Option<String>,
         newer_request: bool,
+        call: Option<String>,
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
         let (cancel, operation) = self.begin(operation);
-        let scope = Scope { newer_request, ..self.scope(leaf) };
+        let scope = Scope { newer_request, call, ..self.scope(leaf) };
         let notepad = self.settings().notes.then_some(&self.notepad);
         let answer = tools::call(&self.store, &scope, name, arguments, notepad, &cancel).await;
         drop(operation);

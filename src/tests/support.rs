@@ -85,6 +85,18 @@ impl Session {
         }))
     }
 
+    /// A script's call and its result, with the calls that it made: their names, arguments and statuses.
+    pub fn script(self, code: &str, calls: &[(&str, Value, &str)], output: &str) -> Self {
+        let id = format!("call{}", self.count);
+        let call = |(at, (name, arguments, status)): (usize, &(&str, Value, &str))| json!({"id": format!("{id}/{}", at + 1), "name": name, "arguments": arguments, "status": status});
+        let nested: Vec<Value> = calls.iter().enumerate().map(call).collect();
+        let made = json!([{"type": "toolCall", "id": id, "name": "codemode", "arguments": {"code": code}}]);
+        self.message(json!({"role": "assistant", "content": made, "stopReason": "toolUse"})).message(json!({
+            "role": "toolResult", "toolCallId": id, "toolName": "codemode", "isError": false,
+            "content": [{"type": "text", "text": output}], "nestedCalls": {"calls": nested, "complete": true}
+        }))
+    }
+
     /// `turns` questions with answers, each of about `words` words.
     pub fn chat(mut self, turns: usize, words: usize) -> Self {
         for turn in 0..turns {

@@ -6,6 +6,7 @@
 
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
+import { summarizersOf } from "./models.js";
 import { components } from "./panel.js";
 import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
@@ -203,13 +204,14 @@ class Commands {
 
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
   async #ask(line, ctx) {
-    const { context, manager, sync } = this.#session;
+    const { context, manager, settings, sync } = this.#session;
     const engine = await this.#session.ready();
     const request = {
       line,
       leafId: sync.storedLeaf().leafId,
       contextWindow: windowOf(ctx),
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
+      summarizers: summarizersOf(ctx, settings.compactionModels),
       columns: columnsOf(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),

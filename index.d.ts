@@ -98,11 +98,12 @@ export declare class Engine {
    * `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
    * `reserveTokens`, `model`, `canRecall`, `failure` (the provider's last error message), `promptTokens` (of system
    * prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
-   * `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind":
-   * "resolve", "model"}` promises what Pi knows about it, `{"model", "auth", "oauth", "ownStream"}` or
-   * `{"error"}`; `{"kind": "ask", "model", "request": {"system", "prompt", "maxTokens", "timeoutMs"}}`
-   * promises the assistant message. All of these are JSON. Returns JSON: `{"ok": {"kind": "compacted" |
-   * "declined" | "cancelled", …}}` or `{"error"}`.
+   * `provider/id`, or null for the session's own: `{"kind": "models"}` promises the list of those that write
+   * summaries, in the order in which they are asked; `{"kind": "resolve", "model"}` promises what Pi knows
+   * about one, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model",
+   * "request": {"system", "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of
+   * these are JSON. Returns JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or
+   * `{"error"}`.
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
@@ -147,8 +148,10 @@ export declare class Engine {
    * Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
    * as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
-   * `columns` of the screen, `live` (the context as for `boundary`), and `viewerTemplate`, the file that
-   * `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "entry"?}}` or `{"error"}`.
+   * `columns` of the screen, `live` (the context as for `boundary`), `summarizers` (the models that write
+   * summaries, in the order in which they are asked: `{"model", "price"?: {"input", "output"}}` per million
+   * tokens), and `viewerTemplate`, the file that `export --html` fills. Returns JSON: `{"ok": {"text",
+   * "answer", "confirm"?, "entry"?}}` or `{"error"}`.
    * `text` is for the user, `answer` the same as data. With `confirm`, `{"title", "message", "line"}`,
    * nothing was done yet, and `line` is to be run once the user agrees. `entry`, `{"customType", "content",
    * "details"}`, is for Pi's `sendMessage`.

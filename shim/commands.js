@@ -6,6 +6,7 @@
 
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
+import { summarizersOf } from "./models.js";
 import { components } from "./panel.js";
 import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
@@ -203,7 +204,7 @@ class Commands {
 
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
   async #ask(line, ctx) {
-    const { context, manager, sync } = this.#session;
+    const { context, manager, settings, sync } = this.#session;
     const engine = await this.#session.ready();
     passCompaction(this.#session, engine);
     const request = {
@@ -211,6 +212,7 @@ class Commands {
       leafId: sync.storedLeaf().leafId,
       contextWindow: windowOf(ctx),
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
+      summarizers: summarizersOf(ctx, settings.compactionModels),
       columns: columnsOf(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),

@@ -13,6 +13,8 @@ export class Context {
   #known = {};
   /** Tokens before the conversation. @type {ReturnType<typeof promptSizes> | undefined} */
   #promptSizes;
+  /** The model that writes summaries, by what it depends on. @type {{ own: any, names: string[], model: ReturnType<typeof summarizerOf> } | undefined} */
+  #writer;
 
   /** @param {import("./session.js").Session} session */
   constructor(session) {
@@ -62,10 +64,13 @@ export class Context {
   /** The prices of summaries; undefined if they are written within the session, whose prices the engine knows. */
   #pricesOfSummaries() {
     const { ctx, lastRequest, settings } = this.#session;
+    const own = physicalModel(ctx);
     const names = settings.compactionModels;
-    const writer = summarizerOf(ctx, names);
-    const isWithin = writer === ctx.model && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(writer);
-    return isWithin ? undefined : pricesOf(writer);
+    // Choosing looks at all models that Pi knows.
+    if (this.#writer?.own !== own || this.#writer?.names !== names) this.#writer = { own, names, model: summarizerOf(ctx, names) };
+    const { model } = this.#writer;
+    const isWithin = model === own && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(own);
+    return isWithin ? undefined : pricesOf(model);
   }
 }
 

@@ -166,6 +166,7 @@ impl Cli {
             window: None,
             viewer_template: line.viewer_template.as_deref(),
             live: &Live::default(),
+            summarizers: &[],
             manner,
             cancel: self.cancel.clone(),
             rest: invocation.rest.clone(),

@@ -90,6 +90,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
     rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
+    let summarizer = asked.summarizers.first();
+    rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));
     let names = ["Last"].into_iter().chain(std::iter::repeat(""));
     rows.extend(names.zip(doing.folding.receipts.iter().rev().map(receipt_line)));
     if doing.folding.dropped > 0 {
@@ -103,8 +105,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
     let json = json!({
         "tokens": tokens, "window": window, "context": mode, "block": block, "foldPoint": point,
-        "folds": doing.folding.receipts, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at, "cost": cost,
-        "cache": cache,
+        "folds": doing.folding.receipts, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at,
+        "summarizer": summarizer, "cost": cost, "cache": cache,
     });
     Ok(Answer::new(rows.join("\n"), json))
 }

@@ -20,6 +20,7 @@ pub(crate) mod show;
 mod spent;
 pub(crate) mod stats;
 mod style;
+mod summarizer;
 pub(crate) mod tree;
 
 use std::path::Path;
@@ -42,6 +43,7 @@ use args::Words;
 pub(crate) use help::command;
 use import::Importer;
 pub use style::Style;
+pub use summarizer::Summarizer;
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy)]
@@ -100,6 +102,8 @@ pub struct CommandContext<'a> {
     pub viewer_template: Option<&'a Path>,
     /// The current context, as far as Pi knows.
     pub live: &'a Live,
+    /// The models that write summaries, in the order in which they are asked, as far as Pi knows.
+    pub summarizers: &'a [Summarizer],
     /// Whether in Pi or in a shell.
     pub manner: Style,
     pub cancel: CancellationToken,

@@ -137,13 +137,14 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "compactionModels",
         help: "The models that write summaries, as `provider/id`, in order of preference. Models that Pi does not \
-               know or has no key for are skipped. If all fail, the cheapest suitable model of the session's \
-               provider is used, then the session's own model. With an empty list, `[]`, the session's model writes \
-               all summaries. In the environment variable, separate models with commas.",
+               know or has no key for are skipped. If the list is empty, or none of its models answers, a \
+               small model of the session's provider is asked, then the session's own model; no other provider \
+               gets any text. `session` is the session's own model; with it in the list, no unlisted model is \
+               asked. In the environment variable, separate models with commas. See models.md.",
         kind: Kind::Names {
-            expected: "models as \"provider/id\"",
+            expected: "models as \"provider/id\", or \"session\"",
             read: model,
-            default: &["anthropic/claude-haiku-4-5"],
+            default: &[],
         },
     },
     Definition {

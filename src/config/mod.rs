@@ -51,7 +51,7 @@ pub struct Settings {
     pub max_summary_tokens: usize,
     pub min_messages_for_compaction: usize,
     pub leaf_pass_concurrency: usize,
-    /// `compactionModels`, each as `provider/id`
+    /// `compactionModels`, each as `provider/id` or `session`; the host reads them
     pub compaction_models: Vec<String>,
     pub direct_model_calls: bool,
     pub model_timeout_seconds: usize,

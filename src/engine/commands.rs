@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, Live, read_json};
-use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
+use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
 use crate::config::{PiCompaction, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
@@ -31,6 +31,9 @@ struct CommandRequest {
     /// The current context, if known.
     #[serde(default)]
     live: Live,
+    /// The models that write summaries, in the order in which they are asked.
+    #[serde(default)]
+    summarizers: Vec<Summarizer>,
     /// Where Pi keeps its sessions.
     folders: Folders,
     /// The sources of the settings.
@@ -56,7 +59,7 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
-    /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
+    /// `contextWindow`, `columns`, `live`, `summarizers`, `viewerTemplate`.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let asked: CommandRequest = read_json("the command", request)?;
         self.flush().await?;
@@ -79,6 +82,7 @@ impl Engine {
             window: asked.context_window,
             viewer_template: asked.viewer_template.as_deref(),
             live: &asked.live,
+            summarizers: &asked.summarizers,
             manner: Style::default(),
             cancel: self.closing.child_token(),
             rest: Rest::default(),

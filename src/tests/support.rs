@@ -309,6 +309,7 @@ pub async fn ask_in(
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
         live: &Live::default(),
+        summarizers: &[],
         manner: commands::Style::default(),
         cancel: CancellationToken::new(),
         rest: commands::Rest::default(),

@@ -41,6 +41,7 @@ export default function losslessContext(pi) {
   });
 
   pi.on("before_agent_start", guarded((session, event) => session.beforePrompt(event)));
+  pi.on("context", guarded((session, event) => session.thinking.atRequest(event)));
   pi.on("before_provider_request", guarded((session, { payload }) => session.beforeRequest(payload)));
   pi.on("message_end", guarded((session) => session.sync.walkSoon()));
   pi.on("turn_start", guarded((session) => session.compaction.settle()));

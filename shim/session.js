@@ -285,7 +285,6 @@ export class Session {
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
     passCompaction(this, await this.engine);
     this.boundary.atPrompt();
-    this.thinking.watch();
     const message = await this.changedFiles.message();
     // It names tools that the user may have excluded.
     const preamble = canRecall(this.pi) ? this.#preamble : "";

@@ -35,26 +35,19 @@ export function isBound(model) {
 
 export class Thinking {
   #session;
-  #isWatching = false;
 
   /** @param {Session} session */
   constructor(session) {
     this.#session = session;
   }
 
-  /** Takes invalid thinking out of requests from now on. Pi copies all messages for each handler, so there is none without a need. */
-  watch() {
-    const session = this.#session;
-    if (this.#isWatching || invalid(session).size === 0) return;
-    this.#isWatching = true;
-    session.pi.on("context", async ({ messages }) => (session.isOpen ? session.guard(() => this.#without(messages)) : undefined));
-  }
-
   /**
-   * @param {any[]} messages of a request
+   * Takes invalid thinking out of a request.
+   *
+   * @param {{ messages: any[] }} event
    * @returns {{ messages: any[] } | undefined} undefined if nothing changes
    */
-  #without(messages) {
+  atRequest({ messages }) {
     const signatures = invalid(this.#session);
     if (signatures.size === 0) return undefined;
     const isValid = (/** @type {any} */ part) => part.type !== "thinking" || !signatures.has(part.thinkingSignature);

@@ -50,14 +50,26 @@ fn completion_requests_follow_each_providers_rules() {
             elsewhere(json!({"reasoning": true, "thinkingLevelMap": {"off": "minimal"}})),
             completions(
                 json!({"model": id, "store": false, "max_completion_tokens": 5_000, "reasoning_effort": "minimal"}),
-                "developer",
+                "system",
             ),
+        ),
+        (
+            elsewhere(json!({"reasoning": true, "compat": {"supportsDeveloperRole": true}})),
+            completions(json!({"model": id, "store": false, "max_completion_tokens": 5_000}), "developer"),
+        ),
+        (
+            elsewhere(json!({"reasoning": true, "baseUrl": "https://api.openai.com/v1"})),
+            completions(json!({"model": id, "store": false, "max_completion_tokens": 5_000}), "developer"),
+        ),
+        (
+            elsewhere(json!({"provider": "openai"})),
+            completions(json!({"model": id, "store": false, "max_completion_tokens": 5_000}), "system"),
         ),
         (
             elsewhere(json!({"reasoning": true, "thinkingLevelMap": {"off": "minimal"}, "compat": {
                 "supportsReasoningEffort": false, "maxTokensField": "max_tokens", "supportsStore": false, "supportsStrictMode": true,
             }})),
-            completions(json!({"model": id, "max_tokens": 5_000}), "developer"),
+            completions(json!({"model": id, "max_tokens": 5_000}), "system"),
         ),
     ];
     for (model, expected) in cases {

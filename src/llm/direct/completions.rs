@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
+use super::super::thinking::effort;
 use super::super::{ModelFacts, Request};
 use super::{Read, refused};
 
@@ -20,12 +21,13 @@ pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
         body["store"] = false.into();
     }
     body[ways.max_tokens_field] = request.max_tokens.into();
-    // No thinking is wanted, and some models must be told so.
+    // Some models must be told not to think.
+    let off = || model.thinking_levels.get("off").and_then(Value::as_str);
     if model.reasoning
         && ways.reasoning_effort
-        && let Some(off) = model.thinking_levels.get("off").and_then(Value::as_str)
+        && let Some(effort) = request.reasoning.map(|level| effort(model, level)).or_else(off)
     {
-        body["reasoning_effort"] = off.into();
+        body["reasoning_effort"] = effort.into();
     }
     body
 }

@@ -39,14 +39,15 @@ export class LastRequest {
   }
 
   /**
-   * Remembers a request of the agent that Pi is about to send; other requests have no tools.
+   * Remembers a request of the agent that Pi is about to send. Other requests have no tools, or repeat one to keep it cached: those ask for
+   * a single token.
    *
    * @param {any} payload
    * @param {any} model
    * @param {string | undefined} from the first entry after the block
    */
   note(payload, model, from) {
-    if (!payload?.tools?.length || !isSupported(model)) return;
+    if (!payload?.tools?.length || payload.max_tokens === 1 || payload.max_completion_tokens === 1 || !isSupported(model)) return;
     this.#sent = { payload, model: `${model.provider}/${model.id}`, from, leafId: this.#manager.getLeafId() };
   }
 
@@ -82,14 +83,15 @@ export class LastRequest {
   }
 
   /**
-   * The options of Pi's model call to ask within the session; undefined if no request was answered.
+   * The options of Pi's model call to ask within the session; undefined if no request was answered. The agent's next request, not this one,
+   * continues the thread that the provider may have of the session.
    *
    * @param {Question} question
    * @param {number} maxTokens of the answer
    */
   askOptions(question, maxTokens) {
     const answered = this.#answered;
-    return answered && { sessionId: this.#manager.getSessionId(), onPayload: () => withQuestion(answered.payload, question, maxTokens) };
+    return answered && { sessionId: this.#manager.getSessionId(), disableContinuation: true, onPayload: () => withQuestion(answered.payload, question, maxTokens) };
   }
 
   /**

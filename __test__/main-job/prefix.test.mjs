@@ -41,9 +41,8 @@ test("the prefix of a request is stable", async (t) => {
   await t.test("before a compaction Pi sends what it sends without the extension, and one constant text", async () => {
     const alone = await talk(piWith("alone", null));
     assert.equal(before.length, 3);
-    const said = (/** @type {Received} */ request) => sentMessages(request).filter((/** @type {any} */ { role }) => role !== "system");
-    assert.deepEqual(before.map(said), alone.map(said));
-    assert.deepEqual(before.map(({ system }) => system.replace(/\s*<lcm>\n[^<]+\n<\/lcm>/, "")), alone.map(({ system }) => system));
+    const without = (/** @type {Received} */ request) => sentMessages(request).replace(/(\\n)*<lcm>.*?<\/lcm>/, "");
+    assert.deepEqual(before.map(without), alone.map(without));
   });
   await t.test("before the first compaction requests only grow at their end", () => assertGrowing(before));
 

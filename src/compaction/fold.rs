@@ -130,7 +130,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
             Piece::Message(place) => Some(place.saturating_sub(from)),
             Piece::Summary(..) => None,
         });
-        let tokens = |of: &[Visible]| of.iter().map(|message| message.shown_tokens()).sum::<usize>();
+        let tokens = |of: &[Visible]| of.iter().map(Visible::shown_tokens).sum::<usize>();
         let entry = |at: usize| visible[at].entry_id.clone();
         let Some(first_open) = open.next() else { return Ok(Place::Ready(entry(newest))) };
         let ready = (0..=first_open.min(newest)).rev().find(|place| can_begin_at(visible, *place));
@@ -138,7 +138,9 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
             let (left, rest) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
             *ready > 0 && (tokens(&visible[*ready..]) <= TAIL + SLACK || left >= MOST * rest)
         };
-        Ok(ready.filter(is_enough).map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
+        Ok(ready
+            .filter(is_enough)
+            .map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
     };
     store.read(read).await
 }

@@ -65,8 +65,6 @@ use job::{Job, Target};
 use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
 
-/// A block takes at most this share of the model's window: 1/n.
-pub const WINDOW_SHARE: usize = 8;
 /// The smallest useful block, in tokens.
 const LEAST_BUDGET: usize = 1_000;
 /// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
@@ -396,8 +394,7 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
 /// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
 /// window, in tokens. The division ignores learned ratios, so that summaries prepared earlier still fit.
 fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
-    let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
-    let budget = settings.max_summary_tokens.min(most).max(LEAST_BUDGET);
+    let budget = settings.largest_block(window).max(LEAST_BUDGET);
     (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
 }
 

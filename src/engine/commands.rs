@@ -7,12 +7,13 @@ use std::time::Instant;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, Live, read_json};
+use super::{Engine, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
 use crate::config::{PiCompaction, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
+use crate::policy::Live;
 use crate::store::Place;
 use crate::sync::lock;
 

@@ -240,3 +240,16 @@ fn an_unreadable_settings_file_is_reported() {
     assert!(notice.contains("settings.json can't be read"), "{notice}");
     drop(world.dir);
 }
+
+#[test]
+fn pis_compaction_is_near_from_three_fifths_of_its_threshold_on() {
+    let pi = PiCompaction::default();
+    let full = (200_000 - 16_384) * 6 / 10;
+    assert!(pi.is_near(full + 1, Some(200_000)));
+    for (tokens, window) in [(full - 1, Some(200_000)), (0, Some(200_000)), (199_000, None)] {
+        assert!(!pi.is_near(tokens, window));
+    }
+    assert!(pi.is_near(5_000, Some(8_000)), "Pi is always above a negative threshold");
+    let off = PiCompaction { enabled: false, ..pi };
+    assert!(!off.is_near(190_000, Some(200_000)));
+}

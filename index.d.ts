@@ -58,8 +58,8 @@ export declare class Engine {
   static open(options: string): Promise<Engine>;
   /** What the user should know about where the history is kept, or null. */
   notice(): string | null;
-  /** The addition to the system prompt, or null. Changes only when a compaction succeeds. */
-  preamble(): string | null;
+  /** The addition to the system prompt. It never changes. */
+  preamble(): string;
   /**
    * Which entries are neither stored nor queued. `ids` is a JSON array of entry ids: all of the session's,
    * or one part of them per call. Returns JSON: `{"ok": [indexes into ids]}` or `{"error"}`.
@@ -96,33 +96,38 @@ export declare class Engine {
   /**
    * Compacts. `operation` is a number chosen by the caller for `cancel`. `request` is JSON: `leafId`,
    * `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
-   * `reserveTokens`, `model`, `failure` (the provider's last error message), `promptTokens` (of system
+   * `reserveTokens`, `model`, `canRecall`, `failure` (the provider's last error message), `promptTokens` (of system
    * prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
-   * `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind":
-   * "resolve", "model"}` promises what Pi knows about it, `{"model", "auth", "oauth", "ownStream"}` or
-   * `{"error"}`; `{"kind": "ask", "model", "request": {"system", "prompt", "maxTokens", "timeoutMs"}}`
-   * promises the assistant message. All of these are JSON. Returns JSON: `{"ok": {"kind": "compacted" |
-   * "declined" | "cancelled", …}}` or `{"error"}`.
+   * `provider/id`, or null for the session's own: `{"kind": "models"}` promises the list of those that write
+   * summaries, in the order in which they are asked; `{"kind": "resolve", "model"}` promises what Pi knows
+   * about one, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model",
+   * "request": {"system", "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of
+   * these are JSON. Returns JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or
+   * `{"error"}`.
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Summarizes in advance, while the agent works, what the next compaction will need, and resolves when
-   * that is done, or at once if the context is not full enough. `request` is JSON: `leafId`, and if known
-   * `contextTokens`, `contextWindow`, `model`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
+   * Summarizes in advance, while the agent works, what the next fold or compaction will need, and resolves
+   * when that is done. `request` is JSON as for `fold`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
    * `{"error"}`.
    */
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * What to append now, from what exists already: no model is asked. `live` is JSON: `leafId`, and if
-   * known `contextTokens`, `contextWindow`, `model`, `shownFrom` (the first entry that the branch's last
-   * compaction left raw), `edited` (entries that others edit), `cost` and `summarizer` (prices of the
-   * session's model and of the one that writes summaries), `usage` of the request just answered,
-   * `blockTokens` (of the block), `promptTokens`, `ownTokens` (of our tools), `isCold` (whether the
-   * provider's cache has expired), `canFold`, and `isLate` (whether appended entries miss the next
-   * request). Returns JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text,
-   * degraded}}}` or `{"error"}`.
+   * Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
+   * reading anything. `turn` is JSON: `live`, the context as for `command`; `usage` as the provider reported it; the
+   * estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
+   * pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
+   * `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
+   * called). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
    */
-  boundary(live: string): Promise<string>;
+  turn(turn: string): string;
+  /**
+   * Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
+   * first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
+   * `model`, `canRecall`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
+   * `{"error"}`. `entry` is for Pi.
+   */
+  fold(at: string): Promise<string>;
   /** The progress of a running compaction, as a line for the footer, or null. */
   compactionProgress(): string | null;
   /**
@@ -135,16 +140,18 @@ export declare class Engine {
   summarizeLeft(operation: number, left: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
    * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
-   * `newerRequest` means that the user has since sent a request. Returns JSON: `{"ok": [content blocks]}`
-   * or `{"error"}`, whose message is for the model.
+   * `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
+   * JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
    */
-  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null): Promise<string>;
+  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null, callId?: string | undefined | null): Promise<string>;
   /**
    * Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
    * as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
-   * `columns` of the screen, `live` (the context as for `boundary`), and `viewerTemplate`, the file that
-   * `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "entry"?}}` or `{"error"}`.
+   * `columns` of the screen, `live` (the context as for `boundary`), `summarizers` (the models that write
+   * summaries, in the order in which they are asked: `{"model", "price"?: {"input", "output"}}` per million
+   * tokens), and `viewerTemplate`, the file that `export --html` fills. Returns JSON: `{"ok": {"text",
+   * "answer", "confirm"?, "entry"?}}` or `{"error"}`.
    * `text` is for the user, `answer` the same as data. With `confirm`, `{"title", "message", "line"}`,
    * nothing was done yet, and `line` is to be run once the user agrees. `entry`, `{"customType", "content",
    * "details"}`, is for Pi's `sendMessage`.
@@ -155,6 +162,11 @@ export declare class Engine {
    * opened later. Returns JSON: `{"ok": null}` or `{"error"}`.
    */
   reconfigure(settings: string): string;
+  /**
+   * Takes over Pi's setting `compaction`, as JSON, which may change at any time. Returns JSON: `{"ok": null}` or
+   * `{"error"}`.
+   */
+  setPiCompaction(compaction: string): string;
   /** The progress of a running import, or null. */
   importProgress(): string | null;
   /**

@@ -28,7 +28,7 @@ export default function losslessContext(pi) {
     return open?.isOpen ? open.guard(() => call(open, event)) : undefined;
   };
 
-  // In rpc mode, Pi emits it twice per session.
+  // In rpc mode, Pi up to 1.5.2 emits it twice per session.
   pi.on("session_start", (_event, ctx) => quietly(() => {
     if (session?.id === ctx.sessionManager.getSessionId()) return;
     session = new Session(pi, ctx);
@@ -41,16 +41,18 @@ export default function losslessContext(pi) {
   });
 
   pi.on("before_agent_start", guarded((session, event) => session.beforePrompt(event)));
+  pi.on("context", guarded((session, event) => session.thinking.atRequest(event)));
   pi.on("before_provider_request", guarded((session, { payload }) => session.beforeRequest(payload)));
   pi.on("message_end", guarded((session) => session.sync.walkSoon()));
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
   pi.on("agent_end", guarded((session) => session.atAgentEnd()));
+  pi.on("agent_before_settle", guarded((session, event) => session.thinking.repair(event)));
   // Entries that other extensions append at the end.
   pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));
   pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary)));
   pi.on("session_before_tree", guarded((session, event) => session.compaction.beforeTree(event)));
-  pi.on("session_tree", guarded((session) => session.atAgentEnd()));
+  pi.on("session_tree", guarded((session) => session.atTree()));
 }

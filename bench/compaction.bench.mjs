@@ -55,7 +55,7 @@ export async function run(context) {
  * @param {boolean} ahead
  */
 async function compacted(context, name, ahead) {
-  const engine = await openEngine(context.folder(name), 0, { LCM_COMPACTION_MODELS: "bench/model", LCM_LEAF_PASS_CONCURRENCY: String(AT_ONCE) });
+  const engine = await openEngine(context.folder(name), 0, { LCM_LEAF_PASS_CONCURRENCY: String(AT_ONCE) });
   const session = [...entries(0, MESSAGES)];
   engine.handOver(JSON.stringify(session));
   // In reality messages are stored as they arrive, and not when they are compacted.
@@ -99,6 +99,7 @@ function firstKept(session) {
 function model(onCall = () => {}) {
   return async (/** @type {string} */ call) => {
     const { kind, request } = JSON.parse(call);
+    if (kind === "models") return JSON.stringify(["bench/model"]);
     if (kind === "resolve") {
       const found = { provider: "bench", id: "model", api: "none", contextWindow: 200_000, maxTokens: 8192 };
       return JSON.stringify({ model: found, auth: { ok: true, apiKey: "none" }, oauth: false, ownStream: true });

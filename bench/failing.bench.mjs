@@ -43,6 +43,7 @@ export async function run(context) {
     calls = 0;
     const refuse = async (/** @type {string} */ call) => {
       const { kind } = JSON.parse(call);
+      if (kind === "models") return "[null]";
       if (kind === "resolve") return JSON.stringify({ model: { provider: "p", id: "m", api: "none" }, auth: { ok: true } });
       calls++;
       throw new Error("401 no");

@@ -132,7 +132,7 @@ const IN_PI = {
 export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], catalog = [], settings = {} }) {
   const model = {
     id: "demo-model",
-    name: "scripted demo model",
+    name: thinking === "adaptive" ? "scripted demo model, bound like Claude" : "scripted demo model",
     input: ["text", "image"],
     contextWindow,
     maxTokens,

@@ -1,103 +1,136 @@
 /**
- * Appends stubs and folds to a session, as the engine's policy decides, without interrupting the agent.
+ * The end of a turn: the engine decides whether to fold the context now, and Pi appends the fold without interrupting the agent.
  *
- * Pi takes entries at the end of a turn; they apply to the next request of the same run. The agent waits for summaries only where Pi alone
- * would compact, and so wait for its own.
+ * It applies to the next request, also within the same run. Nobody waits for it: a fold uses summaries that were written while the agent
+ * worked. Between two folds the extension changes nothing in the prompt.
  */
 
-import { countsOf, pricesOf } from "./context.js";
-import { summarizerOf, withModels } from "./models.js";
-import { modelOf, promptSizes, timeout, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { countsOf } from "./context.js";
+import { withModels } from "./models.js";
+import { CHARACTERS_PER_TOKEN, isCold, physicalModel, unwrap } from "./pi.js";
+import { isBound } from "./thinking.js";
 
-/** @typedef {import("./context.js").Usage} Usage */
-/** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown, targetId?: string, replacement?: any }} Draft */
+/** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
 
 /** Complete answers. Pi may retry any other, and a compaction after it would prevent that. */
 const COMPLETE = ["stop", "toolUse"];
 
-/** How long a fold waits for its summaries where Pi alone would compact, in ms. */
-const SUMMARIES_MS = 30_000;
+/** What Pi records if a provider drops reasoning from a request, by the type of the diagnostic. */
+const DROPPED = /^(anthropic|openai)_input_transformations$/;
 
 export class Boundary {
   #session;
-  /** Tokens before the conversation. @type {ReturnType<typeof promptSizes> | undefined} */
-  #promptSizes;
+  /** Whether the next request continues the last one. */
+  #goesOn = false;
+  /** Whether the provider's cache had expired before the request under way. */
+  #wasCold = false;
 
   /** @param {import("./session.js").Session} session */
   constructor(session) {
     this.#session = session;
   }
 
+  /** The context is another one now: a compaction, or another branch. */
+  moved() {
+    this.#goesOn = false;
+    this.#session.context.moved();
+  }
+
+  /** Before a prompt is sent. */
+  atPrompt() {
+    this.#wasCold = isCold(this.#session.ctx);
+  }
+
   /**
-   * @param {{ message: any, entries: Draft[] }} event of the turn's end
-   * @param {Usage} usage
+   * @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event
    * @returns {Promise<{ entries: Draft[] } | undefined>}
    */
-  async atTurnEnd(event, usage) {
-    if (!COMPLETE.includes(event.message.stopReason)) return undefined;
-    const others = event.entries;
-    // Another extension compacts here.
-    if (others.some(({ type }) => type === "compaction")) return undefined;
-    const entries = await this.#decide(usage, {
-      edited: others.flatMap(({ type, targetId }) => (type === "context_edit" ? [targetId] : [])),
-      usage: countsOf(event.message.usage),
-      canFold: true,
-    });
-    return entries.length > 0 ? { entries: [...others, ...entries] } : undefined;
+  async atTurnEnd(event) {
+    const { compaction, ctx, sync } = this.#session;
+    const message = /** @type {import("@earendil-works/pi-ai").AssistantMessage} */ (event.message);
+    if (!COMPLETE.includes(message.stopReason)) return undefined;
+    const engine = await this.#session.engine;
+    const at = this.#at(message, event.toolResults);
+    const { fold, prepare } = unwrap(engine.turn(JSON.stringify({ live: at, canRecall: at.canRecall, ...this.#turn(message, event.toolResults) })));
+    [this.#goesOn, this.#wasCold] = [true, false];
+    // Another extension compacts here, or the history is not stored completely yet.
+    const mayFold = fold && sync.isLive && !sync.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
+    if (mayFold) {
+      /** @type {{ entry: Draft & { summary: string } | null, report: { text: string, degraded: boolean }, notice: string | null }} */
+      const { entry, report, notice } = unwrap(await engine.fold(JSON.stringify(at)));
+      if (entry) {
+        compaction.pending = { summary: entry.summary, ...report, leafId: at.leafId };
+        if (notice) this.#session.report(notice);
+        return { entries: [...event.entries, entry] };
+      }
+    }
+    if (prepare && !ctx.signal?.aborted) this.#prepare(at).catch(() => {});
+    return undefined;
   }
 
   /**
-   * Lets the engine write summaries in the background while the agent works; the engine decides when. A summary that fails is tried
-   * again when a compaction needs it.
+   * Lets the engine write summaries in the background while the agent works. A summary that fails is tried again when a compaction needs
+   * it.
    *
-   * @param {Usage} [known] the context's usage, if the caller has it
+   * @param {object} at
    */
-  async prepare(known) {
-    const { ctx, leaving, manager, settings, sync } = this.#session;
-    if (!settings.background) return;
+  async #prepare(at) {
+    const { leaving, sync } = this.#session;
     const engine = await this.#session.engine;
     await sync.caughtUp;
-    const leafId = manager.getLeafId();
-    const usage = known ?? ctx.getContextUsage();
-    // Right after a compaction Pi does not know how full the context is.
-    if (this.#session.isClosing || sync.hasDuplicates || !leafId || !usage?.tokens) return;
-    const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx) };
-    unwrap(await withModels(this.#session, leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
+    if (this.#session.isClosing || sync.hasDuplicates) return;
+    unwrap(await withModels(this.#session, leaving.signal, (models) => engine.prepare(JSON.stringify(at), models)));
   }
 
   /**
-   * @param {Usage} usage
-   * @param {{ edited?: any[], usage?: unknown, canFold: boolean }} moment
-   * @returns {Promise<Draft[]>} the entries to append
+   * The context at the end of a turn.
+   *
+   * @param {import("@earendil-works/pi-ai").AssistantMessage} message
+   * @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results
    */
-  async #decide(usage, moment, mayWait = true) {
-    const session = this.#session;
-    const { sync } = session;
-    const engine = await session.engine;
-    const live = session.context.live(usage);
-    // Right after a compaction Pi does not know how full the context is.
-    if (!sync.isLive || session.isClosing || sync.hasDuplicates || !live.leafId || !live.contextTokens) return [];
-    const request = { ...live, ...moment, summarizer: this.#pricesOfSummaries(), ...(this.#promptSizes ??= promptSizes(session)) };
-    /** @type {{ entries: Draft[], report?: { text: string, degraded: boolean }, waits?: boolean }} */
-    const { entries, report, waits } = unwrap(await engine.boundary(JSON.stringify(request)));
-    if (waits && mayWait) {
-      const written = this.prepare(usage).catch(() => {});
-      const stop = session.footer.followCompaction(() => "LCM: writing summaries");
-      await unlessAborted(Promise.race([written, timeout(SUMMARIES_MS)]), session.ctx.signal).finally(stop);
-      // The request that was just answered counts once.
-      return this.#decide(usage, { ...moment, usage: undefined }, false);
-    }
-    const draft = entries.find(({ type }) => type === "compaction");
-    if (draft && report) session.compaction.pending = { summary: draft.summary ?? "", ...report, leafId: live.leafId };
-    return entries;
+  #at(message, results) {
+    const { context, ctx } = this.#session;
+    const { input, cacheRead, cacheWrite, output } = countsOf(message.usage);
+    const counted = input + cacheRead + cacheWrite + output;
+    // Pi's own estimate takes longer in a long context.
+    const contextTokens = counted > 0 ? counted + sizeOf(results) : (ctx.getContextUsage()?.tokens ?? undefined);
+    return context.live(contextTokens);
   }
 
-  /** The prices of summaries; undefined if they are written within the session, whose prices the engine knows. */
-  #pricesOfSummaries() {
-    const { ctx, lastRequest, settings } = this.#session;
-    const names = settings.compactionModels;
-    const writer = summarizerOf(ctx, names);
-    const isWithin = writer === ctx.model && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(writer);
-    return isWithin ? undefined : pricesOf(writer);
+  /**
+   * @param {import("@earendil-works/pi-ai").AssistantMessage} message
+   * @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results
+   */
+  #turn(message, results) {
+    const thoughts = message.content.flatMap((part) => (part.type === "thinking" ? [part.thinking] : []));
+    /** @type {Map<string, string>} */
+    const read = new Map(message.content.flatMap((part) => (part.type === "toolCall" && part.name === "read" ? [[part.id, String(part.arguments.path)]] : [])));
+    return {
+      usage: countsOf(message.usage),
+      thinking: Math.ceil(thoughts.join("").length / CHARACTERS_PER_TOKEN),
+      results: sizeOf(results),
+      lookups: sizeOf(results.filter(({ toolName }) => toolName.startsWith("lcm_"))),
+      reads: results.flatMap((result) => (read.has(result.toolCallId) ? [[read.get(result.toolCallId), sizeOf([result])]] : [])),
+      dropped: droppedIn(message),
+      goesOn: this.#goesOn,
+      wasCold: this.#wasCold,
+      isPrompt: message.stopReason === "stop",
+      isBound: isBound(physicalModel(this.#session.ctx)),
+    };
   }
+}
+
+/** Estimated tokens of results. @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results */
+function sizeOf(results) {
+  const texts = results.flatMap(({ content }) => content.map((part) => (part.type === "text" ? part.text.length : IMAGE)));
+  return Math.ceil(texts.reduce((sum, length) => sum + length, 0) / CHARACTERS_PER_TOKEN);
+}
+
+/** Characters that an image counts for, as in Pi. */
+const IMAGE = 4_800;
+
+/** How many reasoning blocks the provider has dropped from a request. @param {any} message the answer */
+function droppedIn({ diagnostics = [] }) {
+  const lists = diagnostics.filter((/** @type {any} */ { type }) => DROPPED.test(type)).map((/** @type {any} */ { details }) => details?.transformations ?? []);
+  return lists.flat().length;
 }

@@ -6,8 +6,9 @@
 
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
+import { summarizersOf } from "./models.js";
 import { components } from "./panel.js";
-import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
@@ -203,13 +204,15 @@ class Commands {
 
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
   async #ask(line, ctx) {
-    const { context, manager, sync } = this.#session;
+    const { context, manager, settings, sync } = this.#session;
     const engine = await this.#session.ready();
+    passCompaction(this.#session, engine);
     const request = {
       line,
       leafId: sync.storedLeaf().leafId,
       contextWindow: windowOf(ctx),
-      live: { ...context.live(), block: context.begin().block },
+      live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
+      summarizers: summarizersOf(ctx, settings.compactionModels),
       columns: columnsOf(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),

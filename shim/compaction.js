@@ -1,7 +1,7 @@
 /** Answers Pi's compactions and branch summaries, and follows up once a compaction is on the branch. */
 
 import { withModels } from "./models.js";
-import { ancestors, cancellable, failureOf, modelOf, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { ancestors, canRecall, cancellable, failureOf, modelOf, passCompaction, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
 import { notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
@@ -31,6 +31,7 @@ export class Compaction {
     const engine = await unlessAborted(session.ready(), signal);
     if (!engine) return { cancel: true };
     if (session.sync.hasDuplicates) return undefined;
+    passCompaction(session, engine);
     const request = {
       leafId: manager.getLeafId(),
       firstKeptEntryId: preparation.firstKeptEntryId,
@@ -43,6 +44,7 @@ export class Compaction {
       failure: failureOf(manager),
       promptTokens: promptSizes(session).promptTokens,
       shownFrom: session.context.begin().from,
+      canRecall: canRecall(session.pi),
     };
     const stop = session.footer.followCompaction(() => engine.compactionProgress());
     const outcome = await this.#run(engine, signal, (operation, models) => engine.compact(operation, JSON.stringify(request), models)).finally(stop);
@@ -54,12 +56,12 @@ export class Compaction {
 
   /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeTreeEvent} event of a branch that the user leaves */
   async beforeTree({ preparation, signal }) {
-    const { ctx, sync } = this.#session;
+    const { ctx, pi, sync } = this.#session;
     const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
     if (!userWantsSummary || !oldLeafId) return undefined;
     const engine = await this.#session.ready();
     if (sync.hasDuplicates) return undefined;
-    const branch = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow: windowOf(ctx), model: modelOf(ctx) };
+    const branch = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow: windowOf(ctx), model: modelOf(ctx), canRecall: canRecall(pi) };
     const outcome = await this.#run(engine, signal, (operation, models) => engine.summarizeLeft(operation, JSON.stringify(branch), models));
     if (outcome.kind === "cancelled") return { cancel: true };
     return outcome.kind === "summarized" ? { summary: outcome.summary } : undefined;
@@ -68,11 +70,10 @@ export class Compaction {
   /** @param {string | undefined} summary of the compaction that is on the branch now */
   async done(summary) {
     const session = this.#session;
-    const engine = await session.engine;
     session.sync.walk();
-    session.nextPreamble = engine.preamble();
     const { pending } = this;
     this.pending = null;
+    if (!pending?.leafId) session.boundary.moved();
     if (pending && summary === pending.summary) {
       this.lastReport = { text: `LCM: ${pending.text}` };
       notifyRedrawn(session.ctx, this.lastReport.text, pending.degraded ? "warning" : "info");

@@ -1,20 +1,20 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
-import { CHARACTERS_PER_TOKEN, ancestors, modelOf, windowOf } from "./pi.js";
+import { summarizerOf } from "./models.js";
+import { ancestors, canRecall, modelOf, physicalModel, promptSizes, windowOf } from "./pi.js";
 
-/** The context's size. @typedef {ReturnType<import("@earendil-works/pi-coding-agent").ExtensionContext["getContextUsage"]>} Usage */
-/**
- * The beginning of the context: the first entry that is shown raw after a compaction, the block, and the block's tokens.
- *
- * @typedef {{ from?: string, block?: string, blockTokens: number }} Begin
- */
+/** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
 
 const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
 
 export class Context {
   #session;
   /** The beginning at the last leaf that was checked. @type {Begin & { leafId?: string | null }} */
-  #known = { blockTokens: 0 };
+  #known = {};
+  /** Tokens before the conversation. @type {ReturnType<typeof promptSizes> | undefined} */
+  #promptSizes;
+  /** The model that writes summaries, by what it depends on. @type {{ own: any, names: string[], model: ReturnType<typeof summarizerOf> } | undefined} */
+  #writer;
 
   /** @param {import("./session.js").Session} session */
   constructor(session) {
@@ -25,11 +25,11 @@ export class Context {
   begin() {
     const { manager } = this.#session;
     /** @type {Begin} */
-    let begin = { blockTokens: 0 };
+    let begin = {};
     for (const entry of ancestors(manager)) {
       if (entry.type === "compaction") {
         const from = manager.getEntry(entry.firstKeptEntryId) ? entry.firstKeptEntryId : entry.id;
-        begin = { from, block: entry.summary, blockTokens: Math.ceil((entry.summary?.length ?? 0) / CHARACTERS_PER_TOKEN) };
+        begin = { from, block: entry.summary };
       } else if (entry.id === this.#known.leafId) begin = this.#known;
       else continue;
       break;
@@ -38,25 +38,51 @@ export class Context {
     return begin;
   }
 
-  /** What the engine's decisions depend on. @param {Usage} [usage] as Pi reports it */
-  live(usage = this.#session.ctx.getContextUsage()) {
-    const { ctx, manager } = this.#session;
-    const { from, blockTokens } = this.begin();
+  /** The context of the branch, and what it costs. @param {number | undefined} contextTokens */
+  live(contextTokens) {
+    const { ctx, manager, pi } = this.#session;
+    const model = physicalModel(ctx);
     return {
       leafId: manager.getLeafId() ?? "",
-      shownFrom: from,
-      blockTokens,
-      contextTokens: usage?.tokens ?? undefined,
-      contextWindow: windowOf(ctx, usage),
+      shownFrom: this.begin().from,
+      contextTokens,
+      contextWindow: windowOf(ctx),
       model: modelOf(ctx),
-      cost: pricesOf(ctx.model),
+      cost: pricesOf(model),
+      tier: tierOf(model),
+      summarizer: this.#pricesOfSummaries(),
+      canRecall: canRecall(pi),
+      ...(this.#promptSizes ??= promptSizes(this.#session)),
     };
+  }
+
+  /** What stands before the conversation may have changed. */
+  moved() {
+    this.#promptSizes = undefined;
+  }
+
+  /** The prices of summaries; undefined if they are written within the session, whose prices the engine knows. */
+  #pricesOfSummaries() {
+    const { ctx, lastRequest, settings } = this.#session;
+    const own = physicalModel(ctx);
+    const names = settings.compactionModels;
+    // Choosing looks at all models that Pi knows.
+    if (this.#writer?.own !== own || this.#writer?.names !== names) this.#writer = { own, names, model: summarizerOf(ctx, names) };
+    const { model } = this.#writer;
+    const isWithin = model === own && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(own);
+    return isWithin ? undefined : pricesOf(model);
   }
 }
 
 /** Prices per million tokens; 0 for a missing or invalid one. @param {{ cost?: any } | undefined} model */
 export function pricesOf(model) {
   return Object.fromEntries(COUNTS.map((name) => [name, atLeastZero(model?.cost?.[name])]));
+}
+
+/** The prompt size above which a model's prices rise, if they do. @param {{ cost?: any } | undefined} model */
+export function tierOf(model) {
+  const sizes = (model?.cost?.tiers ?? []).map((/** @type {any} */ tier) => Number(tier.inputTokensAbove)).filter((/** @type {number} */ size) => size > 0);
+  return sizes.length > 0 ? Math.min(...sizes) : undefined;
 }
 
 /** @param {any} usage that a provider reported */

@@ -3,7 +3,7 @@
  * message. The model reads the conversation at the price of cached tokens. The engine decides whether that pays.
  */
 
-import { CHARACTERS_PER_TOKEN, ancestors, isCold } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors } from "./pi.js";
 
 /** @typedef {import("./session.js").Session["manager"]} Manager */
 /**
@@ -12,6 +12,9 @@ import { CHARACTERS_PER_TOKEN, ancestors, isCold } from "./pi.js";
  * @typedef {{ payload: any, model: string, from?: string, leafId: string | null }} Sent
  */
 /** The last answered request, the time, and its tokens. @typedef {Sent & { timestamp: number, tokens?: number, json?: string }} Answered */
+
+/** How long a provider keeps the request in its cache in any case, in ms. */
+const FRESH_MS = 5 * 60_000;
 
 /** The wire formats in which messages end with the user's text. */
 const FORMATS = ["anthropic-messages", "openai-completions"];
@@ -50,7 +53,7 @@ export class LastRequest {
   /** Whether the model most likely has the request cached and would answer a question at once. @param {any} model */
   isCached(model) {
     const answered = this.#answered;
-    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinks(answered.payload) && !isCold(answered);
+    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinks(answered.payload) && Date.now() - answered.timestamp < FRESH_MS;
   }
 
   /**

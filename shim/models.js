@@ -1,17 +1,20 @@
-/** Gives the engine access to Pi's models. */
+/** Gives the engine access to Pi's models, and decides which of them write summaries. */
 
-import { cheaperModel } from "./cheaper-model.js";
+import { cheaperModel, usualPrices } from "./cheaper-model.js";
+import { physicalModel } from "./pi.js";
 import { shared } from "./shared.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
+/** @typedef {ExtensionContext["modelRegistry"]} Registry */
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
 /** @typedef {import("./session.js").Session} Session */
+/** A model that writes summaries, and its name for the engine: `provider/id`, or null for the session's own. @typedef {{ name: string | null, model: Model }} Summarizer */
 
-/** The engine's name for the cheapest suitable model of the session's provider. */
-const CHEAPEST = "cheapest";
+/** The word in `compactionModels` for the session's own model. */
+const OWN = "session";
 
 /**
- * Answers the engine's questions about Pi's models: a model's data and key, or a call through Pi.
+ * Answers the engine's questions about Pi's models: which of them write summaries, a model's data and key, or a call through Pi.
  *
  * @param {Session} session
  * @param {AbortSignal} abort
@@ -19,46 +22,92 @@ const CHEAPEST = "cheapest";
  */
 export function modelsOf(session, abort) {
   // Read now: later the context may be stale.
-  const { model: own, modelRegistry: registry } = session.ctx;
+  const { modelRegistry: registry } = session.ctx;
+  const own = physicalModel(session.ctx);
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
-    const model = name === CHEAPEST ? cheaperModel(own, registry.getAll()) : name ? find(registry, name) : own;
+    if (kind === "models") return JSON.stringify(chosen(session, own, registry).map((one) => one.name));
+    const model = name ? find(registry, name) : own;
     if (kind === "cached") return JSON.stringify(session.lastRequest.cachedTokens(own, request));
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.lastRequest));
-    if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
-    if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
-    if (name === CHEAPEST && !session.settings.compactionModels.some((named) => hasKey(registry, find(registry, named)))) reportChoice(session, model);
+    if (!model) return JSON.stringify({ error: name ? "Pi does not know it" : "no model is chosen" });
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: registry.getRegisteredProviderIds().includes(model.provider) });
   };
 }
 
-/** @param {ExtensionContext["modelRegistry"]} registry @param {string} name `provider/id` */
+/**
+ * The models that write summaries, in the order in which they are asked: those of the setting that Pi has a key for, then the smallest
+ * capable one of the session's provider, then the session's own. Calls, prices and displays all follow this list.
+ *
+ * @param {Model | undefined} own the session's model
+ * @param {Registry} registry
+ * @param {string[]} names the setting `compactionModels`
+ * @returns {Summarizer[]}
+ */
+function choose(own, registry, names) {
+  const last = own ? [{ name: null, model: own }] : [];
+  const named = names.flatMap((name) => (name === OWN ? last : usable(registry, find(registry, name))));
+  const all = names.includes(OWN) ? named : [...named, ...usable(registry, cheaperModel(own, registry.getAll())), ...last];
+  return all.filter(({ model }, at) => all.findIndex((one) => nameOf(one.model) === nameOf(model)) === at);
+}
+
+/** @param {Registry} registry @param {Model | undefined} model @returns {Summarizer[]} it, if Pi has a key for it */
+function usable(registry, model) {
+  return model && registry.hasConfiguredAuth(model) ? [{ name: nameOf(model), model }] : [];
+}
+
+/** @param {Model} model */
+const nameOf = ({ provider, id }) => `${provider}/${id}`;
+
+/** @param {Registry} registry @param {string} name `provider/id` */
 function find(registry, name) {
   const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
   return registry.find(provider, id);
 }
 
 /**
- * The model that writes summaries: the first of `names` that Pi has a key for, else the cheapest suitable one of the session's
- * provider, else the session's own. Without names, the session's own.
+ * The model that is asked first for a summary.
  *
  * @param {ExtensionContext} ctx
- * @param {string[]} names of the setting
- * @returns {Model | undefined}
+ * @param {string[]} names the setting `compactionModels`
  */
-export function summarizerOf({ model: own, modelRegistry: registry }, names) {
-  const known = names.map((name) => find(registry, name)).find((model) => hasKey(registry, model));
-  return known ?? (names.length > 0 ? cheaperModel(own, registry.getAll()) : undefined) ?? own;
+export function summarizerOf(ctx, names) {
+  return choose(physicalModel(ctx), ctx.modelRegistry, names)[0]?.model;
 }
 
-/** @param {ExtensionContext["modelRegistry"]} registry @param {Model | undefined} model */
-const hasKey = (registry, model) => model !== undefined && registry.hasConfiguredAuth(model);
+/**
+ * The models that write summaries, in the order in which they are asked, with their prices per million tokens.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string[]} names the setting `compactionModels`
+ */
+export function summarizersOf(ctx, names) {
+  return choose(physicalModel(ctx), ctx.modelRegistry, names).map(({ model }) => ({ model: nameOf(model), price: usualPrices(model) }));
+}
 
-/** @param {Session} session @param {Model} model */
-function reportChoice(session, { provider, id }) {
-  const why = "the cheapest suitable model of the session's provider, because Pi has no key for a model in compactionModels";
-  session.report(`${provider}/${id} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, shared.reported, "info");
+/**
+ * The models for a summary that is about to be written. The user learns once whose choice they are, unless it is the user's own.
+ *
+ * @param {Session} session
+ * @param {Model | undefined} own
+ * @param {Registry} registry
+ */
+function chosen(session, own, registry) {
+  const names = session.settings.compactionModels;
+  const models = choose(own, registry, names);
+  const [first] = models;
+  const isNamed = models.some(({ name }) => names.includes(name ?? OWN));
+  if (!first || isNamed) return models;
+  const writer = `${nameOf(first.model)} writes the summaries`;
+  if (names.length > 0) {
+    const why = names.map((name) => `${name}: ${find(registry, name) ? "it has no key" : "Pi does not know it"}`).join("; ");
+    session.report(`no model in compactionModels can be asked (${why}), so ${writer}`, shared.reported);
+  } else if (first.name) {
+    const change = "To choose another: /lcm settings compactionModels=PROVIDER/MODEL";
+    session.report(`${writer}: the smallest capable model of the session's provider. ${change}`, shared.reported, "info");
+  }
+  return models;
 }
 
 /**
@@ -82,7 +131,7 @@ export async function withModels(session, abort, work) {
 /**
  * Asks one question and returns one assistant message. A provider's error is such a message too.
  *
- * @param {ExtensionContext["modelRegistry"]} registry
+ * @param {Registry} registry
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
  * @param {AbortSignal} abort

@@ -3,7 +3,7 @@
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {typeof import("@earendil-works/pi-tui")} Tui */
 /** @typedef {import("@earendil-works/pi-coding-agent").Theme} Theme */
-/** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void }} Panel */
+/** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void, capturesViewportInput?: boolean }} Panel */
 /** A panel's access to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
 
 /** Lines of the screen that Pi needs besides a panel. */
@@ -68,5 +68,7 @@ function guarded(panel, close) {
       close();
     }
   };
+  // Otherwise, Pi's fullscreen view scrolls the transcript at page keys.
+  panel.capturesViewportInput = true;
   return panel;
 }

@@ -17,17 +17,51 @@ import { setTimeout as pause } from "node:timers/promises";
 /** Pi's own estimate. */
 export const CHARACTERS_PER_TOKEN = 4;
 
-/** How long a provider's cache keeps a prompt, by default and with Pi's longer retention. */
-const RETENTION_MS = 5 * 60_000;
-const LONG_RETENTION_MS = 60 * 60_000;
+/** How long a provider's cache keeps a prompt if Pi does not know it, by default and with Pi's longer retention; in seconds. */
+const RETENTION = { short: 5 * 60, long: 60 * 60 };
 
 /** How long the end of a session waits for its history, in ms. */
 const PATIENCE_MS = 2000;
 
-/** Whether the provider's cache of a request has expired. @param {{ timestamp?: number }} request or the answer to it */
-export function isCold({ timestamp }) {
-  const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
-  return timestamp !== undefined && Date.now() - timestamp > retention;
+/**
+ * Whether the provider's cache of the session has expired: since its last answer, or since Pi has warmed it after that.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function isCold(ctx) {
+  const tier = process.env.PI_CACHE_RETENTION === "long" ? "long" : "short";
+  /** @type {any} */
+  const model = physicalModel(ctx);
+  const seconds = model?.promptCache?.[tier] ?? RETENTION[tier];
+  const used = cachedAt(ctx.sessionManager);
+  return used !== undefined && Date.now() - used > seconds * 1000;
+}
+
+/** When the session's prompt was last written to the provider's cache or read from it. @param {ExtensionContext["sessionManager"]} manager */
+function cachedAt(manager) {
+  for (const entry of ancestors(manager)) {
+    /** @type {any} */
+    const { type, kind, timestamp, message } = entry;
+    if (type === "usage" && kind === "cache_warm") return Date.parse(timestamp);
+    if (type === "message" && message.role === "assistant") return message.timestamp;
+  }
+  return undefined;
+}
+
+/**
+ * The model that answers. A virtual one, which routes each request, names it in its answers.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function physicalModel({ model, modelRegistry, sessionManager }) {
+  if (model?.api !== "pi-virtual") return model;
+  const last = lastEntry(sessionManager, "assistant")?.message;
+  return (last && modelRegistry.find(last.provider, last.model)) ?? model;
+}
+
+/** Whether the model can look up what has left its context. @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
+export function canRecall(pi) {
+  return pi.getActiveTools().includes("lcm_expand");
 }
 
 /** The sources of the settings. @param {ExtensionContext} ctx */
@@ -43,6 +77,17 @@ export function sourcesOf(ctx) {
 /** @param {Native} native @param {ExtensionContext} ctx @returns {{ settings: Settings, notice: string | null }} */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
+}
+
+/**
+ * Passes on how Pi compacts now: the user can change it at any time, and no event says so. A Pi that does not show its settings compacts as
+ * its files said when the session started.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export function passCompaction({ pi }, engine) {
+  if (pi.getSettings) unwrap(engine.setPiCompaction(JSON.stringify(pi.getSettings().compaction ?? {})));
 }
 
 /**
@@ -90,14 +135,9 @@ export function modelOf({ model }) {
   return model && `${model.provider}/${model.id}`;
 }
 
-/**
- * The context window in tokens. A virtual model may not know its own; the last model that Pi used does.
- *
- * @param {ExtensionContext} ctx
- * @param {{ contextWindow: number } | undefined} usage as Pi reports it, which takes a while in a long session
- */
-export function windowOf(ctx, usage = ctx.getContextUsage()) {
-  return usage?.contextWindow || ctx.model?.contextWindow || undefined;
+/** The context window in tokens. @param {ExtensionContext} ctx */
+export function windowOf(ctx) {
+  return physicalModel(ctx)?.contextWindow || undefined;
 }
 
 /**
@@ -111,14 +151,14 @@ export function* ancestors(manager, id = manager.getLeafId()) {
 }
 
 /**
- * The last message on the branch, optionally of one role.
+ * The last entry on the branch with a message, optionally of one role.
  *
  * @param {ExtensionContext["sessionManager"]} manager
  * @param {string} [role]
  * @returns {any}
  */
-export function lastMessage(manager, role) {
-  for (const entry of ancestors(manager)) if (entry.type === "message" && entry.message.role === (role ?? entry.message.role)) return entry.message;
+export function lastEntry(manager, role) {
+  for (const entry of ancestors(manager)) if (entry.type === "message" && entry.message.role === (role ?? entry.message.role)) return entry;
   return undefined;
 }
 
@@ -130,7 +170,7 @@ export function lastMessage(manager, role) {
  */
 export function failureOf(manager) {
   // Pi appends that it hides the attempt.
-  const last = lastMessage(manager);
+  const last = lastEntry(manager)?.message;
   return last?.role === "assistant" && last.stopReason === "error" ? (last.errorMessage ?? "") : undefined;
 }
 
@@ -151,6 +191,24 @@ export function promptSizes({ pi, ctx }) {
     // The engine estimates them instead.
     return {};
   }
+}
+
+/**
+ * Our section of the system prompt as the branch has it, so that a resumed session keeps it; undefined if it has none.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @returns {string | undefined}
+ */
+export function recordedSection(manager) {
+  for (const entry of ancestors(manager)) {
+    /** @type {any} */
+    const { message, systemMessage } = entry;
+    const state = entry.type === "compaction" ? systemMessage : message?.role === "system" ? message : undefined;
+    const section = state?.sections?.lcm;
+    // Pi records it in a tag.
+    if (section) return section.replace(/^<lcm>\n|\n<\/lcm>$/g, "");
+  }
+  return undefined;
 }
 
 /** Pi's session folders. @param {ExtensionContext["sessionManager"]} manager */

@@ -142,6 +142,8 @@ class Search {
     if (this.#screen.is(data, "cancel")) return this.#screen.close();
     if (this.#screen.is(data, "up")) this.#selected = (this.#selected + hits - 1) % Math.max(1, hits);
     else if (this.#screen.is(data, "down")) this.#selected = (this.#selected + 1) % Math.max(1, hits);
+    else if (this.#screen.is(data, "pageUp")) this.#selected = Math.max(0, this.#selected - this.#screen.rows());
+    else if (this.#screen.is(data, "pageDown")) this.#selected = Math.max(0, Math.min(hits - 1, this.#selected + this.#screen.rows()));
     else if (this.#screen.is(data, "confirm")) void this.#show();
     else if (this.#tui.matchesKey(data, "tab")) {
       this.#project = !this.#project;

@@ -12,10 +12,10 @@ import { Context } from "./context.js";
 import { Footer } from "./footer.js";
 import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
-import { CacheMarker } from "./marker.js";
-import { messageOf, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
+import { canRecall, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
 import { Sync } from "./sync.js";
+import { Thinking } from "./thinking.js";
 import { registerTools } from "./tools.js";
 import { isAttended, notify, notifyRedrawn } from "./ui.js";
 
@@ -48,13 +48,11 @@ export class Session {
   operations = 0;
   /** Aborts background model calls. */
   leaving = new AbortController();
-  /** The system prompt's addition from the next run on, unless a request comes before that. @type {string | null} */
-  nextPreamble = null;
   /** Reports during a compaction, which the TUI erases when it redraws the transcript. @type {[string, "info" | "warning"][] | undefined} */
   repeats;
 
-  /** The system prompt's addition; changes only when the start of the prompt changes anyway. @type {string | null} */
-  #preamble = null;
+  /** The system prompt's addition: it never changes. */
+  #preamble = "";
   /** Reports shown in this session. @type {Set<string>} */
   #reported = new Set();
   /** @type {Promise<Engine> | null} */
@@ -78,7 +76,7 @@ export class Session {
     this.footer = new Footer(this);
     this.changedFiles = new ChangedFiles(this);
     this.lastRequest = new LastRequest(this.manager);
-    this.marker = new CacheMarker();
+    this.thinking = new Thinking(this);
   }
 
   /**
@@ -196,7 +194,7 @@ export class Session {
 
   /** @param {Engine} engine that was just opened */
   async #opened(engine) {
-    this.#preamble = engine.preamble();
+    this.#preamble = recordedSection(this.manager) ?? engine.preamble();
     const notice = engine.notice();
     if (notice) this.report(notice);
     await this.sync.start(engine);
@@ -262,45 +260,44 @@ export class Session {
     await this.sync.retry();
   }
 
-  /** @param {{ message: any, entries: import("./boundary.js").Draft[] }} event @returns {Promise<any>} */
+  /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */
   async atTurnEnd(event) {
     this.lastRequest.noteAnswer(event.message);
     await this.#update();
-    const usage = this.ctx.getContextUsage();
-    const appended = await this.boundary.atTurnEnd(event, usage);
-    if (!appended) this.boundary.prepare(usage).catch(() => {});
-    return appended;
+    return this.boundary.atTurnEnd(event);
   }
 
-  /** The same when the agent has ended or the user has switched branches; also retries what failed. */
+  /** The user has switched branches. */
+  atTree() {
+    this.boundary.moved();
+    return this.atAgentEnd();
+  }
+
+  /** The same when the agent has ended; also retries what failed. */
   async atAgentEnd() {
     // Not awaited: it may take long to fail.
     this.#retry().catch((error) => this.report(error));
     await this.#update();
-    this.boundary.prepare().catch(() => {});
     await this.compaction.settle();
   }
 
   /** @param {{ systemPrompt: string, systemPromptOptions?: { sections?: Record<string, string>, forceSystemPrompt?: string } }} event */
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
-    await this.engine;
+    passCompaction(this, await this.engine);
+    this.boundary.atPrompt();
     const message = await this.changedFiles.message();
-    // If the run continued after the compaction, the prefix is cached by now, and worth more than this text.
-    this.#preamble = this.nextPreamble ?? this.#preamble;
-    if (this.#preamble && options?.sections) options.sections.lcm = this.#preamble;
+    // It names tools that the user may have excluded.
+    const preamble = canRecall(this.pi) ? this.#preamble : "";
+    if (preamble && options?.sections) options.sections.lcm = preamble;
     // If another extension replaces the whole prompt, Pi shows no sections.
-    const isShown = !this.#preamble || (options?.sections && options.forceSystemPrompt === undefined);
+    const isShown = !preamble || (options?.sections && options.forceSystemPrompt === undefined);
     if (isShown) return message && { message };
-    return { ...(message && { message }), systemPrompt: `${systemPrompt}\n\n${this.#preamble}` };
+    return { ...(message && { message }), systemPrompt: `${systemPrompt}\n\n${preamble}` };
   }
 
   /** @param {any} payload that Pi is about to send */
   beforeRequest(payload) {
-    this.nextPreamble = null;
-    const { from } = this.context.begin();
-    const marked = this.settings.context === "lean" ? this.marker.mark(payload, from !== undefined) : undefined;
-    this.lastRequest.note(marked ?? payload, this.ctx.model, from);
-    return marked;
+    this.lastRequest.note(payload, this.ctx.model, this.context.begin().from);
   }
 
   /** Hands over the last entries and closes the store. @param {string} reason given by Pi */

@@ -20,11 +20,11 @@ export function registerTools(session) {
     session.pi.registerTool({
       ...spec,
       /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
-      execute: async (_id, params, signal) => {
+      execute: async (id, params, signal) => {
         const engine = await unlessAborted(session.ready(), signal);
         if (!engine) throw new Error("the call was stopped");
         const { leafId, newerRequest } = session.sync.storedLeaf();
-        const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest);
+        const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest, id);
         // Pi shows the model a thrown error's message.
         const content = unwrap(await cancellable(session, engine, signal, call));
         return { content, details: detailsOf(content) };

@@ -27,7 +27,6 @@ mod branch;
 mod compaction;
 mod doctor;
 mod ingest;
-mod pruning;
 mod recall;
 
 mod tools;

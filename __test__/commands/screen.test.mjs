@@ -21,7 +21,7 @@ for (const host of hostsFor()) {
   test(`from narrow to wide on ${host.name}`, { skip: noTerminal }, async (t) => {
     const project = await aProject(t, { host });
     const history = project.history();
-    history.user(`where is the invoice? ${`${WIDE} `.repeat(20)}`);
+    history.user(`where is the invoice? ${`${WIDE} `.repeat(200)}`);
     history.talk(8);
     const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: WIDTHS[0].cols, rows: 40 });
     await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
@@ -95,6 +95,39 @@ for (const host of hostsFor()) {
         assert.ok(!terminal.exited);
       });
     }
+
+    await t.test("page keys turn the pages of a panel, not of the transcript", async () => {
+      await terminal.send("/lcm search");
+      await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
+      terminal.type("please");
+      await terminal.waitFor((screen) => screen.includes("8 found"), "the hits");
+      terminal.press("pageDown");
+      await terminal.waitFor((screen) => /^> \d{4}-.*\n8 found/m.test(screen), "the last hit");
+      terminal.press("pageUp");
+      await terminal.waitFor((screen) => /^> please *\n> \d{4}-/m.test(screen), "the first hit");
+      terminal.type(`${"\u007f".repeat("please".length)}role:user 請求書`);
+      await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
+      terminal.press("enter");
+      await terminal.waitFor((screen) => /lines 1 to \d+ of \d+/.test(screen), "the first page");
+      terminal.press("pageDown");
+      await terminal.waitFor((screen) => /lines [2-9]\d* to \d+ of \d+/.test(screen), "the second page");
+      terminal.press("pageUp");
+      await terminal.waitFor((screen) => /lines 1 to \d+ of \d+/.test(screen), "the first page again");
+      terminal.press("escape");
+      await terminal.waitFor((screen) => screen.includes("1 found"), "the hits");
+      terminal.press("escape");
+      await terminal.waitFor((screen) => !screen.includes("Search this session"), "the editor");
+    });
+
+    // Older lists have no pages.
+    await t.test("page keys turn the pages of the settings", { skip: host.version === "0.87.1" }, async () => {
+      await terminal.send("/lcm settings");
+      await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the panel");
+      terminal.press("pageDown");
+      await terminal.waitFor((screen) => !/> enabled/.test(screen) && /^ *> \w+/m.test(screen), "another page");
+      terminal.press("escape");
+      await terminal.waitFor((screen) => !screen.includes("Settings of pi-lossless-context"), "the editor");
+    });
 
     await t.test("a setting that makes Pi reload its extensions is still answered", async () => {
       const answered = (/** @type {string} */ screen, /** @type {boolean} */ value) => new RegExp(`enabled\\s+= ${value}\\s+\\(global\\)`).test(screen);

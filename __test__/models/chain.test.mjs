@@ -33,13 +33,14 @@ async function aChoice(t, host) {
  * Compacts a new session, whose summaries should come from `compactionModels`.
  * @param {{ project: Project, pi: Pi }} choice
  * @param {string[]} compactionModels
- * @param {{ lcm?: object, model?: { provider: string, modelId: string }, summary?: import("../support/project.mjs").Script["summary"] }} [more]
+ * @param {{ lcm?: object, model?: { provider: string, modelId: string }, answered?: object, summary?: import("../support/project.mjs").Script["summary"] }} [more] `answered`: what differs in the last answer
  */
-async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model, summary } = {}) {
+async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model, answered, summary } = {}) {
   const name = `session-${project.sessions().length}`;
   project.storeIn(name, { compactionModels, ...lcm });
   const history = project.history(name);
   history.talk(30);
+  Object.assign(history.entries.at(-1).message, answered);
   if (model) history.entry("model_change", model);
   await project.resume(pi, history);
   project.script.summary = summary;
@@ -62,11 +63,11 @@ for (const host of hostsFor()) {
     const choice = await aChoice(t, host);
     const { project, pi } = choice;
 
-    await t.test("models that Pi does not know, or has no key for, are skipped silently for the session's own", async () => {
+    await t.test("models that Pi does not know, or has no key for, are skipped for the session's own, and the user learns it", async () => {
       const { models } = await compactedBy(choice, ["nobody/nothing", "anthropic/claude-haiku-4-5", "club/other"]);
       assert.deepEqual(models, ["demo/demo-model"]);
       assert.ok(project.summaryCalls.length > 0);
-      assert.deepEqual(pi.ui("notify").map(({ notifyType }) => notifyType), ["info"]);
+      assert.deepEqual(pi.ui("notify").map(({ notifyType }) => notifyType).sort(), ["info", "warning"]);
     });
 
     await t.test("a provider of another extension is called in that extension's way", async () => {
@@ -111,11 +112,16 @@ for (const host of hostsFor()) {
 
 // Virtual models came with Pi 1.0.
 for (const host of hosts.filter(({ version }) => version === "1.5.2")) {
-  test(`a virtual model is called through Pi, which routes it, on ${host.name}`, async (t) => {
+  test(`for a virtual model, the last answer's model is called, on ${host.name}`, async (t) => {
     const choice = await aChoice(t, host);
-    const { models } = await compactedBy(choice, [], { model: { provider: "router", modelId: "auto" } });
-    assert.deepEqual(models, ["demo/demo-model"]);
-    const asked = choice.project.summaryCalls;
-    assert.ok(asked.length > 0 && asked.every(({ streaming }) => streaming));
+    const model = { provider: "router", modelId: "auto" };
+    const direct = await compactedBy(choice, [], { model });
+    assert.deepEqual(direct.models, ["demo/demo-model"]);
+    const { summaryCalls } = choice.project;
+    assert.ok(summaryCalls.length > 0 && summaryCalls.every(({ streaming }) => !streaming));
+    // If Pi no longer knows that model, it routes the calls.
+    const routed = await compactedBy(choice, [], { model, answered: { provider: "gone" } });
+    assert.deepEqual(routed.models, ["demo/demo-model"]);
+    assert.ok(choice.project.summaryCalls.every(({ streaming }) => streaming));
   });
 }

@@ -4,9 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { loadEngine } from "../../index.js";
 import { hostsFor } from "../../scripts/hosts.mjs";
-import { extension } from "../../scripts/paths.mjs";
 import { Store } from "../support/store.mjs";
 import { aPlace } from "./starting.mjs";
 
@@ -84,28 +82,21 @@ for (const host of hostsFor()) {
   });
 }
 
-/** Prices of a common model, and of one that is good enough for summaries. */
-const [DEAR, CHEAP] = [{ input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }, { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 }];
-
-/** An extension that writes a list of the models that Pi knows. */
-const LISTER = `import { writeFileSync } from "node:fs";
-export default (pi) => pi.on("session_start", (_event, ctx) => writeFileSync(process.env.MODELS_FILE, JSON.stringify(ctx.modelRegistry.getAll().map(({ provider, id }) => provider + "/" + id))));
-`;
+/** Prices of a common model, of one that is good enough for summaries, and lower ones. */
+const [DEAR, CHEAP, GIVEN, FREE] = [[3, 15, 0.3, 3.75], [1, 5, 0.1, 1.25], [0.01, 0.05, 0, 0], [0, 0, 0, 0]].map(([input, output, cacheRead, cacheWrite]) => ({ input, output, cacheRead, cacheWrite }));
 
 for (const host of hostsFor()) {
-  test(`without a key for the named models, on ${host.name}`, async (t) => {
-    const models = [{ id: "demo-small", cost: CHEAP }, { id: "demo-tiny", contextWindow: 8_000, cost: CHEAP }];
+  test(`without a named model that has a key, on ${host.name}`, async (t) => {
+    const models = [{ id: "demo-small", cost: CHEAP }, { id: "demo-tiny", contextWindow: 8_000, cost: CHEAP }, { id: "demo-3b", cost: GIVEN }, { id: "demo-small-batch", cost: GIVEN }, { id: "demo-free", cost: FREE }];
     const place = await aPlace(t, host, { cost: DEAR, models });
     const file = path.join(place.project.agentDir, "models.json");
     const { providers } = JSON.parse(readFileSync(file, "utf8"));
-    // Even cheaper, but from another provider, which the user has not chosen.
-    providers.second = { ...providers.demo, models: [{ ...providers.demo.models[0], id: "demo-gift", cost: { ...CHEAP, input: 0.5 } }] };
+    // From another provider, which the user has not chosen.
+    providers.second = { ...providers.demo, models: [{ ...providers.demo.models[0], id: "demo-gift", cost: GIVEN }] };
     writeFileSync(file, JSON.stringify({ providers }));
-    const [lister, known] = ["lister.mjs", "known.json"].map((name) => path.join(place.project.agentDir, name));
-    writeFileSync(lister, LISTER);
 
     await place.rpc(async (pi) => {
-      await t.test("the cheapest suitable model of the session's provider is called, and the user is told once", async () => {
+      await t.test("the cheapest capable model of the session's provider is called, and the user learns it once", async () => {
         const { asked, authors, shown } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-small"]);
         assert.deepEqual(authors, ["demo/demo-small"]);
@@ -114,20 +105,18 @@ for (const host of hostsFor()) {
         assert.deepEqual([[...new Set(again.asked)], again.shown.length], [["demo-small"], 1]);
       });
 
-      await t.test("the session's own is called if the setting is empty", async () => {
-        place.global({ compactionModels: [] });
+      await t.test("the session's own is called if the setting is `session`", async () => {
+        place.global({ compactionModels: ["session"] });
         const { asked, shown } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-model"]);
         assert.equal(shown.length, 1);
       });
 
-      await t.test("the default models are in Pi's catalog", async () => {
-        const models = JSON.parse(readFileSync(known, "utf8"));
-        const nowhere = JSON.stringify({ agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: true });
-        /** @type {string[]} */
-        const named = JSON.parse(loadEngine().loadSettings(nowhere)).ok.settings.compactionModels;
-        assert.ok(named.length > 0 && named.every((name) => models.includes(name)), named.join());
+      await t.test("the session's own is called at its place in the list", async () => {
+        place.global({ compactionModels: ["nobody/nothing", "session", "second/demo-gift"] });
+        const { asked, shown } = await compacted(place, pi);
+        assert.deepEqual([[...new Set(asked)], shown.length], [["demo-model"], 1]);
       });
-    }, { extensions: [extension, lister], env: { MODELS_FILE: known } });
+    });
   });
 }

@@ -52,6 +52,7 @@ export class FakeHost {
     const modelRegistry = {
       streamSimple,
       find: (/** @type {string} */ provider, /** @type {string} */ id) => (`${provider}/${id}` === "fake/fake-model" ? model : undefined),
+      getAll: () => [model],
       hasConfiguredAuth: () => true,
       getApiKeyAndHeaders: async () => ({ ok: true, apiKey: "a-key" }),
       isUsingOAuth: () => false,

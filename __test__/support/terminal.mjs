@@ -19,6 +19,8 @@ const KEYS = {
   down: "\u001b[B",
   left: "\u001b[D",
   right: "\u001b[C",
+  pageUp: "\u001b[5~",
+  pageDown: "\u001b[6~",
   "ctrl+c": "\u0003",
   "ctrl+d": "\u0004",
 };

@@ -34,7 +34,7 @@ const waysFor = (window) => ({
   "provider-side editing": { rival: "editing" },
   "micro-compaction": { rival: "micro" },
   "ours, lean": { lcm: {} },
-  "ours, lean, no cheap model": { lcm: { compactionModels: [] } },
+  "ours, lean, no cheap model": { lcm: { compactionModels: ["session"] } },
   "ours, full": { lcm: { context: "full" } },
 });
 

@@ -46,7 +46,7 @@ function askerOf(registry, model) {
   const began = performance.now();
   /** @type {Asker["spent"]} */
   const spent = { calls: 0, input: 0, output: 0, ms: undefined };
-  const models = modelsOf(/** @type {any} */ ({ ctx: { model, modelRegistry: registry }, settings: { compactionModels: [] }, lastRequest: new LastRequest(/** @type {any} */ (undefined)) }), new AbortController().signal);
+  const models = modelsOf(/** @type {any} */ ({ ctx: { model, modelRegistry: registry }, settings: { compactionModels: ["session"] }, lastRequest: new LastRequest(/** @type {any} */ (undefined)) }), new AbortController().signal);
   const host = async (/** @type {string} */ call) => {
     const answer = await models(call);
     if (JSON.parse(call).kind === "ask") {

@@ -84,9 +84,9 @@ impl Engine {
         self.inner.notice().map(ToOwned::to_owned)
     }
 
-    /// The addition to the system prompt, or null. Changes only when a compaction succeeds.
+    /// The addition to the system prompt. It never changes.
     #[napi(catch_unwind)]
-    pub fn preamble(&self) -> Option<String> {
+    pub fn preamble(&self) -> String {
         self.inner.preamble()
     }
 
@@ -147,38 +147,45 @@ impl Engine {
 
     /// Compacts. `operation` is a number chosen by the caller for `cancel`. `request` is JSON: `leafId`,
     /// `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
-    /// `reserveTokens`, `model`, `failure` (the provider's last error message), `promptTokens` (of system
+    /// `reserveTokens`, `model`, `canRecall`, `failure` (the provider's last error message), `promptTokens` (of system
     /// prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
-    /// `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind":
-    /// "resolve", "model"}` promises what Pi knows about it, `{"model", "auth", "oauth", "ownStream"}` or
-    /// `{"error"}`; `{"kind": "ask", "model", "request": {"system", "prompt", "maxTokens", "timeoutMs"}}`
-    /// promises the assistant message. All of these are JSON. Returns JSON: `{"ok": {"kind": "compacted" |
-    /// "declined" | "cancelled", …}}` or `{"error"}`.
+    /// `provider/id`, or null for the session's own: `{"kind": "models"}` promises the list of those that write
+    /// summaries, in the order in which they are asked; `{"kind": "resolve", "model"}` promises what Pi knows
+    /// about one, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model",
+    /// "request": {"system", "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of
+    /// these are JSON. Returns JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or
+    /// `{"error"}`.
     #[napi(ts_args_type = "operation: number, request: string, pi: (call: string) => Promise<string>")]
     pub async fn compact(&self, operation: u32, request: String, pi: CallPi) -> napi::Result<String> {
         Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
     }
 
-    /// Summarizes in advance, while the agent works, what the next compaction will need, and resolves when
-    /// that is done, or at once if the context is not full enough. `request` is JSON: `leafId`, and if known
-    /// `contextTokens`, `contextWindow`, `model`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
+    /// Summarizes in advance, while the agent works, what the next fold or compaction will need, and resolves
+    /// when that is done. `request` is JSON as for `fold`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
     /// `{"error"}`.
     #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
     pub async fn prepare(&self, request: String, pi: CallPi) -> napi::Result<String> {
         Ok(answer(self.inner.prepare(&request, Arc::new(Pi::new(pi))).await))
     }
 
-    /// What to append now, from what exists already: no model is asked. `live` is JSON: `leafId`, and if
-    /// known `contextTokens`, `contextWindow`, `model`, `shownFrom` (the first entry that the branch's last
-    /// compaction left raw), `edited` (entries that others edit), `cost` and `summarizer` (prices of the
-    /// session's model and of the one that writes summaries), `usage` of the request just answered,
-    /// `blockTokens` (of the block), `promptTokens`, `ownTokens` (of our tools), `isCold` (whether the
-    /// provider's cache has expired), `canFold`, and `isLate` (whether appended entries miss the next
-    /// request). Returns JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text,
-    /// degraded}}}` or `{"error"}`.
+    /// Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
+    /// reading anything. `turn` is JSON: `live`, the context as for `command`; `usage` as the provider reported it; the
+    /// estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
+    /// pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
+    /// `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
+    /// called). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
+    #[napi(catch_unwind)]
+    pub fn turn(&self, turn: String) -> String {
+        answer(self.inner.turn(&turn))
+    }
+
+    /// Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
+    /// first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
+    /// `model`, `canRecall`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
+    /// `{"error"}`. `entry` is for Pi.
     #[napi]
-    pub async fn boundary(&self, live: String) -> napi::Result<String> {
-        Ok(answer(self.inner.boundary(&live).await))
+    pub async fn fold(&self, at: String) -> napi::Result<String> {
+        Ok(answer(self.inner.fold(&at).await))
     }
 
     /// The progress of a running compaction, as a line for the footer, or null.
@@ -198,8 +205,8 @@ impl Engine {
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
-    /// `newerRequest` means that the user has since sent a request. Returns JSON: `{"ok": [content blocks]}`
-    /// or `{"error"}`, whose message is for the model.
+    /// `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
+    /// JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
     #[napi]
     pub async fn call_tool(
         &self,
@@ -208,17 +215,20 @@ impl Engine {
         args: String,
         leaf_id: Option<String>,
         newer_request: Option<bool>,
+        call_id: Option<String>,
     ) -> napi::Result<String> {
         let newer_request = newer_request.unwrap_or_default();
-        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request).await;
+        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request, call_id).await;
         Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
     }
 
     /// Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
     /// "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
     /// as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
-    /// `columns` of the screen, `live` (the context as for `boundary`), and `viewerTemplate`, the file that
-    /// `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "entry"?}}` or `{"error"}`.
+    /// `columns` of the screen, `live` (the context as for `boundary`), `summarizers` (the models that write
+    /// summaries, in the order in which they are asked: `{"model", "price"?: {"input", "output"}}` per million
+    /// tokens), and `viewerTemplate`, the file that `export --html` fills. Returns JSON: `{"ok": {"text",
+    /// "answer", "confirm"?, "entry"?}}` or `{"error"}`.
     /// `text` is for the user, `answer` the same as data. With `confirm`, `{"title", "message", "line"}`,
     /// nothing was done yet, and `line` is to be run once the user agrees. `entry`, `{"customType", "content",
     /// "details"}`, is for Pi's `sendMessage`.
@@ -232,6 +242,13 @@ impl Engine {
     #[napi(catch_unwind)]
     pub fn reconfigure(&self, settings: String) -> String {
         answer(self.inner.reconfigure(&settings))
+    }
+
+    /// Takes over Pi's setting `compaction`, as JSON, which may change at any time. Returns JSON: `{"ok": null}` or
+    /// `{"error"}`.
+    #[napi(catch_unwind)]
+    pub fn set_pi_compaction(&self, compaction: String) -> String {
+        answer(self.inner.set_pi_compaction(&compaction))
     }
 
     /// The progress of a running import, or null.

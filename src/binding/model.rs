@@ -31,6 +31,13 @@ impl Pi {
 }
 
 impl Host for Pi {
+    fn models(&self) -> Pending<'_, Result<Vec<Option<String>>, String>> {
+        Box::pin(async move {
+            let json = self.call(json!({"kind": "models"})).await?;
+            serde_json::from_str(&json).map_err(|_| "Pi's list of them can't be read".into())
+        })
+    }
+
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>> {
         Box::pin(async move {
             let json = self.call(json!({"kind": "resolve", "model": model})).await?;

@@ -20,7 +20,7 @@ use crate::files::temporary;
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
 use crate::mcp::{self, Histories};
-use crate::pruning::Live;
+use crate::engine::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
 use crate::store::{ReadOnly, Store, places, project_of, real_path};
@@ -166,6 +166,7 @@ impl Cli {
             window: None,
             viewer_template: line.viewer_template.as_deref(),
             live: &Live::default(),
+            summarizers: &[],
             manner,
             cancel: self.cancel.clone(),
             rest: invocation.rest.clone(),

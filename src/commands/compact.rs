@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::style::hanging;
-use super::{Answer, Command, CommandContext};
+use super::{Answer, Command, CommandContext, Summarizer};
 use crate::compaction::{Forecast, Session, forecast};
 use crate::error::{Error, Result};
 use crate::text::{count, grouped};
@@ -40,7 +40,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     let found = match &scope.leaf {
         Some(leaf) => {
             let (conversation, memory) = (scope.conversation, Arc::default());
-            let session = Session { store, conversation, memory, settings };
+            let session = Session { store, conversation, memory, settings, can_recall: true };
             forecast(session, leaf, asked.window, asked.live.model.as_deref()).await?
         }
         None => None,
@@ -55,21 +55,18 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
             settings.min_messages_for_compaction
         )));
     }
-    let named = settings.compaction_models.iter().map(String::as_str);
-    let sibling = (named.len() > 0).then_some("the cheapest suitable model of the session's provider");
-    let models: Vec<&str> = named.chain(sibling).chain(["the session's own model"]).collect();
     let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = forecast;
     let json = json!({
         "kept": {"messages": kept.0, "tokens": kept.1},
         "covered": {"messages": covered.0, "tokens": covered.1},
         "ready": {"summaries": ready.0, "messages": ready.1},
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
-        "condensed": condensed, "healed": healed, "budget": budget, "models": models,
+        "condensed": condensed, "healed": healed, "budget": budget, "models": asked.summarizers,
     });
-    Ok(Answer::new(render(&forecast, &models, asked.columns), json))
+    Ok(Answer::new(render(&forecast, asked.summarizers, asked.columns), json))
 }
 
-fn render(forecast: &Forecast, models: &[&str], columns: Option<usize>) -> String {
+fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> String {
     let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
     let row = |name: &str, value: String| format!("\n{name:<10} {}", hanging(&value, 11, columns));
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
@@ -90,5 +87,6 @@ fn render(forecast: &Forecast, models: &[&str], columns: Option<usize>) -> Strin
         out += &row("rewrite", format!("{} made without a model", count(healed, "summary")));
     }
     out += &row("show", format!("a block of at most {} tokens", grouped(budget)));
-    out + &row("ask", models.join(", then "))
+    let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();
+    out + &row("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") })
 }

@@ -1,17 +1,16 @@
-//! `/lcm context`: how full the model's context is, what was decided about it and why, and how well the cache
-//! works.
+//! `/lcm context`: how full the model's context is, where it is folded, what folds have brought, and how well the
+//! cache works.
 
 use serde::Serialize;
 use serde_json::json;
 
-use super::spent::{Cache, Change};
+use super::spent::Cache;
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
-use crate::config::Context;
-use crate::dag::{Step, Visible, visible};
+use crate::config::{Context, Settings};
+use crate::dag::Step;
+use crate::engine::{Live, Receipt};
 use crate::error::Result;
-use crate::policy::{Action, Decided, Reason};
-use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::View;
 use crate::text::{count, dollars, grouped};
@@ -19,11 +18,11 @@ use crate::tokens;
 
 pub(super) const COMMAND: Command = Command {
     name: "context",
-    help: "how full the context is, the latest decisions, what happens next",
+    help: "how full the context is, where it is folded, what that saved",
     usage: &[(
         "context",
-        "shows the tokens in context, what was replaced with stubs, the last decisions and their reasons, the session's cost and its cost \
-         with Pi alone, and how much of the prompt the provider's cache answered since the prompt last changed; /ctx-status is \
+        "shows the tokens in context, the fold point and its terms, the last folds with what each cost and saved, the session's cost and \
+         its cost with Pi alone, and how much of the prompt the provider's cache answered since the prompt last changed; /ctx-status is \
          the same",
     )],
     arguments: &[],
@@ -44,22 +43,24 @@ pub(super) struct Bill {
     is_assumed: bool,
 }
 
-/// What was replaced by stubs.
-#[derive(Default, Serialize)]
+/// The fold point and its terms, in tokens; the cost of a fold in dollars.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Pruned {
-    results: usize,
-    turns: usize,
-    /// Messages of these turns, besides the user's.
-    messages: usize,
-    tokens_saved: usize,
+struct Point {
+    tokens: usize,
+    carried: usize,
+    growth: usize,
+    fold: f64,
+    /// Whether the user has set it.
+    is_fixed: bool,
+    /// Whether look-ups have raised it.
+    is_raised: bool,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stable {
-    /// `None` if neither we nor Pi changed it.
-    changed_by: Option<Change>,
+    is_compacted: bool,
     requests: usize,
     turns: usize,
     prompt_tokens: usize,
@@ -69,12 +70,13 @@ struct Stable {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
-    let (scope, live) = (asked.scope.clone(), asked.live.clone());
-    let (pruned, cache) = asked.store().read(move |view| read(view, &scope, &live)).await?;
+    let scope = asked.scope.clone();
+    let cache = asked.store().read(move |view| read(view, &scope)).await?;
     let (live, settings, doing) = (asked.live, asked.settings, asked.doing);
     let (tokens, window, mode) = (live.context_tokens, live.context_window, settings.context);
     let block = live.block.as_deref().map(parts);
     let cost = Bill::of(doing, live);
+    let point = Point::of(doing, live, settings);
     let pi_compacts_at = settings.pi.with(live.model.as_deref()).threshold(window);
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
@@ -86,44 +88,46 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let mode_name = if mode == Context::Lean { "lean" } else { "full" };
     let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
-    rows.push(("Stubs", pruned.in_words()));
-    let names = ["Decided"].into_iter().chain(std::iter::repeat(""));
-    rows.extend(names.zip(doing.decided.iter().rev().map(decision_line)));
-    rows.extend(pi_compacts_at.map(|at| ("Next", format!("from {} tokens on Pi compacts", grouped(at)))));
+    rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
+    rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
+    let summarizer = asked.summarizers.first();
+    rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));
+    let names = ["Last"].into_iter().chain(std::iter::repeat(""));
+    rows.extend(names.zip(doing.folding.receipts.iter().rev().map(receipt_line)));
+    if doing.folding.dropped > 0 {
+        let dropped = count(doing.folding.dropped, "reasoning block");
+        rows.push(("Reasoning", format!("the provider dropped {dropped} of earlier answers")));
+    }
     rows.extend(cost.as_ref().map(|cost| ("Cost", cost.in_words())));
     rows.push(("Cache", cache.in_words()));
-    let row = |(name, value): &(&str, String)| format!("{name:<9}{}", hanging(value, 9, asked.columns));
+    let row = |(name, value): &(&str, String)| format!("{name:<11}{}", hanging(value, 11, asked.columns));
     let rows: Vec<String> = rows.iter().map(row).collect();
     let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
     let json = json!({
-        "tokens": tokens, "window": window, "context": mode, "block": block, "pruned": pruned,
-        "decided": doing.decided, "piCompactsAt": pi_compacts_at, "cost": cost, "cache": cache,
+        "tokens": tokens, "window": window, "context": mode, "block": block, "foldPoint": point,
+        "folds": doing.folding.receipts, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at,
+        "summarizer": summarizer, "cost": cost, "cache": cache,
     });
     Ok(Answer::new(rows.join("\n"), json))
 }
 
-/// What was replaced by stubs on the branch, and the cache's state.
-fn read(view: &View<'_>, scope: &Scope, live: &Live) -> Result<(Pruned, Stable)> {
+/// The cache's state since the branch's last compaction.
+fn read(view: &View<'_>, scope: &Scope) -> Result<Stable> {
     let branch = match &scope.leaf {
         Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
         None => Vec::new(),
     };
-    let first = live.shown_from.as_ref();
-    let from = first.and_then(|first| branch.iter().position(|entry| entry.entry_id == *first));
-    let mut shown = visible(&branch);
-    shown.retain(|message| message.index >= from.unwrap_or_default());
-    let change = branch.iter().rposition(|entry| Change::by(&entry.step).is_some());
+    let change = branch.iter().rposition(|entry| matches!(entry.step, Step::Compaction));
     let since = &branch[change.map_or(0, |at| at + 1)..];
     let (cache, is_reported) = Cache::read(view, since)?;
     let is_request = |step: &Step| matches!(step, Step::Message(message) if message.role == "user");
-    let stable = Stable {
-        changed_by: change.and_then(|at| Change::by(&branch[at].step)),
+    Ok(Stable {
+        is_compacted: change.is_some(),
         requests: cache.requests,
         turns: since.iter().filter(|entry| is_request(&entry.step)).count(),
         prompt_tokens: cache.prompt_tokens,
         read_tokens: is_reported.then_some(cache.read_tokens),
-    };
-    Ok((Pruned::of(&shown), stable))
+    })
 }
 
 /// The smallest difference in dollars worth mentioning.
@@ -144,73 +148,60 @@ fn block_line(tokens: usize, sections: &[(&str, usize)]) -> String {
     format!("{} tokens{colon}{}", grouped(tokens), sections.join(", "))
 }
 
-/// A decision in one sentence.
-fn decision_line(Decided { request, decision, .. }: &Decided) -> String {
-    let frees = grouped(decision.frees);
-    let [costs, carried, saves] =
-        [decision.costs.max(0.0), decision.carried, decision.saves].map(|cost| dollars(cost / MILLION));
-    let what = match decision.action {
-        Action::Stub(_) => format!("replaced results with stubs, {frees} tokens"),
-        Action::Fold(_) => format!("folded older messages, {frees} tokens"),
-        Action::Summarize(_) => format!("is summarizing older messages to fold them, {frees} tokens"),
-        Action::Leave => "no change".to_owned(),
+/// A fold in one sentence.
+fn receipt_line(fold: &Receipt) -> String {
+    let Receipt { request, before, after, cost, saved, lookups } = *fold;
+    let when = format!("after {}", count(request, "request"));
+    if after == 0 {
+        return format!("{when}: {} tokens folded", grouped(before));
+    }
+    let [cost, saved] = [cost, saved].map(|cost| dollars(cost / MILLION));
+    let lookups = match lookups / MILLION {
+        cost if cost >= LEAST => format!("; look-ups and files read again cost {}", dollars(cost)),
+        _ => String::new(),
     };
-    let why = match decision.reason {
-        Reason::NothingToGain => ": nothing can be removed cheaply enough yet".to_owned(),
-        Reason::NotYet => {
-            format!(": keeping {frees} tokens has cost {carried}, removing them would cost {costs}")
-        }
-        Reason::NotAffordable => {
-            format!(": removing {frees} tokens costs {costs}, too much if the session ended now")
-        }
-        Reason::Due => {
-            format!(
-                " (keeping them has cost {carried}, the change costs {costs} and saves {saves} per request)"
-            )
-        }
-        Reason::Cold => " (the prompt was not cached, so the change was free)".to_owned(),
-        Reason::Behind => " (Pi alone would have compacted by now)".to_owned(),
-    };
-    format!("after {}: {what}{why}", count(*request, "request"))
+    let (before, after) = (grouped(before), grouped(after));
+    format!("{when}: {before} tokens became {after}, for {cost}; saved {saved} since{lookups}")
 }
 
-impl Pruned {
-    fn of(shown: &[Visible]) -> Self {
-        let mut pruned = Self::default();
-        for message in shown {
-            let Some(tokens) = message.pruned else { continue };
-            pruned.tokens_saved += message.seen.tokens.saturating_sub(tokens);
-            match (tokens, message.seen.role.as_str()) {
-                (0, _) => pruned.messages += 1,
-                (_, "user") => pruned.turns += 1,
-                _ => pruned.results += 1,
-            }
+impl Point {
+    /// `None` if nothing is folded before Pi compacts.
+    fn of(doing: &Doing, live: &Live, settings: &Settings) -> Option<Self> {
+        if settings.context == Context::Full || !settings.background {
+            return None;
         }
-        pruned
+        let terms = doing.folding.terms(live, settings);
+        Some(Self {
+            tokens: terms.point()?,
+            carried: terms.base,
+            growth: terms.growth_per_request(),
+            fold: terms.fold_cost() / MILLION,
+            is_fixed: terms.fixed.is_some(),
+            is_raised: terms.raised > 1.0,
+        })
     }
 
     fn in_words(&self) -> String {
-        let Self { results, turns, messages, tokens_saved } = *self;
-        if results + turns == 0 {
-            return "none".to_owned();
-        }
-        let stubs = (results > 0).then(|| count(results, "result"));
-        let whole = (turns > 0)
-            .then(|| format!("{} with {}", count(turns, "whole turn"), count(messages, "more message")));
-        let what: Vec<String> = stubs.into_iter().chain(whole).collect();
-        format!("{}, about {} tokens less", what.join(", "), grouped(tokens_saved))
+        let Self { tokens, carried, growth, fold, is_fixed, is_raised } = *self;
+        let why = if is_fixed {
+            "by the setting foldAt".to_owned()
+        } else {
+            format!("{} carried, {} a request, {} a fold", grouped(carried), grouped(growth), dollars(fold))
+        };
+        let raised = if is_raised { "; raised, because look-ups had eaten what folds saved" } else { "" };
+        format!("at {}: {why}{raised}", grouped(tokens))
     }
 }
 
 impl Bill {
     /// `None` before the first request.
     pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
-        let ledger = &doing.ledger;
-        (ledger.requests > 0).then(|| Self {
-            is_assumed: !doing.reports_cache,
-            requests: ledger.requests,
-            paid: ledger.paid / MILLION,
-            with_pi_alone: ledger.with_pi_alone() / MILLION,
+        let bill = &doing.folding.bill;
+        (bill.requests > 0).then(|| Self {
+            is_assumed: !doing.folding.reports_cache,
+            requests: bill.requests,
+            paid: bill.paid / MILLION,
+            with_pi_alone: bill.alone / MILLION,
             is_stand_in: live.cost.input <= 0.0,
         })
     }
@@ -234,12 +225,8 @@ impl Bill {
 
 impl Stable {
     fn in_words(&self) -> String {
-        let Self { changed_by, requests, turns, prompt_tokens, read_tokens } = *self;
-        let since = match changed_by {
-            Some(Change::Compaction) => "the last compaction",
-            Some(Change::Pruning) => "the last pruning",
-            None => "the beginning",
-        };
+        let Self { is_compacted, requests, turns, prompt_tokens, read_tokens } = *self;
+        let since = if is_compacted { "the last compaction" } else { "the beginning" };
         let turns = if turns > 0 { format!(" in {}", count(turns, "turn")) } else { String::new() };
         let cache = match read_tokens {
             Some(read) => {

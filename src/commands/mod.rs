@@ -20,6 +20,7 @@ pub(crate) mod show;
 mod spent;
 pub(crate) mod stats;
 mod style;
+mod summarizer;
 pub(crate) mod tree;
 
 use std::path::Path;
@@ -32,8 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DEFINITIONS, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
-use crate::policy::{Decided, Ledger};
-use crate::pruning::Live;
+use crate::engine::{Folding, Live};
 use crate::recall::Scope;
 use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;
@@ -43,6 +43,7 @@ use args::Words;
 pub(crate) use help::command;
 use import::Importer;
 pub use style::Style;
+pub use summarizer::Summarizer;
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy)]
@@ -101,6 +102,8 @@ pub struct CommandContext<'a> {
     pub viewer_template: Option<&'a Path>,
     /// The current context, as far as Pi knows.
     pub live: &'a Live,
+    /// The models that write summaries, in the order in which they are asked, as far as Pi knows.
+    pub summarizers: &'a [Summarizer],
     /// Whether in Pi or in a shell.
     pub manner: Style,
     pub cancel: CancellationToken,
@@ -111,12 +114,8 @@ pub struct CommandContext<'a> {
 /// A session's running work.
 #[derive(Clone, Debug, Default)]
 pub struct Doing {
-    /// The last decisions about the context, oldest first.
-    pub decided: Vec<Decided>,
-    /// The session's cost since it was opened.
-    pub ledger: Ledger,
-    /// Whether the provider reports how much of a prompt came from its cache.
-    pub reports_cache: bool,
+    /// The session's folds so far.
+    pub folding: Folding,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
     pub compaction: Option<String>,

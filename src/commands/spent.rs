@@ -31,16 +31,6 @@ pub(super) struct Cache {
     pub misses: usize,
     /// How many of these directly follow a compaction, which changes the prompt.
     pub after_compaction: usize,
-    /// How many of these directly follow pruning, our only other change to the prompt.
-    pub after_pruning: usize,
-}
-
-/// What last changed the beginning of a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Change {
-    Compaction,
-    Pruning,
 }
 
 impl Cost {
@@ -72,12 +62,12 @@ impl Cache {
     /// The cache use of these entries, and whether any provider reported cache use.
     pub fn read(view: &View<'_>, branch: &[BranchEntry]) -> Result<(Self, bool)> {
         let mut cache = Self::default();
-        let (mut before, mut change, mut is_reported) = (0, None, false);
+        let (mut before, mut is_compacted, mut is_reported) = (0, false, false);
         for entry in branch {
             let message = match &entry.step {
                 Step::Message(message) if message.role == "assistant" => message,
                 step => {
-                    change = Change::by(step).or(change);
+                    is_compacted |= matches!(step, Step::Compaction);
                     continue;
                 }
             };
@@ -90,10 +80,9 @@ impl Cache {
             is_reported |= usage.cache_read + usage.cache_write > 0;
             if usage.cache_read < before / 2 {
                 cache.misses += 1;
-                cache.after_compaction += usize::from(change == Some(Change::Compaction));
-                cache.after_pruning += usize::from(change == Some(Change::Pruning));
+                cache.after_compaction += usize::from(is_compacted);
             }
-            (before, change) = (usage.prompt(), None);
+            (before, is_compacted) = (usage.prompt(), false);
             cache.requests += 1;
             cache.prompt_tokens += usage.prompt();
             cache.read_tokens += usage.cache_read;
@@ -102,29 +91,16 @@ impl Cache {
     }
 
     pub fn in_words(&self) -> String {
-        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction, after_pruning } = *self;
+        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = *self;
         let percent = read_tokens * 100 / prompt_tokens.max(1);
         let valid = requests - misses;
-        let pruning =
-            if after_pruning > 0 { format!(", {after_pruning} after a pruning") } else { String::new() };
         let which = match misses {
             0 => format!("all of {requests} requests"),
             _ => format!(
-                "{valid} of {requests} requests, {after_compaction} of the others came after a compaction{pruning}"
+                "{valid} of {requests} requests, {after_compaction} of the others came after a compaction"
             ),
         };
         let prompts = grouped(prompt_tokens);
         format!("{percent}% of {prompts} prompt tokens came from it; it was valid in {which}")
-    }
-}
-
-impl Change {
-    /// How a step of a branch changes the beginning of later prompts.
-    pub fn by(step: &Step) -> Option<Self> {
-        match step {
-            Step::Compaction => Some(Self::Compaction),
-            Step::Stub { .. } => Some(Self::Pruning),
-            Step::Link | Step::Message(_) | Step::Edit { .. } => None,
-        }
     }
 }

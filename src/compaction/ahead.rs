@@ -4,30 +4,22 @@
 //! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
 //! waits for it.
 
-use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
 use super::job::{Job, Target, newest};
 use super::passes::Fallback;
-use super::{Part, Work};
+use super::{At, Part, Work};
 use crate::dag::Span;
 use crate::error::{Code, Result};
 
-/// The branch, and what Pi would do with it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// The context, and how much of it is needed.
+#[derive(Clone, Debug, Default)]
 pub struct Ahead {
-    pub leaf_id: String,
-    /// Tokens of the context as Pi counts them; `None` if Pi does not know.
-    pub context_tokens: Option<usize>,
-    pub context_window: Option<usize>,
-    /// The session's model as `provider/id`.
-    pub model: Option<String>,
+    pub at: At,
     /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
     /// before the tail.
-    #[serde(skip)]
     pub fold_before: Option<String>,
 }
 
@@ -48,14 +40,14 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.session.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
-        None => work.session.kept(ahead.model.as_deref(), &ahead.leaf_id).await?,
+        None => work.session.kept(ahead.at.model.as_deref(), &ahead.at.leaf_id).await?,
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
-        leaf: ahead.leaf_id.clone(),
-        window: ahead.context_window,
+        leaf: ahead.at.leaf_id.clone(),
+        window: ahead.at.context_window,
         instructions: None,
-        model: ahead.model.clone(),
+        model: ahead.at.model.clone(),
     };
     let mut job = Job::begin(work, target).await?;
     job.pass.asks_again = true;

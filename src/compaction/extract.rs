@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::facts;
-use crate::model::{Message, Part, Role};
+use crate::model::{Message, Role};
 use crate::{text, tokens};
 
 /// The fewest tokens of a line worth showing.
@@ -75,13 +75,11 @@ fn alarms(text: &str) -> impl Iterator<Item = &str> {
 
 /// What the agent did: `edit src/main.rs`, `bash cargo test`.
 fn calls(message: &Message) -> Vec<String> {
-    let mut done = Vec::new();
-    for part in &message.parts {
-        let Part::ToolCall { name, arguments, .. } = part else { continue };
+    let done = message.calls().map(|(name, arguments)| {
         let object = ["path", "command", "pattern", "query"].iter().find_map(|key| arguments[key].as_str());
-        done.push(text::one_line(&format!("{name} {}", object.unwrap_or_default()), LINE / 2));
-    }
-    done
+        text::one_line(&format!("{name} {}", object.unwrap_or_default()), LINE / 2)
+    });
+    done.collect()
 }
 
 /// Distinct lines, up to a cap of tokens.

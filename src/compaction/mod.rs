@@ -14,13 +14,12 @@ mod branch;
 mod calibration;
 mod changed;
 mod claims;
-mod early;
 mod extract;
+mod fold;
 mod forecast;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod job;
-mod lean;
 mod outline;
 mod overflow;
 mod parts;
@@ -38,9 +37,10 @@ mod tree;
 
 pub use ahead::{Ahead, Prepared, prepare};
 pub use changed::changed;
-pub use early::{At, Early, early};
+#[cfg(test)]
+pub use fold::Folded;
+pub use fold::{At, Fold, fold, unsummarized};
 pub use forecast::{Forecast, forecast};
-pub use lean::{Looked, Shown, shown};
 pub use progress::Progress;
 pub use tree::{LeftBranch, LeftSummary, summarize_left};
 
@@ -66,7 +66,7 @@ use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
 
 /// A block takes at most this share of the model's window: 1/n.
-const WINDOW_SHARE: usize = 8;
+pub const WINDOW_SHARE: usize = 8;
 /// The smallest useful block, in tokens.
 const LEAST_BUDGET: usize = 1_000;
 /// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
@@ -81,6 +81,8 @@ pub struct Session<'a> {
     pub conversation: ConversationId,
     pub memory: Arc<Memory>,
     pub settings: &'a Settings,
+    /// Whether the model can look up what the block replaces; otherwise the block does not say so.
+    pub can_recall: bool,
 }
 
 /// The inputs of a compaction.
@@ -113,8 +115,10 @@ impl Session<'_> {
     async fn read(&self, leaf: &str, part: &Part) -> Result<Branch> {
         let (conversation, leaf, part) = (self.conversation, leaf.to_owned(), part.clone());
         let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
+        let can_recall = self.can_recall;
         let read = move |view: &View<'_>| {
             let mut branch = Branch::read(view, &memory, conversation, &leaf, &part)?;
+            branch.can_recall = can_recall;
             let ((true, redact), Part::Before(_) | Part::All) = (settings, &part) else { return Ok(branch) };
             let notes = view.messages().notes(conversation, &leaf)?;
             branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
@@ -194,18 +198,20 @@ pub struct Request {
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
+    /// Whether the model can look up what the block replaces.
+    #[serde(default = "yes")]
+    pub can_recall: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Request {
     /// The provider's message, if the previous request was too long.
     fn too_long(&self) -> Option<ReportedLimit> {
         let words = self.failure.as_deref().unwrap_or_default();
-        let is_told = match self.reason.as_deref() {
-            Some(reason) => reason == "overflow",
-            // Before 0.79.10, Pi does not say why it compacts.
-            None => overflow::is_told(words),
-        };
-        is_told.then(|| ReportedLimit::of(words))
+        (self.reason.as_deref() == Some("overflow")).then(|| ReportedLimit::of(words))
     }
 
     /// The tokens above which Pi compacts automatically.

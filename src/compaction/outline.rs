@@ -8,7 +8,7 @@ use crate::dag::Visible;
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::MessageId;
-use crate::model::{FILE_TOOLS, Message};
+use crate::model::{FILE_TOOLS, Message, SCRIPT_TOOL};
 use crate::store::View;
 use crate::{text, tokens};
 
@@ -42,11 +42,12 @@ impl Outline {
         view.messages().each_json(&ids, |json| {
             let Some((at, visible)) = described.next() else { return Ok(()) };
             let is_subject = is_subject(visible);
-            if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
+            let is_of_calls = matches!(visible.seen.role.as_str(), "assistant" | "toolResult");
+            if is_of_calls && !is_subject && !Message::may_name_files(json) {
                 return Ok(());
             }
             let message = Message::parse(json);
-            // The results of the calls are not read.
+            // Only the results of scripts are read.
             facts.list(at, &message.files());
             if is_subject {
                 lines.extend(within(&message, room / subjects.len()));
@@ -71,15 +72,17 @@ fn subject(part: &[Visible]) -> Option<MessageId> {
     subject.map(|visible| visible.seen.id)
 }
 
-/// Which messages of `stretch` are neither the user's nor mention a file: tool output, and calls whose
-/// results are all from tools that do not handle files.
+/// Which messages of `stretch` are neither the user's nor mention a file: tool output, except of scripts, and
+/// calls whose results are all from tools that do not handle files.
 fn without_files(view: &View<'_>, stretch: &[Visible]) -> Result<Vec<bool>> {
     let ids = || stretch.iter().map(|visible| visible.seen.id);
     let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
     let named = view.messages().results_of(&FILE_TOOLS, first, last)?;
+    let scripts = view.messages().results_of(&[SCRIPT_TOOL], first, last)?;
     let is_result = |visible: &Visible| visible.seen.role == "toolResult";
     let is_without = |(at, visible): (usize, &Visible)| match visible.seen.role.as_str() {
-        "toolResult" | "bashExecution" => true,
+        "toolResult" => !scripts.contains(&visible.seen.id),
+        "bashExecution" => true,
         "assistant" => {
             let mut results = stretch[at + 1..].iter().take_while(|next| is_result(next)).peekable();
             results.peek().is_some() && results.all(|result| !named.contains(&result.seen.id))

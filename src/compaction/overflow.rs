@@ -37,12 +37,6 @@ static ANSWERS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)([\d,_]+) (?:tokens )?in (?:the|your) completion").ok());
 static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]*").ok());
 
-/// Phrases for a request that was too long, needed if Pi does not say so.
-const TOO_LONG: [&str; 7] = [
-    "too long", "context length", "context window", "context size", "maximum", "too many tokens",
-    "token limit",
-];
-
 /// What a provider said about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedLimit {
@@ -84,12 +78,6 @@ impl ReportedLimit {
     pub(super) fn window(self, known: Option<usize>) -> Option<usize> {
         [self.limit, known].into_iter().flatten().min()
     }
-}
-
-/// Whether the message says that a request was too long.
-pub(super) fn is_told(words: &str) -> bool {
-    let words = words.to_lowercase();
-    TOO_LONG.iter().any(|sign| words.contains(sign))
 }
 
 impl TooLong {
@@ -189,7 +177,6 @@ mod tests {
         for (words, limit, asked) in cases {
             assert_eq!(ReportedLimit::of(words), ReportedLimit { limit, asked }, "{words}");
         }
-        assert!(is_told("Your input exceeds the context window of this model") && !is_told("503 overloaded"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl Session<'_> {
     /// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
     /// `model` is the session's, as `provider/id`.
     pub(super) async fn kept(&self, model: Option<&str>, leaf: &str) -> Result<Option<String>> {
-        let Self { store, conversation, memory, settings } = self.clone();
+        let Self { store, conversation, memory, settings, .. } = self.clone();
         let pis = settings.pi.with(model).keep_recent_tokens;
         let is_fold = settings.context == Context::Lean && policy::TAIL < pis;
         let keep = if is_fold { policy::TAIL } else { pis };

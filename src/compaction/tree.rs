@@ -24,6 +24,9 @@ pub struct LeftBranch {
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
+    /// Whether the model can look up what the summary leaves out.
+    #[serde(default = "super::yes")]
+    pub can_recall: bool,
 }
 
 /// The summary as Pi stores it.

@@ -123,21 +123,28 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "context",
-        help: "How much old content the model sees. `lean` replaces old tool results with stubs and old messages \
-               with the block whenever that lowers the cost. Nothing is lost: each stub names the call that returns \
-               the original. `full` changes nothing until Pi compacts. See context.md.",
+        help: "How much old content the model sees. `lean` replaces old messages with the block as soon as that \
+               lowers the cost. Nothing is lost: the model can look up all of it. `full` changes nothing until Pi \
+               compacts. See context.md.",
         kind: Kind::Word { words: ["lean", "full"] },
+    },
+    Definition {
+        key: "foldAt",
+        help: "The context size, in tokens, from which on `lean` folds old messages into the block. 0 lets the \
+               model's prices decide. See context.md.",
+        kind: Kind::Number { default: 0, range: 0..=10_000_000 },
     },
     Definition {
         key: "compactionModels",
         help: "The models that write summaries, as `provider/id`, in order of preference. Models that Pi does not \
-               know or has no key for are skipped. If all fail, the cheapest suitable model of the session's \
-               provider is used, then the session's own model. With an empty list, `[]`, the session's model writes \
-               all summaries. In the environment variable, separate models with commas.",
+               know or has no key for are skipped. If the list is empty, or none of its models answers, a \
+               small model of the session's provider is asked, then the session's own model; no other provider \
+               gets any text. `session` is the session's own model; with it in the list, no unlisted model is \
+               asked. In the environment variable, separate models with commas. See models.md.",
         kind: Kind::Names {
-            expected: "models as \"provider/id\"",
+            expected: "models as \"provider/id\", or \"session\"",
             read: model,
-            default: &["anthropic/claude-haiku-4-5"],
+            default: &[],
         },
     },
     Definition {
@@ -207,7 +214,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "background",
         help: "Writes summaries while the agent works, so that a compaction does not have to wait for them. When \
-               off, they are written during the compaction, and `lean` uses stubs only.",
+               off, they are written during the compaction, and `lean` works like `full`.",
         kind: Kind::Switch { default: true },
     },
     Definition {

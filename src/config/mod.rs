@@ -51,7 +51,7 @@ pub struct Settings {
     pub max_summary_tokens: usize,
     pub min_messages_for_compaction: usize,
     pub leaf_pass_concurrency: usize,
-    /// `compactionModels`, each as `provider/id`
+    /// `compactionModels`, each as `provider/id` or `session`; the host reads them
     pub compaction_models: Vec<String>,
     pub direct_model_calls: bool,
     pub model_timeout_seconds: usize,
@@ -65,6 +65,8 @@ pub struct Settings {
     pub background: bool,
     #[serde(default)]
     pub context: Context,
+    #[serde(default)]
+    pub fold_at: usize,
     /// `compactInstructions`: a text, or the absolute path of a file
     #[serde(default)]
     pub compact_instructions: String,

@@ -89,7 +89,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
         let Some((path, all)) = path.and_then(|path| found.read(&path).map(|all| (path, all))) else {
             continue;
         };
-        add_compaction(&mut pi, &all["compaction"]);
+        pi.add(&all["compaction"]);
         let place = format!("in {}", path.display());
         match &all["lcm"] {
             Value::Null => {}
@@ -174,18 +174,27 @@ fn spelled(key: &str, origin: Origin) -> String {
     if origin == Origin::Environment { variable(key) } else { key.to_owned() }
 }
 
-/// Adds Pi's own settings.
-fn add_compaction(pi: &mut PiCompaction, compaction: &Value) {
-    let number =
-        |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
-    let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
-    pi.enabled = compaction["enabled"].as_bool().unwrap_or(pi.enabled);
-    pi.reserve_tokens = number(compaction, reserve).unwrap_or(pi.reserve_tokens);
-    pi.keep_recent_tokens = number(compaction, keep).unwrap_or(pi.keep_recent_tokens);
-    for (model, values) in compaction["modelOverrides"].as_object().into_iter().flatten() {
-        let found = pi.model_overrides.entry(model.clone()).or_default();
-        found.reserve_tokens = number(values, reserve).or(found.reserve_tokens);
-        found.keep_recent_tokens = number(values, keep).or(found.keep_recent_tokens);
+impl PiCompaction {
+    /// Reads Pi's setting `compaction`. What it lacks has Pi's default.
+    pub fn of(compaction: &Value) -> Self {
+        let mut pi = Self::default();
+        pi.add(compaction);
+        pi
+    }
+
+    /// Adds the setting's values of a stronger source.
+    fn add(&mut self, compaction: &Value) {
+        let number =
+            |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
+        let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
+        self.enabled = compaction["enabled"].as_bool().unwrap_or(self.enabled);
+        self.reserve_tokens = number(compaction, reserve).unwrap_or(self.reserve_tokens);
+        self.keep_recent_tokens = number(compaction, keep).unwrap_or(self.keep_recent_tokens);
+        for (model, values) in compaction["modelOverrides"].as_object().into_iter().flatten() {
+            let found = self.model_overrides.entry(model.clone()).or_default();
+            found.reserve_tokens = number(values, reserve).or(found.reserve_tokens);
+            found.keep_recent_tokens = number(values, keep).or(found.keep_recent_tokens);
+        }
     }
 }
 

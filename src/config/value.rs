@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::{Definition, Kind};
 use crate::ids::AGENTS;
 
+/// The session's own model, in a list of models.
+const OWN_MODEL: &str = "session";
+
 /// The form of `value` that is kept; relative paths start at `base`. `None` if the setting does not accept it.
 pub(super) fn accepted(definition: &Definition, value: &Value, base: &Path) -> Option<Value> {
     Some(match &definition.kind {
@@ -76,8 +79,11 @@ pub(super) fn agent(value: &Value) -> Option<String> {
     AGENTS.contains(&name).then(|| name.to_owned())
 }
 
-/// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes.
+/// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes. `"session"` is the session's own.
 pub(super) fn model(value: &Value) -> Option<String> {
+    if value.as_str().is_some_and(|word| word.trim() == OWN_MODEL) {
+        return Some(OWN_MODEL.to_owned());
+    }
     let (provider, id) = match value {
         Value::String(name) => name.split_once('/')?,
         other => (other["provider"].as_str()?, other["id"].as_str()?),

@@ -131,11 +131,6 @@ impl Path {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// The index of the last compaction of any kind.
-    pub fn last_compaction(&self) -> Option<usize> {
-        self.compactions.last().copied()
-    }
-
     /// The index of the last compaction or stub: since then the context has only grown.
     pub fn last_change(&self) -> usize {
         self.compactions.last().copied().max(self.last_stub).unwrap_or_default()

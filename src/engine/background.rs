@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::Ahead;
-use crate::config::Settings;
+use crate::config::PiCompaction;
 use crate::sync::lock;
 
 /// The pause after the first failure; it doubles with each further one.
@@ -124,13 +123,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Whether Pi will compact soon.
-pub(super) fn is_soon(settings: &Settings, ahead: &Ahead) -> bool {
-    let pi = settings.pi.with(ahead.model.as_deref());
-    let (Some(tokens), Some(threshold)) = (ahead.context_tokens, pi.threshold(ahead.context_window)) else {
-        return false;
-    };
-    settings.background && tokens > 0 && tokens >= threshold * SOON / 100
+/// Whether Pi will compact a context of so many tokens in a window soon.
+pub(super) fn is_soon(pi: &PiCompaction, tokens: usize, window: Option<usize>) -> bool {
+    pi.threshold(window).is_some_and(|threshold| tokens > 0 && tokens >= threshold * SOON / 100)
 }
 
 #[cfg(test)]
@@ -139,27 +134,15 @@ mod tests {
 
     #[test]
     fn work_ahead_starts_only_above_the_threshold() {
-        let settings = Settings::defaults(std::path::Path::new("/nowhere"));
-        let is_soon = |settings: &Settings, tokens, window| {
-            let ahead = Ahead {
-                leaf_id: "e1".into(),
-                context_tokens: tokens,
-                context_window: window,
-                model: Some("a/b".into()),
-                fold_before: None,
-            };
-            is_soon(settings, &ahead)
-        };
+        let pi = PiCompaction::default();
         let full = (200_000 - 16_384) * 6 / 10;
-        assert!(is_soon(&settings, Some(full + 1), Some(200_000)));
-        for (tokens, window) in
-            [(Some(full - 1), Some(200_000)), (None, Some(200_000)), (Some(199_000), None)]
-        {
-            assert!(!is_soon(&settings, tokens, window));
+        assert!(is_soon(&pi, full + 1, Some(200_000)));
+        for (tokens, window) in [(full - 1, Some(200_000)), (0, Some(200_000)), (199_000, None)] {
+            assert!(!is_soon(&pi, tokens, window));
         }
-        assert!(is_soon(&settings, Some(5_000), Some(8_000)), "Pi is always above a negative threshold");
-        let off = Settings { background: false, ..settings };
-        assert!(!is_soon(&off, Some(190_000), Some(200_000)));
+        assert!(is_soon(&pi, 5_000, Some(8_000)), "Pi is always above a negative threshold");
+        let off = PiCompaction { enabled: false, ..pi };
+        assert!(!is_soon(&off, 190_000, Some(200_000)));
     }
 
     #[tokio::test]

@@ -7,13 +7,12 @@ use std::time::Instant;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, read_json};
-use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style};
-use crate::config::{Context, Settings, Sources};
+use super::{Engine, Live, read_json};
+use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
+use crate::config::{PiCompaction, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
-use crate::pruning::Live;
 use crate::store::Place;
 use crate::sync::lock;
 
@@ -32,6 +31,9 @@ struct CommandRequest {
     /// The current context, if known.
     #[serde(default)]
     live: Live,
+    /// The models that write summaries, in the order in which they are asked.
+    #[serde(default)]
+    summarizers: Vec<Summarizer>,
     /// Where Pi keeps its sessions.
     folders: Folders,
     /// The sources of the settings.
@@ -57,7 +59,7 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
-    /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
+    /// `contextWindow`, `columns`, `live`, `summarizers`, `viewerTemplate`.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let asked: CommandRequest = read_json("the command", request)?;
         self.flush().await?;
@@ -80,6 +82,7 @@ impl Engine {
             window: asked.context_window,
             viewer_template: asked.viewer_template.as_deref(),
             live: &asked.live,
+            summarizers: &asked.summarizers,
             manner: Style::default(),
             cancel: self.closing.child_token(),
             rest: Rest::default(),
@@ -96,14 +99,8 @@ impl Engine {
     }
 
     fn doing(&self, settings: &Settings) -> Doing {
-        let (decided, ledger, reports_cache) = {
-            let lean = lock(&self.lean);
-            (lean.decisions.iter().copied().collect(), lean.ledger.clone(), lean.reports_cache)
-        };
         Doing {
-            decided: if settings.context == Context::Full { Vec::new() } else { decided },
-            ledger,
-            reports_cache,
+            folding: lock(&self.folding).clone(),
             background: if settings.background { self.background.state() } else { "off" },
             compaction: self.compaction_progress(),
             import: self.import_progress(),
@@ -117,6 +114,17 @@ impl Engine {
         self.providers.spend.limit(&settings);
         self.log.switch(settings.debug_mode);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        Ok(())
+    }
+
+    /// Takes over Pi's setting `compaction` as it is now: the user can change it at any time. `compaction` is its
+    /// JSON.
+    pub fn set_pi_compaction(&self, compaction: &str) -> Result<()> {
+        let pi = PiCompaction::of(&read_json("Pi's compaction settings", compaction)?);
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        if settings.pi != pi {
+            *settings = Arc::new(Settings { pi, ..Settings::clone(&settings) });
+        }
         Ok(())
     }
 

@@ -1,14 +1,13 @@
 //! Compactions, work ahead of them, and summaries of branches that the user leaves.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, background, read_json};
+use super::{Engine, read_json};
 use crate::compaction::{self, Ahead, LeftBranch, Outcome, Prepared, Progress, Request, Session, Work};
-use crate::config::{Context, Settings};
+use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::llm::{Chain, Host};
 use crate::log::Field;
@@ -32,17 +31,16 @@ impl Engine {
         let shown = OnDrop(|| *lock(&self.progress) = None);
         self.background.give_way(&cancel).await;
         let settings = self.settings();
-        let work = self.work(&settings, host, true, cancel, progress);
+        let mut work = self.work(&settings, host, true, cancel, progress);
+        work.session.can_recall = request.can_recall;
         let outcome = compaction::run(work, &request).await;
         drop((operation, shown));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
         if let Outcome::Compacted { compaction, .. } = &outcome {
             if let Some(usage) = &compaction.usage {
-                lock(&self.lean).pay(usage);
+                lock(&self.folding).pay(usage);
             }
-            lock(&self.lean).pi_compacts(request.reason.as_deref());
-            self.has_history.store(true, Ordering::Relaxed);
             // The block is ready and need not wait for this.
             let store = self.store.clone();
             tokio::spawn(async move { store.checkpoint().await });
@@ -50,28 +48,22 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Summarizes in advance what the next compaction will need, if it is time. `ahead` is [`Ahead`] as JSON.
-    /// Returns when that is done, or at once.
-    pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
-        let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
+    /// Summarizes in advance what the next fold or compaction will need; [`Self::turn`] says when it is time.
+    /// `at` is [`At`] as JSON. Returns when that is done.
+    pub async fn prepare(&self, at: &str, host: Arc<dyn Host>) -> Result<()> {
+        let mut ahead = Ahead { at: read_json("the context", at)?, fold_before: None };
         let settings = self.settings();
-        let (asked, is_early) = {
-            let lean = lock(&self.lean);
-            // What was decided for a lean context does not hold for a full one.
-            (lean.summarize.clone(), lean.is_early && settings.context == Context::Lean)
-        };
-        ahead.fold_before = asked.filter(|(leaf, _)| *leaf == ahead.leaf_id).map(|(_, before)| before);
-        if ahead.fold_before.is_none() && (is_early || !background::is_soon(&settings, &ahead)) {
-            return Ok(());
-        }
-        let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
+        let Some(turn) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
             return Ok(());
         }
         let started = Instant::now();
+        if self.is_fold_near() {
+            ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
+        }
         let stop = turn.running.stop.clone();
-        // What the policy requests also pays off with the session's own model.
+        // What a fold needs is also written by the session's own model.
         let own_model = ahead.fold_before.is_some();
         let work = self.work(&settings, host, own_model, stop, Arc::default());
         let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
@@ -82,7 +74,7 @@ impl Engine {
         };
         turn.end(failed);
         if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
-            lock(&self.lean).pay(usage);
+            lock(&self.folding).pay(usage);
         }
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
         self.log.event("background", &fields);
@@ -110,7 +102,7 @@ impl Engine {
     /// The session's history, for compactions and folds.
     pub(super) fn session<'a>(&'a self, settings: &'a Settings) -> Session<'a> {
         let (store, conversation) = (&self.store, self.persistor.conversation());
-        Session { store, conversation, memory: Arc::clone(&self.memory), settings }
+        Session { store, conversation, memory: Arc::clone(&self.memory), settings, can_recall: true }
     }
 
     /// Summarizes a branch that the user leaves, including everything handed over before.
@@ -127,7 +119,8 @@ impl Engine {
         }
         let (cancel, _operation) = self.begin(operation);
         let settings = self.settings();
-        let work = self.work(&settings, host, true, cancel, Arc::default());
+        let mut work = self.work(&settings, host, true, cancel, Arc::default());
+        work.session.can_recall = left.can_recall;
         compaction::summarize_left(work, left).await
     }
 

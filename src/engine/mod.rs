@@ -10,7 +10,6 @@ mod preamble;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -32,7 +31,7 @@ use crate::sync::{OnDrop, aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
-use boundary::Lean;
+pub use boundary::{Folding, Live, Receipt};
 pub use commands::settings_command;
 
 /// The session to open.
@@ -76,7 +75,6 @@ pub struct Engine {
     log: Log,
     /// Takes the session's entries.
     pub persistor: Persistor,
-    has_history: AtomicBool,
     /// The text about earlier sessions, if enabled.
     earlier: Option<String>,
     home: Home,
@@ -85,9 +83,7 @@ pub struct Engine {
     elsewhere: Option<String>,
     providers: Arc<ProviderState>,
     background: Background,
-    /// Whether a compaction at the end of a turn is being made.
-    is_at_boundary: AtomicBool,
-    lean: Mutex<Lean>,
+    folding: Mutex<Folding>,
     memory: Arc<Memory>,
     notepad: Notepad,
     /// The progress of a running compaction.
@@ -104,7 +100,7 @@ impl Engine {
     /// # Errors
     /// When the store can't be opened; the message is for the user.
     pub async fn open(options: Options) -> Result<Self> {
-        let (store, log, persistor, has_history) = begin(&options).await?;
+        let (store, log, persistor) = begin(&options).await?;
         let (conversation, parent) = (persistor.conversation(), options.parent_session.clone());
         let look = move |view: &View<'_>| preamble::earlier(view, conversation, parent.as_deref());
         let earlier = match options.settings.recall_on_new {
@@ -130,14 +126,12 @@ impl Engine {
             store,
             settings: RwLock::new(Arc::new(settings)),
             log,
-            has_history: AtomicBool::new(has_history),
             earlier,
             home,
             importer: Importer::default(),
             elsewhere,
             background: Background::default(),
-            is_at_boundary: AtomicBool::default(),
-            lean: Mutex::default(),
+            folding: Mutex::default(),
             memory: Arc::new(memory),
             notepad: Notepad::default(),
             progress: Mutex::default(),
@@ -151,11 +145,10 @@ impl Engine {
         self.store.notice().or(self.elsewhere.as_deref())
     }
 
-    /// The addition to the system prompt, once the project has summaries or earlier sessions. It is decided
-    /// only when a session is opened or compacted, because the prompt must not change in between.
-    pub fn preamble(&self) -> Option<String> {
-        let is_there = self.has_history.load(Ordering::Relaxed);
-        is_there.then(|| preamble::preamble(self.earlier.as_deref()))
+    /// The addition to the system prompt. It never changes while the session is open, because providers cache
+    /// the prompt and bind reasoning to it.
+    pub fn preamble(&self) -> String {
+        preamble::preamble(self.earlier.as_deref())
     }
 
     /// Which entries are neither stored nor queued, as indexes into `ids`: a JSON array of all or some entry
@@ -187,8 +180,8 @@ impl Engine {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Answers a tool call from the branch that ends at `leaf`. `newer_request` means that the user has since
-    /// sent a request that is not stored yet.
+    /// Answers the tool call with Pi's id `call` from the branch that ends at `leaf`. `newer_request` means that
+    /// the user has since sent a request that is not stored yet.
     ///
     /// # Errors
     /// A message for the model: what is wrong with the call, or that the store failed.
@@ -199,11 +192,12 @@ impl Engine {
         arguments: &str,
         leaf: Option<String>,
         newer_request: bool,
+        call: Option<String>,
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
         let (cancel, operation) = self.begin(operation);
-        let scope = Scope { newer_request, ..self.scope(leaf) };
+        let scope = Scope { newer_request, call, ..self.scope(leaf) };
         let notepad = self.settings().notes.then_some(&self.notepad);
         let answer = tools::call(&self.store, &scope, name, arguments, notepad, &cancel).await;
         drop(operation);
@@ -288,12 +282,12 @@ fn log_beside(store: &Store, settings: &Settings) -> Log {
 
 /// Opens the store and the session in it. If the session can't be read from a damaged database, another one
 /// is used.
-async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
+async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
     let mut store = open_store(options).await?;
     loop {
         let log = log_beside(&store, &options.settings);
         let why = match begin_in(&store, options, &log).await {
-            Ok((persistor, has_history)) => return Ok((store, log, persistor, has_history)),
+            Ok(persistor) => return Ok((store, log, persistor)),
             Err(why) => why,
         };
         store.close().await;
@@ -305,16 +299,13 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
     }
 }
 
-async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persistor, bool)> {
+async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<Persistor> {
     let session = PiSession {
         id: options.session_id.clone(),
         file: options.session_file.clone(),
         parent_file: options.parent_session.clone(),
     };
-    let persistor = Persistor::open(store, session, log.clone()).await?;
-    let conversation = persistor.conversation();
-    let has_history = store.read(move |view| view.messages().has_other_history(conversation)).await?;
-    Ok((persistor, has_history))
+    Persistor::open(store, session, log.clone()).await
 }
 
 async fn open_store(options: &Options) -> Result<Store> {

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::words::{Words, pattern};
+use crate::model::CallOutcome;
 use crate::text;
 
 /// Characters kept of a command, and of the line with its outcome: enough that a secret in it is masked
 /// completely.
 const KEPT: usize = 400;
+/// UTF-16 units that Pi keeps of what a script's failed call said.
+const CUT: usize = 500;
 
 /// Commands that check the work, at the start of a command or after `&&`, `;`, `|` or a variable.
 static JUDGES: Words = pattern!(
@@ -51,30 +54,74 @@ pub struct Check {
 impl Check {
     /// Returns the outcome of `command`, if it tests or builds.
     pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
-        if !JUDGES.is_in(command) {
-            return None;
-        }
-        let line = |lines: &'static Words| {
-            let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
-            lines.found(output).map(|line| line.as_str()).find(|line| !is_pass(line))
-        };
         // Pi ends the output of a failed command with its exit code.
         let last = || {
             output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
         };
         let line = match has_failed {
-            true => line(&FAILURES).or_else(last).or(Some("failed")),
-            false if command.contains('|') => line(&HIDDEN),
+            true => telling(&FAILURES, output).or_else(last).or(Some("failed")),
+            false if command.contains('|') => telling(&HIDDEN, output),
             false => None,
         };
-        let failure = line.map(|line| text::one_line(line, KEPT));
-        Some(Self { at, command: text::one_line(command, KEPT), failure })
+        Self::ended(at, command, line)
     }
+
+    /// Returns the outcome of a `command` that a script ran, if it tests or builds and its outcome is known: the
+    /// script got the output, and `shown` is what it shows of it.
+    pub(super) fn in_script(at: usize, command: &str, outcome: &CallOutcome, shown: &str) -> Option<Self> {
+        match outcome {
+            CallOutcome::Done if command.contains('|') => {
+                Self::ended(at, command, Some(telling(&HIDDEN, shown)?))
+            }
+            CallOutcome::Done => Self::ended(at, command, None),
+            CallOutcome::Failed(said) if said.encode_utf16().count() < CUT => {
+                Self::of(at, command, said, true)
+            }
+            // Its end, which would say more than any other line, is cut off.
+            CallOutcome::Failed(said) => {
+                let line = telling(&FAILURES, said).or_else(|| telling(&FAILURES, shown));
+                Self::ended(at, command, line.or(Some("failed")))
+            }
+            CallOutcome::Unfinished => None,
+        }
+    }
+
+    /// The outcome of `command`, with the line that shows how it failed, if it tests or builds.
+    fn ended(at: usize, command: &str, failure: Option<&str>) -> Option<Self> {
+        let failure = failure.map(|line| text::one_line(line, KEPT));
+        JUDGES.is_in(command).then(|| Self { at, command: text::one_line(command, KEPT), failure })
+    }
+}
+
+/// The first of these lines in an output that is not about something that passed.
+fn telling<'o>(lines: &'static Words, output: &'o str) -> Option<&'o str> {
+    let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
+    lines.found(output).map(|line| line.as_str()).find(|line| !is_pass(line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scripts_command_has_an_outcome_if_that_is_known() {
+        let outcome = |command, outcome: &CallOutcome, shown| {
+            Check::in_script(3, command, outcome, shown).map(|check| check.failure)
+        };
+        let failed = |said: &str| CallOutcome::Failed(said.into());
+        let done = CallOutcome::Done;
+        assert_eq!(outcome("npm test", &done, "1 failed"), Some(None));
+        assert_eq!(outcome("ls", &done, ""), None);
+        assert_eq!(outcome("npm test", &CallOutcome::Unfinished, ""), None);
+        let whole = failed("no rule\n\nCommand exited with code 2");
+        assert_eq!(outcome("make", &whole, "1 failed"), Some(Some("no rule".into())));
+        let cut = failed(&"ok\n".repeat(200)[..500]);
+        assert_eq!(outcome("npm test", &cut, "sorry"), Some(Some("failed".into())));
+        assert_eq!(outcome("npm test", &cut, "so\n1 failed\n"), Some(Some("1 failed".into())));
+        // A pipe hides the exit code.
+        assert_eq!(outcome("npm test | tail", &done, "2 passed"), None);
+        assert_eq!(outcome("npm test | tail", &done, "1 failed"), Some(Some("1 failed".into())));
+    }
 
     #[test]
     fn only_commands_that_test_or_build_have_an_outcome() {

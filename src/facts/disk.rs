@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::files::{read_lines, tidy};
 use crate::files;
-use crate::model::{Message, Part, Role};
+use crate::model::{Message, Role};
 
 /// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;
@@ -82,7 +82,8 @@ fn known<'m>(
 ) -> Option<Known> {
     let mut known = Known::Pieces(Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
-        if message.role == Role::ToolResult {
+        let is_script = !message.nested.is_empty();
+        if message.role == Role::ToolResult && !is_script {
             let text = normal(&message.text());
             let (lines, is_all) = read_lines(&text);
             known = match known {
@@ -94,19 +95,20 @@ fn known<'m>(
             };
             continue;
         }
-        let is_it = |named: &str| within(project, &tidy(named)) == path;
-        let mut calls = message.parts.iter().filter_map(|part| match part {
-            Part::ToolCall { name, arguments, .. } => {
-                arguments["path"].as_str().filter(|named| is_it(named)).map(|_| (name, arguments))
-            }
-            _ => None,
-        });
-        let (name, arguments) = calls.next()?;
-        // Which of several calls succeeded is unknown here.
-        if calls.next().is_some() {
+        let is_it = |arguments: &Value| {
+            arguments["path"].as_str().is_some_and(|named| within(project, &tidy(named)) == path)
+        };
+        // A script's reads show nothing here.
+        let is_known = |name: &str| !is_script || name == "write" || name == "edit";
+        let calls = message.calls().filter(|(name, arguments)| is_known(name) && is_it(arguments));
+        let calls: Vec<_> = calls.collect();
+        // Which of several calls succeeded is known of a script's alone.
+        if calls.is_empty() || (calls.len() > 1 && !is_script) {
             return None;
         }
-        known = known.after(name, arguments)?;
+        for (name, arguments) in calls {
+            known = known.after(name, arguments)?;
+        }
     }
     match &known {
         Known::Pieces(pieces) if pieces.is_empty() => None,
@@ -288,6 +290,32 @@ mod tests {
         assert_eq!(change(&[read(long)], false), None);
         // A shown part may have been edited at its edge.
         assert_eq!(change(&[read(part), edit("one\nt", "second\nfi")], false), None);
+    }
+
+    #[test]
+    fn what_scripts_write_is_compared_with_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(dir.path().join("a.rs"), text).unwrap();
+        let script = |calls: Value| {
+            let result = json!({"role": "toolResult", "toolName": "codemode", "content": "done", "nestedCalls": {"calls": calls}});
+            Message::parse(&result.to_string())
+        };
+        let edit = |old: &str, new: &str, status: &str| json!({"name": "edit", "status": status, "arguments": {"path": "a.rs", "oldText": old, "newText": new}});
+        let change = |messages: &[Message]| change(dir.path(), "a.rs", messages, true);
+        let edits = script(json!([
+            {"name": "read", "status": "ok", "arguments": {"path": "a.rs"}},
+            edit("one", "two", "ok"), edit("two", "three", "ok"), edit("three", "four", "error"),
+            {"name": "edit", "status": "ok", "argumentsBytes": 9_000},
+        ]));
+        write("three\n");
+        assert_eq!(change(&[read("one\n"), edits.clone()]), None);
+        write("four\n");
+        assert_eq!(change(&[read("one\n"), edits]), Some(Change::Changed));
+        let written =
+            json!({"name": "write", "status": "ok", "arguments": {"path": "./a.rs", "content": "five\n"}});
+        assert_eq!(change(&[script(json!([written]))]), Some(Change::Changed));
+        write("five\n");
+        assert_eq!(change(&[script(json!([written]))]), None);
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The files that the agent read and changed, by successful calls of Pi's own tools.
+//! The files that the agent or its scripts read and changed, by successful calls of Pi's own tools.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::model::{FILE_TOOLS, Message, Part};
 
@@ -35,6 +36,8 @@ pub(super) enum Kind {
     Read,
     /// Reads some lines.
     ReadPart,
+    /// Reads it without showing it to the model.
+    Scan,
     /// Replaces all of it.
     Write,
     /// Replaces a part of it.
@@ -53,6 +56,30 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The call of a tool in a message at position `at`, if it touches a file or runs a command.
+    pub(super) fn of(at: usize, name: &str, arguments: &Value) -> Option<Self> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        let is_part = arguments.get("offset").is_some() || arguments.get("limit").is_some();
+        let kind = match name {
+            "read" if is_part => Kind::ReadPart,
+            "write" => Kind::Write,
+            "edit" => Kind::Edit,
+            _ => Kind::Read,
+        };
+        let path = text("path").filter(|_| FILE_TOOLS.contains(&name)).map(tidy);
+        let command = text("command").filter(|_| name == "bash").map(ToOwned::to_owned);
+        (path.is_some() || command.is_some()).then_some(Self { at, kind, path, command })
+    }
+
+    /// The same call by a script, which gets the result in the model's place.
+    pub(super) fn by_script(self) -> Self {
+        let kind = match self.kind {
+            Kind::Read | Kind::ReadPart => Kind::Scan,
+            kind => kind,
+        };
+        Self { kind, ..self }
+    }
+
     /// The call, corrected by its result.
     pub(super) fn with_result(&self, text: &str) -> Self {
         let kind = match self.kind {
@@ -96,19 +123,8 @@ impl Calls {
         self.end();
         for part in &message.parts {
             let Part::ToolCall { id, name, arguments } = part else { continue };
-            let text =
-                |key: &str| arguments.get(key).and_then(serde_json::Value::as_str).map(ToOwned::to_owned);
-            let is_part = arguments.get("offset").is_some() || arguments.get("limit").is_some();
-            let kind = match name.as_str() {
-                "read" if is_part => Kind::ReadPart,
-                "write" => Kind::Write,
-                "edit" => Kind::Edit,
-                _ => Kind::Read,
-            };
-            let path = text("path").filter(|_| FILE_TOOLS.contains(&name.as_str())).map(|path| tidy(&path));
-            let command = text("command").filter(|_| name == "bash");
-            if path.is_some() || command.is_some() {
-                self.0.insert(id.clone(), Call { at, kind, path, command });
+            if let Some(call) = Call::of(at, name, arguments) {
+                self.0.insert(id.clone(), call);
             }
         }
     }
@@ -133,8 +149,11 @@ impl File {
     /// Records a call at position `at` with its result at `result`.
     pub(super) fn touch(&mut self, kind: Kind, at: usize, result: usize) {
         match kind {
-            Kind::Read | Kind::ReadPart => self.read = Some(result),
+            Kind::Read | Kind::ReadPart | Kind::Scan => self.read = Some(result),
             Kind::Write | Kind::Edit => self.edited = Some(at),
+        }
+        if kind == Kind::Scan {
+            return;
         }
         if matches!(kind, Kind::Read | Kind::Write) {
             self.seen.clear();

@@ -62,6 +62,7 @@ pub fn said(message: &Message) -> Vec<Said<'_>> {
             _ => {}
         }
     }
+    pieces.extend(message.nested_done().flat_map(|(_, arguments)| called(arguments)));
     pieces
 }
 

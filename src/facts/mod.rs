@@ -23,7 +23,7 @@ pub use files::File;
 pub use related::Meaning;
 pub use statements::{decisions, rules};
 
-use crate::model::{Files, Message, Role};
+use crate::model::{CallOutcome, Files, Message, Role};
 use crate::text;
 
 /// The most facts of a kind from one message.
@@ -93,6 +93,7 @@ impl Facts {
                     if let Some(call) = calls.answered(message) {
                         facts.read_result(at, &call, message);
                     }
+                    facts.read_nested(at, message);
                 }
                 Role::Bash => {
                     let said = message.text();
@@ -134,6 +135,21 @@ impl Facts {
             self.checks.extend(Check::of(at, command, &output, result.is_error));
         } else if !result.is_error {
             self.touch(call.at, at, &call.with_result(&output));
+        }
+    }
+
+    /// Reads the calls that a script made.
+    fn read_nested(&mut self, at: usize, result: &Message) {
+        // What it shows could be from any of several commands.
+        let commands = result.nested.iter().filter(|nested| nested.name == "bash").count();
+        let shown = if commands == 1 { result.text() } else { String::new() };
+        for nested in &result.nested {
+            let Some(call) = files::Call::of(at, &nested.name, &nested.arguments) else { continue };
+            if let Some(command) = &call.command {
+                self.checks.extend(Check::in_script(at, command, &nested.outcome, &shown));
+            } else if nested.outcome == CallOutcome::Done {
+                self.touch(at, at, &call.by_script());
+            }
         }
     }
 

@@ -17,6 +17,8 @@ use crate::{text, tokens};
 pub const NOTE_TOOL: &str = "lcm_note";
 /// Pi's own tools whose calls have a file path.
 pub const FILE_TOOLS: [&str; 3] = ["read", "write", "edit"];
+/// Pi's tool that runs a script, which calls other tools.
+pub const SCRIPT_TOOL: &str = "codemode";
 /// The characters that Pi counts for an image.
 const PI_IMAGE: usize = 4_800;
 
@@ -92,6 +94,27 @@ pub enum Part {
     },
 }
 
+/// A call that a tool made while it ran, such as a script's. Pi records it in the tool's result, without a
+/// result of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedCall {
+    pub name: String,
+    /// `Null` if they are too long for Pi's record.
+    pub arguments: Value,
+    pub outcome: CallOutcome,
+}
+
+/// How a nested call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// It succeeded.
+    Done,
+    /// It failed, with the beginning of what it said.
+    Failed(String),
+    /// It was still running when its tool ended.
+    Unfinished,
+}
+
 /// A parsed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -113,6 +136,8 @@ pub struct Message {
     pub listed: Files,
     /// The content, in order.
     pub parts: Vec<Part>,
+    /// The calls that its tool made, in order, if it is a tool result.
+    pub nested: Vec<NestedCall>,
 }
 
 impl Message {
@@ -132,7 +157,8 @@ impl Message {
     }
 
     fn read(mut value: Value) -> Self {
-        let content = value.get_mut("content").map(Value::take).unwrap_or_default();
+        let mut taken = |key| value.get_mut(key).map(Value::take).unwrap_or_default();
+        let (content, nested) = (taken("content"), taken("nestedCalls"));
         let value = &value;
         let role = match (text_at(value, "role"), text_at(value, "type")) {
             (Some(role), _) => Role::parse(role),
@@ -171,6 +197,10 @@ impl Message {
                 _ => Files::default(),
             },
             parts,
+            nested: match role {
+                Role::ToolResult => nested_of(nested),
+                _ => Vec::new(),
+            },
             role,
         }
     }
@@ -186,7 +216,7 @@ impl Message {
         for part in &self.parts {
             match part {
                 Part::Text(text) => push_line(&mut out, text),
-                Part::ToolCall { name, arguments, .. } if !is_recall_tool(name) => {
+                Part::ToolCall { name, arguments, .. } if !is_recall_call(name, arguments) => {
                     push_line(&mut out, name);
                     each_string(arguments, &mut |text| push_line(&mut out, text));
                 }
@@ -243,7 +273,7 @@ impl Message {
                 }
                 // Users paste whole files, so their messages are kept longer than tool output.
                 Part::Text(text) => push_line(&mut out, &text::head_and_tail(text, max * 4, omitted)),
-                Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
+                Part::ToolCall { name, arguments, .. } if is_recall_call(name, arguments) => {
                     push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));
                 }
                 Part::ToolCall { name, arguments, .. } => {
@@ -302,13 +332,34 @@ impl Message {
         })
     }
 
+    /// Whether it makes the call with this id, by itself or through a tool: Pi numbers the calls of a tool
+    /// below the id of its own.
+    pub fn makes(&self, call: &str) -> bool {
+        self.tool_calls()
+            .any(|id| call.strip_prefix(id).is_some_and(|below| below.is_empty() || below.starts_with('/')))
+    }
+
+    /// The names and arguments of the calls it makes, or that its tool made with success.
+    pub fn calls(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let own = self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall { name, arguments, .. } => Some((name.as_str(), arguments)),
+            _ => None,
+        });
+        own.chain(self.nested_done())
+    }
+
+    /// Those that its tool made with success.
+    pub fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let done = self.nested.iter().filter(|call| call.outcome == CallOutcome::Done);
+        done.map(|call| (call.name.as_str(), &call.arguments))
+    }
+
     /// The files in calls of Pi's own tools, and those that Pi lists in it.
     pub fn files(&self) -> Files {
         let mut files = self.listed.clone();
-        for part in &self.parts {
-            let Part::ToolCall { name, arguments, .. } = part else { continue };
+        for (name, arguments) in self.calls() {
             let Some(path) = text_at(arguments, "path") else { continue };
-            match name.as_str() {
+            match name {
                 name if !FILE_TOOLS.contains(&name) => false,
                 "read" => files.read.insert(path.to_owned()),
                 _ => files.modified.insert(path.to_owned()),
@@ -338,9 +389,15 @@ impl Message {
         self.parts.iter().filter_map(names).collect()
     }
 
-    /// Whether it is a result of one of our own tools.
+    /// Whether it is a result of our own tools alone, called by the model or by its script.
     pub fn is_recall_echo(&self) -> bool {
-        self.role == Role::ToolResult && self.tool.as_deref().is_some_and(is_recall_tool)
+        let is_script =
+            || !self.nested.is_empty() && self.nested.iter().all(|call| is_recall_tool(&call.name));
+        self.role == Role::ToolResult
+            && self
+                .tool
+                .as_deref()
+                .is_some_and(|tool| is_recall_tool(tool) || (tool == SCRIPT_TOOL && is_script()))
     }
 
     /// One line on what the message is about, of at most `max` characters.
@@ -370,6 +427,19 @@ pub(super) fn is_recall_tool(name: &str) -> bool {
     matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
 }
 
+/// Whether a call only looks up history: of one of our own tools, or of a script that calls no others.
+fn is_recall_call(name: &str, arguments: &Value) -> bool {
+    let is_script = || name == SCRIPT_TOOL && text_at(arguments, "code").is_some_and(only_recalls);
+    is_recall_tool(name) || is_script()
+}
+
+/// Whether a script calls our own tools, and no others.
+fn only_recalls(code: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut called = code.split("tools.").skip(1).map(|from| from.split(|c| !is_word(c)).next()).peekable();
+    called.peek().is_some() && called.all(|name| name.is_some_and(is_recall_tool))
+}
+
 fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
@@ -390,6 +460,20 @@ pub fn each_string(value: &Value, sink: &mut dyn FnMut(&str)) {
         Value::Number(number) => sink(&number.to_string()),
         Value::Null | Value::Bool(_) => {}
     }
+}
+
+fn nested_of(mut nested: Value) -> Vec<NestedCall> {
+    let Some(Value::Array(calls)) = nested.get_mut("calls").map(Value::take) else { return Vec::new() };
+    let call = |mut call: Value| NestedCall {
+        outcome: match text_at(&call, "status") {
+            Some("ok") => CallOutcome::Done,
+            Some("error") => CallOutcome::Failed(text_at(&call, "error").unwrap_or_default().to_owned()),
+            _ => CallOutcome::Unfinished,
+        },
+        name: text_at(&call, "name").unwrap_or_default().to_owned(),
+        arguments: call.get_mut("arguments").map(Value::take).unwrap_or_default(),
+    };
+    calls.into_iter().map(call).collect()
 }
 
 fn parts_of(content: Value) -> Vec<Part> {
@@ -440,10 +524,30 @@ mod tests {
     }
 
     #[test]
+    fn the_calls_of_a_script_are_in_its_result() {
+        let json = r#"{"role":"toolResult","toolName":"codemode","content":"done","nestedCalls":{"calls":[
+            {"id":"c/1","name":"read","status":"ok","arguments":{"path":"a.rs"}},
+            {"id":"c/2","name":"edit","status":"error","arguments":{"path":"b.rs"},"error":"no such text"},
+            {"id":"c/3","name":"write","status":"unfinished","arguments":{"path":"c.rs"}},
+            {"id":"c/4","name":"edit","status":"ok","argumentsBytes":9000},7]}}"#;
+        let message = Message::parse(json);
+        let files = message.files();
+        assert!(files.read.into_iter().eq(["a.rs"]) && files.modified.is_empty());
+        assert_eq!(message.nested[1].outcome, CallOutcome::Failed("no such text".into()));
+        assert_eq!(message.nested[2].outcome, CallOutcome::Unfinished);
+        assert!(message.nested[3].arguments.is_null() && message.nested.len() == 5);
+        assert_eq!(message.searchable(), "done");
+    }
+
+    #[test]
     fn no_message_is_rejected() {
-        for odd in
-            ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#]
-        {
+        for odd in [
+            "[1]",
+            "not json",
+            r#"{"role":"toolResult","content":7,"nestedCalls":{"calls":9}}"#,
+            r#"{"content":7}"#,
+            r#"{"role":"oracle","content":[{"type":"smell"}]}"#,
+        ] {
             assert!(!Message::parse(odd).readable().is_empty(), "{odd}");
         }
     }

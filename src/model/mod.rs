@@ -24,7 +24,7 @@ pub use foreign_ids::{
     purged_name, record_of, repeated, split_purged, split_version, without_digests,
 };
 pub use json::{read_json, unmarked};
-pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role, each_string};
+pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;

@@ -1,7 +1,7 @@
 //! Notes: the model's scratchpad, lines that every block shows verbatim until they are removed.
 //!
-//! They have no table. The model's calls of [`NOTE_TOOL`] and the user's changes are messages of the session;
-//! the changes on a branch, applied in order, give its notes. So a fork has its origin's notes, `/tree` goes
+//! They have no table. The calls of [`NOTE_TOOL`] by the model and its scripts and the user's changes are messages
+//! of the session; the changes on a branch, applied in order, give its notes. So a fork has its origin's notes, `/tree` goes
 //! back to earlier ones, and a session file alone contains them.
 
 use serde::Serialize;
@@ -125,6 +125,13 @@ impl Change {
             "clear" => Some(Self::Clear),
             _ => None,
         }
+    }
+
+    /// The changes that a script made whose result this is. Pi records no results of its calls, so the numbers of
+    /// added notes are counted.
+    pub fn of_script(result: &Message) -> Vec<Self> {
+        let noting = result.nested_done().filter(|(name, _)| *name == NOTE_TOOL);
+        noting.filter_map(|(_, arguments)| Self::read(arguments).ok()).flatten().collect()
     }
 
     /// The changes requested by the call in the message `asking` whose result is `result`.

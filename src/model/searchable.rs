@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::Message;
 use super::base64::without_base64;
-use super::message::{is_recall_tool, push_line};
+use super::message::{SCRIPT_TOOL, is_recall_tool, push_line};
 
 /// An object with more keys is parsed like any other message.
 const MOST_KEYS: usize = 64;
@@ -108,7 +108,8 @@ fn push_message<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<
                 content = true;
                 map.next_value_seed(Piece(What::Content, out))?;
             }
-            "role" | "toolName" | "content" => return Err(odd()),
+            // Whether a script's output is searched depends on its calls.
+            "role" | "toolName" | "content" | "nestedCalls" => return Err(odd()),
             _ => _ = map.next_value::<IgnoredAny>()?,
         }
     }
@@ -131,6 +132,9 @@ fn push_block<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<()
             }
             ("name", Some("toolCall"), None) => {
                 let tool = map.next_value::<&str>()?;
+                if tool == SCRIPT_TOOL {
+                    return Err(odd());
+                }
                 if !is_recall_tool(tool) {
                     push_line(out, tool);
                 }
@@ -210,6 +214,10 @@ mod tests {
             json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": "text"}, {"type": "toolCall", "name": "b", "arguments": null}]}),
             json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": deep}]}),
             json!({"role": "toolResult", "toolName": "lcm_expand", "content": [{"type": "text", "text": "echo"}]}),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "name": "codemode", "arguments": {"code": "tools.lcm_grep({query: 'x'})"}}]}),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "name": "codemode", "arguments": {"code": "tools.lcm_grep(await tools.read())"}}]}),
+            json!({"role": "toolResult", "toolName": "codemode", "content": "echo", "nestedCalls": {"calls": [{"name": "lcm_grep"}]}}),
+            json!({"role": "toolResult", "toolName": "codemode", "content": "said", "nestedCalls": {"calls": [{"name": "lcm_grep"}, {"name": "bash"}]}}),
             json!({"role": "toolResult", "toolName": 5, "content": [{"type": "new", "text": "echo"}]}),
             json!({"role": "toolResult", "toolName": "b\n", "content": ["loose", 5]}),
             json!({"role": "system", "content": "hidden"}),

@@ -30,12 +30,14 @@ pub struct Scope {
     pub leaf: Option<String>,
     /// Whether the user has since sent a request that is not stored yet.
     pub newer_request: bool,
+    /// Pi's id of the tool call that asks; `None` if no call does.
+    pub call: Option<String>,
 }
 
 impl Scope {
     /// A session at `leaf`, with every request of the user stored.
     #[must_use]
     pub const fn at(conversation: ConversationId, leaf: Option<String>) -> Self {
-        Self { conversation, leaf, newer_request: false }
+        Self { conversation, leaf, newer_request: false, call: None }
     }
 }

@@ -7,6 +7,7 @@ use super::Scope;
 use crate::branch::Cover;
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
+use crate::model::Message;
 use crate::store::{Around, RowRanges, View};
 
 /// Where something is, seen from the current branch.
@@ -101,5 +102,17 @@ impl<'a> Visibility<'a> {
             Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),
             _ => Ok(None),
         }
+    }
+
+    /// The message with the call that asks. The model has just written the wanted words there: as an argument, in a
+    /// script, or next to the call. `None` until it is stored.
+    pub fn calling(&self) -> Result<Option<MessageId>> {
+        let Some(call) = &self.scope.call else { return Ok(None) };
+        let last = self.view.messages().last_answer(&self.stretches)?;
+        // Unreadable messages are left to the doctor.
+        let makes = |id: &MessageId| {
+            self.view.messages().json_of(*id).is_ok_and(|json| Message::parse(&json).makes(call))
+        };
+        Ok(last.filter(makes))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{Ahead, forecast, prepare};
+use crate::compaction::{Ahead, At, forecast, prepare};
 use crate::ids::Hash;
 use crate::llm::{Answer, Model, Pending, Request};
 use crate::store::{Place, Store};
@@ -27,10 +27,12 @@ fn compact<'a>(
 
 async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &CancellationToken) -> bool {
     let ahead = Ahead {
-        leaf_id: compact.request.leaf_id.clone(),
-        context_tokens: None,
-        context_window: compact.request.context_window,
-        model: compact.request.model.clone(),
+        at: At {
+            leaf_id: compact.request.leaf_id.clone(),
+            context_window: compact.request.context_window,
+            model: compact.request.model.clone(),
+            ..At::default()
+        },
         fold_before: None,
     };
     prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap().failed

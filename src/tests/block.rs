@@ -345,6 +345,7 @@ async fn account(
     model: &std::sync::Arc<ScriptedModel>,
 ) -> Outcome {
     let left = LeftBranch {
+        can_recall: true,
         leaf_id: leaf.into(),
         common_ancestor_id: ancestor.map(Into::into),
         custom_instructions: None,

@@ -328,6 +328,51 @@ async fn while_a_newer_request_is_queued_the_last_stored_one_is_a_result() {
 }
 
 #[tokio::test]
+async fn a_search_does_not_find_the_message_that_makes_it() {
+    let calls = json!([
+        {"type": "text", "text": "the walrus plan, then"},
+        {"type": "toolCall", "id": "a|b", "name": "codemode", "arguments": {"code": "await tools.read(), tools.lcm_grep('walrus plan')"}},
+        {"type": "toolCall", "id": "c", "name": "lcm_grep", "arguments": {}},
+    ]);
+    let session = Session::new()
+        .assistant("the walrus plan")
+        .user("Which one was it?")
+        .message(json!({"role": "assistant", "content": calls, "stopReason": "toolUse"}))
+        .message(json!({"role": "toolResult", "toolCallId": "c", "toolName": "lcm_grep", "content": "walrus plan"}));
+    let mut asking = Asking::about(&session).await;
+    for (call, hits) in [
+        (Some("a|b/1"), 1),
+        (Some("a|b/1/2"), 1),
+        (Some("c"), 1),
+        (Some("a|b2"), 2),
+        (Some("d"), 2),
+        (None, 2),
+    ] {
+        asking.scope.call = call.map(ToOwned::to_owned);
+        for mode in ["text", "regex"] {
+            let answer = asking.grep(json!({"query": "walrus plan", "mode": mode})).await;
+            assert_eq!(roles(&answer), vec!["assistant"; hits], "{call:?} {mode}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn scripts_that_only_search_are_not_found() {
+    let (search, other) = (("lcm_grep", json!({"query": "zebra"}), "ok"), ("bash", json!({}), "ok"));
+    let session = Session::new()
+        .script("tools.lcm_grep({query: 'zebra'})", &[search.clone()], "m-0000000000 · user: zebra")
+        .script("tools.lcm_grep('zebra'); tools.bash()", &[search, other], "a zebra")
+        .script("return 'zebra'", &[], "zebra")
+        .user("Where was that?");
+    let asking = Asking::about(&session).await;
+    for mode in ["text", "regex"] {
+        let answer = asking.grep(json!({"query": "zebra", "mode": mode})).await;
+        let found = answer.lines().filter(|line| line.starts_with("m-")).count();
+        assert!(found == 4 && !answer.contains("m-0000000000"), "{mode}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn summaries_are_found_along_with_their_messages() {
     let asking = Asking::about(&work()).await;
     asking.leaf(0..5, "Timeout of the login\nThe staging port is 8443.").await;

@@ -215,6 +215,29 @@ async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
 }
 
 #[tokio::test]
+async fn a_branch_has_the_notes_of_its_scripts() {
+    let changes = |changes: Value| json!({"changes": changes});
+    let session = Session::new()
+        .chat(1, 3)
+        .script(
+            "…",
+            &[
+                ("lcm_note", changes(json!([{"text": "one"}, {"text": "two"}])), "ok"),
+                ("lcm_note", changes(json!([{"note": 9}])), "error"),
+                ("bash", json!({"command": "ls"}), "ok"),
+                ("lcm_note", changes(json!([{"note": 1, "old": "one", "text": "uno"}])), "ok"),
+            ],
+            "done",
+        )
+        .noting(changes(json!([{"text": "three"}])), "Added 3. 3 notes, 9 of 2,000 tokens.")
+        .script("…", &[("lcm_note", changes(json!([{"note": 2}])), "ok")], "done");
+    let asking = Asking::about(&session).await;
+    let before = notes_at(&asking.store, &asking.from("e6")).await;
+    assert_eq!(before, [model(1, "uno"), model(2, "two"), model(3, "three")]);
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, [model(1, "uno"), model(3, "three")]);
+}
+
+#[tokio::test]
 async fn the_user_can_list_and_change_the_notes() {
     let asking = Asking::about(&Session::new().chat(2, 3).noted(1, "the release is on Friday")).await;
     let listed = "1. the release is on Friday\n1 note, 10 of 2,000 tokens.";

@@ -30,6 +30,14 @@ impl Long {
             .tool("edit", json!({"path": "src/parser.rs"}), "error: nobody reads this")
             .chat(50, 60)
             .tool("read", json!({"path": "docs/plan.md"}), "the plan")
+            .script(
+                "edit()",
+                &[
+                    ("edit", json!({"path": "src/lexer.rs"}), "ok"),
+                    ("read", json!({"path": "gone"}), "error"),
+                ],
+                "",
+            )
             .chat(20, 60)
             .user("tail");
         let store = TestStore::new();
@@ -85,7 +93,7 @@ async fn outlines_have_requests_rules_and_files() {
         assert!(block.contains(expected), "{expected}: {block}");
     }
     assert!(!block.contains("nobody reads this"), "{block}");
-    assert_eq!(compaction.details.modified_files, ["src/parser.rs"]);
+    assert_eq!(compaction.details.modified_files, ["src/lexer.rs", "src/parser.rs"]);
     assert_eq!(compaction.details.read_files, ["docs/plan.md"]);
     // Without a model the outlines stay.
     let again = long.compacted(&ScriptedModel::failing()).await;

@@ -101,20 +101,21 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     for (tool, answer) in answers {
         secrets.session = secrets.session.tool(tool, json!({}), answer);
     }
+    secrets.session = secrets.session.script("…", &[("lcm_grep", json!({}), "ok")], &grep);
     secrets.ingest("one", &secrets.session).await;
     // One that quotes an answer that is removed, and one of a message that stays and gets a new id.
     let echo =
-        secrets.name(secrets.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
+        secrets.name(secrets.session.entries.iter().rev().nth(6).unwrap()["id"].as_str().unwrap()).await;
     for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
         secrets.session = secrets.session.tool("lcm_describe", json!({}), &text);
     }
     secrets.ingest("one", &secrets.session).await;
 
     let asked = ask(&secrets, &format!("purge {name}")).await;
-    assert!(asked.text.contains(", 4 tool results mentioning them, and "), "{}", asked.text);
+    assert!(asked.text.contains(", 5 tool results mentioning them, and "), "{}", asked.text);
     assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
-    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));
+    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(5)));
     secrets.assert_gone().await;
     let left = everything(&secrets.store).await;
     assert!(

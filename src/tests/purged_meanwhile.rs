@@ -129,6 +129,7 @@ async fn a_branch_summary_starts_over_too() {
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), "e40");
     let left = LeftBranch {
+        can_recall: true,
         leaf_id: session.leaf().into(),
         common_ancestor_id: Some("e2".into()),
         custom_instructions: None,

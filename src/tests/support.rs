@@ -21,7 +21,7 @@ use crate::ingest::Handover;
 use crate::ingest::import::{Folders, Home};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
-use crate::pruning::Live;
+use crate::engine::Live;
 use crate::recall::Scope;
 use crate::store::Store;
 
@@ -82,6 +82,18 @@ impl Session {
         self.message(json!({"role": "assistant", "content": call, "stopReason": "toolUse"})).message(json!({
             "role": "toolResult", "toolCallId": id, "toolName": name,
             "content": [{"type": "text", "text": output}], "isError": false
+        }))
+    }
+
+    /// A script's call and its result, with the calls that it made: their names, arguments and statuses.
+    pub fn script(self, code: &str, calls: &[(&str, Value, &str)], output: &str) -> Self {
+        let id = format!("call{}", self.count);
+        let call = |(at, (name, arguments, status)): (usize, &(&str, Value, &str))| json!({"id": format!("{id}/{}", at + 1), "name": name, "arguments": arguments, "status": status});
+        let nested: Vec<Value> = calls.iter().enumerate().map(call).collect();
+        let made = json!([{"type": "toolCall", "id": id, "name": "codemode", "arguments": {"code": code}}]);
+        self.message(json!({"role": "assistant", "content": made, "stopReason": "toolUse"})).message(json!({
+            "role": "toolResult", "toolCallId": id, "toolName": "codemode", "isError": false,
+            "content": [{"type": "text", "text": output}], "nestedCalls": {"calls": nested, "complete": true}
         }))
     }
 
@@ -216,6 +228,7 @@ impl<'a> Compact<'a> {
     pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
         let settings = Settings { leaf_chunk_tokens: 300, ..Settings::defaults(Path::new("/nowhere")) };
         let request = compaction::Request {
+            can_recall: true,
             leaf_id: leaf.into(),
             first_kept_entry_id: kept.into(),
             tokens_before: json!(50_000),
@@ -256,7 +269,7 @@ impl Compact<'_> {
     pub fn session(&self) -> compaction::Session<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
         let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
-        compaction::Session { store, conversation, memory, settings }
+        compaction::Session { store, conversation, memory, settings, can_recall: true }
     }
 }
 
@@ -296,6 +309,7 @@ pub async fn ask_in(
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
         live: &Live::default(),
+        summarizers: &[],
         manner: commands::Style::default(),
         cancel: CancellationToken::new(),
         rest: commands::Rest::default(),

@@ -46,6 +46,8 @@ pub(super) struct Branch {
     standing: Standing,
     /// Notes, which every block shows until they are removed.
     pub notes: Notes,
+    /// Whether the model can look up what the block lacks.
+    pub can_recall: bool,
 }
 
 /// A leaf summary, its hash, and the facts extracted from its messages.
@@ -95,6 +97,7 @@ impl Branch {
             facts: Facts::default(),
             standing: Standing::default(),
             notes: Notes::default(),
+            can_recall: true,
         };
         branch.load_needed(view)?;
         Ok(branch)

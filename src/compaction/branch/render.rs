@@ -163,6 +163,7 @@ impl Branch {
             notes: self.notes.list(),
             standing: &self.standing,
             budget,
+            can_recall: self.can_recall,
         }
     }
 }

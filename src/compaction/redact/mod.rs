@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::Value;
 
-use crate::model::{Message, Part};
+use crate::model::{CallOutcome, Message, Part};
 
 use rules::RULES;
 
@@ -34,6 +34,12 @@ pub(super) fn redacted_message(mut message: Message) -> Message {
             Part::Text(text) | Part::Thinking(text) => *text = redacted(text),
             Part::ToolCall { arguments, .. } => redact_value(arguments),
             Part::Image { .. } => {}
+        }
+    }
+    for call in &mut message.nested {
+        redact_value(&mut call.arguments);
+        if let CallOutcome::Failed(said) = &mut call.outcome {
+            *said = redacted(said);
         }
     }
     message

@@ -20,10 +20,12 @@ struct Script {
 }
 
 impl Host for Script {
+    fn models(&self) -> Pending<'_, std::result::Result<Vec<Option<String>>, String>> {
+        Box::pin(async { Ok(vec![Some("a/one".to_owned()), Some("b/two".to_owned()), None]) })
+    }
+
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, std::result::Result<Facts, String>> {
-        let Some((provider, id)) = model.unwrap_or("own/model").split_once('/') else {
-            return Box::pin(async { Err("there is none".into()) });
-        };
+        let (provider, id) = model.unwrap_or("own/model").split_once('/').unwrap();
         let facts = json!({
             "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window},
             "auth": {"ok": true, "apiKey": "k"},
@@ -53,10 +55,7 @@ struct World {
 
 fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send + Sync + 'static) -> World {
     let script = Arc::new(Script { window, answers: Box::new(answers), asked: Mutex::default() });
-    let settings = Settings {
-        compaction_models: vec!["a/one".into(), "b/two".into()],
-        ..Settings::defaults(std::path::Path::new("/nowhere"))
-    };
+    let settings = Settings::defaults(std::path::Path::new("/nowhere"));
     let host: Arc<dyn Host> = Arc::clone(&script) as _;
     let chain = Chain::new(host, &settings, true, Arc::new(ProviderState::new(&settings)), Log::default());
     let cancel = CancellationToken::new();

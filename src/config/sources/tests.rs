@@ -51,7 +51,7 @@ fn without_settings_the_defaults_apply() {
     let Settings { enabled, db_dir, compaction_models, leaf_chunk_tokens, .. } = loaded.settings;
     assert!(enabled);
     assert_eq!(db_dir, world.sources.agent_dir.join("lcm"));
-    assert_eq!(compaction_models, ["anthropic/claude-haiku-4-5"]);
+    assert!(compaction_models.is_empty());
     assert_eq!(leaf_chunk_tokens, 16_000);
 }
 
@@ -216,8 +216,11 @@ fn models_may_be_written_as_objects() {
     let world =
         World::new().global(json!({"compactionModels": [{"provider": "a", "id": "b"}, "openrouter/x/y"]}));
     assert_eq!(world.load().settings.compaction_models, ["a/b", "openrouter/x/y"]);
-    let world = World::new().global(json!({"compactionModels": []}));
+    let world =
+        World::new().global(json!({"compactionModels": ["a/b"]})).project(json!({"compactionModels": []}));
     assert!(world.load().settings.compaction_models.is_empty());
+    let world = World::new().environment("LCM_COMPACTION_MODELS", "a/b, session");
+    assert_eq!(world.load().settings.compaction_models, ["a/b", "session"]);
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The models that a compaction may ask, in order: those of the settings, then the session's cheapest
-//! sibling, then the session's own model.
+//! The models that a compaction may ask, in the order that the host chooses.
 //!
 //! Pi knows the models and their keys; a [`Host`] asks Pi. A model is resolved only when its turn comes,
 //! because a key may be the output of a user's command. A question that fails for a transient reason is
@@ -28,7 +27,7 @@ use super::{
 use crate::config::Settings;
 use crate::log::{Field, Log};
 use crate::model::Usage;
-use crate::policy::{Cost, Prices, tokens};
+use crate::policy::{Cost, Prices, float};
 
 /// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
 const LOOKUP: Duration = Duration::from_secs(30);
@@ -43,17 +42,16 @@ const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is not asked.
 const LEAST_ROOM: usize = 1_000;
 
-/// Stands for the cheapest suitable model of the session's own provider, which the host chooses. It can't be
-/// a model's name, because those contain a slash.
-const CHEAPEST: &str = "cheapest";
-
 /// A future that the caller may drop at any time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Pi, which knows the models.
 pub trait Host: Send + Sync {
-    /// What is known about a model (`provider/id` or `cheapest`) or the session's own; or why it can't be
-    /// asked, in words.
+    /// The models that write summaries, `provider/id` or `None` for the session's own, in the order in which
+    /// they are asked; or why there are none, in words.
+    fn models(&self) -> Pending<'_, Result<Vec<Option<String>>, String>>;
+
+    /// What is known about a model (`provider/id`) or the session's own; or why it can't be asked, in words.
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
 
     /// Asks the model through the host; within the session if the request contains a question for that.
@@ -67,7 +65,9 @@ pub trait Host: Send + Sync {
 /// The models of one compaction, in the order in which they are tried.
 pub struct Chain {
     host: Arc<dyn Host>,
-    candidates: Vec<Candidate>,
+    candidates: OnceCell<Result<Vec<Candidate>, String>>,
+    /// Whether the session's own model may be asked.
+    own: bool,
     /// Whether plain models may be asked without the host.
     direct: bool,
     /// How often a question is retried.
@@ -106,8 +106,7 @@ enum Next {
 }
 
 impl Chain {
-    /// The models of the settings first, then the session's cheapest sibling, then, if permitted, the
-    /// session's `own` model.
+    /// The models that the host chooses, without the session's `own` unless permitted.
     pub fn new(
         host: Arc<dyn Host>,
         settings: &Settings,
@@ -115,21 +114,29 @@ impl Chain {
         providers: Arc<ProviderState>,
         log: Log,
     ) -> Self {
-        let named = settings.compaction_models.iter().cloned();
-        // With no models in the settings, the user wants the session's own.
-        let sibling = (named.len() > 0).then(|| CHEAPEST.to_owned());
-        let names = named.chain(sibling).map(Some).chain(own.then_some(None));
         Self {
             host,
-            candidates: names
-                .map(|name| Candidate { name, found: OnceCell::new(), was_tried: AtomicBool::new(false) })
-                .collect(),
+            candidates: OnceCell::new(),
+            own,
             direct: settings.direct_model_calls,
             retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
             providers,
             calls: AtomicUsize::new(0),
             log,
         }
+    }
+
+    async fn candidates(&self) -> Result<&[Candidate], &str> {
+        let look = async || {
+            let asked = tokio::time::timeout(LOOKUP, self.host.models());
+            let names = asked.await.unwrap_or_else(|_| Err("Pi did not name them in time".into()))?;
+            let names = names.into_iter().filter(|name| name.is_some() || self.own);
+            let candidate =
+                |name| Candidate { name, found: OnceCell::new(), was_tried: AtomicBool::new(false) };
+            let all: Vec<_> = names.map(candidate).collect();
+            if all.is_empty() { Err("there is none".to_owned()) } else { Ok(all) }
+        };
+        self.candidates.get_or_init(look).await.as_deref().map_err(String::as_str)
     }
 
     async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a ResolvedModel, &'a str> {
@@ -163,9 +170,6 @@ impl Chain {
         let found =
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
-        if self.is_known_before(candidate, found) {
-            return Err(unasked(&format!("{name} was already asked")));
-        }
         let mut request = request.clone();
         fit(&found.facts, &mut request).map_err(|failure| match failure.kind {
             Kind::TooLong { .. } => Next::Stop(failure),
@@ -205,12 +209,6 @@ impl Chain {
             }
         }
         Err(last.unwrap_or_else(|| unasked(&name)))
-    }
-
-    /// Whether an earlier candidate is the same model: the sibling may also be in the settings.
-    fn is_known_before(&self, candidate: &Candidate, found: &ResolvedModel) -> bool {
-        let before = self.candidates.iter().take_while(|other| !std::ptr::eq(*other, candidate));
-        before.filter_map(|other| other.found.get()?.as_ref().ok()).any(|other| other.key == found.key)
     }
 }
 
@@ -334,7 +332,7 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
     let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
     let alone = size(&request.system) + size(&request.prompt);
-    read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(alone)
+    read * float(cached) + input * float(size(&question.prompt)) < input * float(alone)
 }
 
 /// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
@@ -406,7 +404,11 @@ impl Model for Chain {
             let mut usage = None;
             let mut failed: Option<Failure> = None;
             let mut unasked = Vec::new();
-            for candidate in &self.candidates {
+            let candidates = self.candidates().await.unwrap_or_else(|why| {
+                unasked.push(why.to_owned());
+                &[]
+            });
+            for candidate in candidates {
                 match self.ask_one(candidate, &request, &mut usage).await {
                     Ok(answer) => {
                         return match answer {

@@ -13,9 +13,10 @@ mod in_session;
 type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
 type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
-/// A host whose models map `provider/id` to their answers; others are unknown. The session's sibling is
-/// `own/small`.
+/// A host whose models map `provider/id` to their answers; others are unknown.
 struct Script {
+    /// The models to ask, in order; the session's own is `None`.
+    names: Vec<Option<String>>,
     answer: Answers,
     model: Models,
     log: Mutex<Vec<String>>,
@@ -36,7 +37,13 @@ impl Script {
         model: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
         answer: impl Fn(Option<&str>) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        Self { answer: Box::new(answer), model: Box::new(model), log: Mutex::default(), cached }
+        let names = [Some("a/one"), Some("b/two"), Some("own/small"), None];
+        let (answer, model) = (Box::new(answer), Box::new(model));
+        Self { names: Vec::new(), answer, model, log: Mutex::default(), cached }.naming(&names)
+    }
+
+    fn naming(self, names: &[Option<&str>]) -> Self {
+        Self { names: names.iter().map(|name| name.map(ToOwned::to_owned)).collect(), ..self }
     }
 
     fn log(&self) -> Vec<String> {
@@ -49,12 +56,17 @@ impl Script {
 }
 
 impl Host for Script {
+    fn models(&self) -> Pending<'_, Result<Vec<Option<String>>, String>> {
+        Box::pin(async { Ok(self.names.clone()) })
+    }
+
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>> {
         self.write("resolve", model);
         if model == Some("never/answers") {
             return Box::pin(std::future::pending());
         }
-        let facts = (self.model)(script_name(model)).ok_or_else(|| "Pi does not know it".to_owned());
+        let facts =
+            (self.model)(model.unwrap_or("own/model")).ok_or_else(|| "Pi does not know it".to_owned());
         Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
     }
 
@@ -69,14 +81,6 @@ impl Host for Script {
 
     fn cached<'a>(&'a self, _question: &'a InSession) -> Pending<'a, Option<usize>> {
         Box::pin(async move { self.cached })
-    }
-}
-
-fn script_name(model: Option<&str>) -> &str {
-    match model {
-        None => "own/model",
-        Some(CHEAPEST) => "own/small",
-        Some(name) => name,
     }
 }
 
@@ -103,8 +107,7 @@ fn reply(model: Option<&str>) -> Answer {
 }
 
 fn settings() -> Settings {
-    let defaults = Settings::defaults(std::path::Path::new("/nowhere"));
-    Settings { compaction_models: vec!["a/one".into(), "b/two".into()], ..defaults }
+    Settings::defaults(std::path::Path::new("/nowhere"))
 }
 
 fn chain(script: &Arc<Script>) -> Chain {
@@ -127,35 +130,31 @@ async fn the_first_usable_model_is_asked_and_looked_up_once() {
 }
 
 #[tokio::test]
-async fn named_models_come_first_then_the_sibling_then_the_sessions_own() {
-    let asked = async |known: &'static str, names: &[&str]| {
-        let script = Script::new(move |name| (name == known).then(|| facts(name)), reply);
-        let names = names.iter().map(ToString::to_string).collect();
-        let settings = Settings { compaction_models: names, ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
-        chain.ask(request("q")).await.unwrap();
-        script.log()
+async fn models_are_asked_in_the_hosts_order_and_the_sessions_own_only_if_permitted() {
+    let asked = async |names: &[Option<&str>], own: bool| {
+        let script = Script::with_cached(None, |name| (name == "own/model").then(|| facts(name)), reply);
+        let script = Arc::new(script.naming(names));
+        let (host, settings): (Arc<dyn Host>, _) = (Arc::clone(&script) as _, settings());
+        let chain = Chain::new(host, &settings, own, Arc::new(ProviderState::new(&settings)), Log::default());
+        (chain.ask(request("q")).await.map_err(|failure| failure.reason), script.log())
     };
-    assert_eq!(asked("own/small", &["a/one"]).await, ["resolve a/one", "resolve cheapest", "ask cheapest"]);
-    let last = ["resolve a/one", "resolve cheapest", "resolve session", "ask session"];
-    assert_eq!(asked("own/model", &["a/one"]).await, last);
-    assert_eq!(asked("own/model", &[]).await, ["resolve session", "ask session"]);
-    // A model that is also in the settings is not asked twice.
-    let refuse = |_: Option<&str>| Err(Failure::answered_with(400, None, "no"));
-    let script = Script::new(|name| (name == "own/small").then(|| facts(name)), refuse);
-    let settings = Settings { compaction_models: vec!["own/small".into()], ..settings() };
-    chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)))
-        .ask(request("q"))
-        .await
-        .unwrap_err();
-    assert_eq!(script.log().iter().filter(|line| line.starts_with("ask")).count(), 1);
+    let (answer, log) = asked(&[Some("a/one"), None, Some("b/two")], true).await;
+    assert_eq!(
+        (answer.is_ok(), log),
+        (true, vec!["resolve a/one".into(), "resolve session".into(), "ask session".into()])
+    );
+    let (answer, log) = asked(&[Some("a/one"), None], false).await;
+    let why = "no model can be asked (a/one: Pi does not know it)";
+    assert_eq!((answer.unwrap_err().as_str(), log), (why, vec!["resolve a/one".into()]));
+    let (answer, log) = asked(&[None], false).await;
+    assert_eq!((answer.unwrap_err().as_str(), log.len()), ("no model can be asked (there is none)", 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_whose_key_never_arrives_is_skipped() {
-    let script = Script::new(|name| Some(facts(name)), reply);
-    let settings = Settings { compaction_models: vec!["never/answers".into(), "b/two".into()], ..settings() };
-    let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
+    let script = Script::with_cached(None, |name| Some(facts(name)), reply);
+    let script = Arc::new(script.naming(&[Some("never/answers"), Some("b/two")]));
+    let chain = chain(&script);
     let began = Instant::now();
     for _ in 0..2 {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
@@ -318,7 +317,16 @@ async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("a/one"));
     }
     assert_eq!(script.log(), ["resolve a/one", "ask a/one", "ask a/one"]);
-    assert!(chain.candidates[0].found.get().unwrap().as_ref().unwrap().only_by_host.load(Ordering::Relaxed));
+    assert!(
+        chain.candidates.get().unwrap().as_ref().unwrap()[0]
+            .found
+            .get()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .only_by_host
+            .load(Ordering::Relaxed)
+    );
 }
 
 #[tokio::test]
@@ -360,7 +368,7 @@ async fn an_unreachable_model_fails_once_for_both_ways_and_shows_no_key() {
     );
     assert_eq!(
         script.log(),
-        ["resolve a/one", "ask a/one", "resolve b/two", "resolve cheapest", "resolve session"]
+        ["resolve a/one", "ask a/one", "resolve b/two", "resolve own/small", "resolve session"]
     );
 }
 
@@ -436,7 +444,7 @@ async fn without_any_model_the_error_says_what_was_tried() {
     assert!(!failure.answered());
     assert_eq!(
         failure.reason,
-        "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; cheapest: Pi does not know it; \
+        "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; own/small: Pi does not know it; \
          session: Pi does not know it)"
     );
 }

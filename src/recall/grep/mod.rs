@@ -273,7 +273,10 @@ pub fn grep(
     let written = [&question.after, &question.before].map(Option::as_deref);
     let [after, before] = span(["after", "before"], written, text::now())?;
     let sight = Visibility::new(view, scope)?;
-    let request = if question.also_current { None } else { sight.current_request()? };
+    let asking = match question.also_current {
+        true => Vec::new(),
+        false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
+    };
     let conversation = match question.session() {
         "this" => Some(scope.conversation),
         "project" => None,
@@ -293,7 +296,7 @@ pub fn grep(
         )?),
         None => None,
     };
-    let search = Search { view, scope, question, sight: &sight, filter, request, about, cancel };
+    let search = Search { view, scope, question, sight: &sight, filter, asking, about, cancel };
     let mut findings = match question.mode {
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
@@ -346,8 +349,8 @@ struct Search<'a> {
     filter: Filter,
     /// The messages about the requested file.
     about: Option<HashSet<MessageId>>,
-    /// The current request, which answers no question.
-    request: Option<MessageId>,
+    /// The current request and the message that searches, which answer no question.
+    asking: Vec<MessageId>,
     cancel: &'a CancellationToken,
 }
 
@@ -356,7 +359,7 @@ impl Search<'_> {
     fn lets_through(&self, message: MessageId) -> Result<bool> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
         Ok(is_about
-            && self.request != Some(message)
+            && !self.asking.contains(&message)
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
     }
 

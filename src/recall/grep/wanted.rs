@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::facts::{decisions, rules};
-use crate::model::{Message, Part, Role};
+use crate::model::{Message, Role};
 
 /// The weight of a message of the wanted kind.
 const WANTED: f64 = 1.25;
@@ -129,10 +129,7 @@ impl Kind {
             Self::Decided => {
                 matches!(message.role, Role::User | Role::Assistant) && !decisions(passage).is_empty()
             }
-            Self::Made => message
-                .parts
-                .iter()
-                .any(|part| matches!(part, Part::ToolCall { name, .. } if name == "write" || name == "edit")),
+            Self::Made => message.calls().any(|(name, _)| name == "write" || name == "edit"),
             Self::Rule => {
                 let prefers = PREFERRED.as_ref().is_some_and(|prefers| prefers.is_match(passage));
                 message.role == Role::User && (prefers || !rules(passage).is_empty())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::dag::Step;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::model::{Change, Message, Notes, Role, is_noting};
+use crate::model::{Change, Message, NOTE_TOOL, Notes, Role, SCRIPT_TOOL, is_noting};
 use crate::store::Messages;
 use crate::store::columns::Queries as _;
 
@@ -45,23 +45,29 @@ impl Messages<'_> {
         Ok(notes)
     }
 
-    /// The entries of a session that changed notes on any branch, with their messages.
+    /// The entries of a session that may have changed notes on any branch, with their messages.
     fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
         self.connection.all(
             "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
               CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
-              WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
+              WHERE m.tool_name IN ('lcm_note', 'codemode') AND m.kind = 0 AND e.kind = 1",
             [conversation],
         )
     }
 
     /// A message's changes to the notes, and whether the user made them. The text of a model's note is in its
-    /// call.
+    /// call, or in the record of its script's calls.
     fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
         let none = (Vec::new(), false);
         // Unreadable messages are left to the doctor, and must not block a compaction.
         let Ok(json) = self.json_of(id) else { return Ok(none) };
+        if !json.contains(NOTE_TOOL) {
+            return Ok(none);
+        }
         let message = Message::parse(&json);
+        if message.tool.as_deref() == Some(SCRIPT_TOOL) {
+            return Ok((Change::of_script(&message), false));
+        }
         if !is_noting(&message) {
             return Ok(none);
         }

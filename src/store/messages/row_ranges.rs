@@ -151,13 +151,23 @@ impl Messages<'_> {
 
     /// The user's last message on the branch.
     pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
+        self.last_of(branch, "user")
+    }
+
+    /// The model's last message on the branch.
+    pub fn last_answer(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
+        self.last_of(branch, "assistant")
+    }
+
+    fn last_of(&self, branch: &RowRanges, role: &'static str) -> Result<Option<MessageId>> {
+        // Not bound, so that an index of requests can be used.
+        let sql = format!(
+            "SELECT m.id FROM entries e CROSS JOIN messages m ON m.id = e.message_id
+              WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.role = '{role}' AND m.kind = 0
+              ORDER BY e.id DESC LIMIT 1"
+        );
         for rows in &branch.rows {
-            let found = self.connection.first(
-                "SELECT m.id FROM entries e CROSS JOIN messages m ON m.id = e.message_id
-                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.role = 'user' AND m.kind = 0
-                  ORDER BY e.id DESC LIMIT 1",
-                [rows.start(), rows.end()],
-            )?;
+            let found = self.connection.first(&sql, [rows.start(), rows.end()])?;
             if found.is_some() {
                 return Ok(found);
             }

@@ -164,20 +164,6 @@ impl Messages<'_> {
         self.connection.all("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1", [id])
     }
 
-    /// Whether the project has summaries, or other sessions with messages.
-    pub fn has_other_history(&self, conversation: ConversationId) -> Result<bool> {
-        self.connection.one(
-            &format!(
-                "SELECT EXISTS (SELECT 1 FROM summaries)
-                  OR EXISTS (SELECT 1 FROM conversations c
-                              WHERE c.id <> ?1 AND {IS_PI_S}
-                                AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                             WHERE e.conversation_id = c.id AND m.kind <> 4))"
-            ),
-            [conversation.0],
-        )
-    }
-
     /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
         self.connection.all("SELECT session_id FROM conversations", [])

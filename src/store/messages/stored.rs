@@ -176,14 +176,14 @@ impl Messages<'_> {
     /// The results of these tools among the rows from `first` to `last`.
     pub fn results_of(
         &self,
-        tools: &[&str; 3],
+        tools: &[&str],
         first: MessageId,
         last: MessageId,
     ) -> Result<HashSet<MessageId>> {
-        let [one, two, three] = tools;
         self.connection.all(
-            "SELECT id FROM messages WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (?3, ?4, ?5)",
-            params![first, last, one, two, three],
+            "SELECT id FROM messages
+              WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (SELECT value FROM json_each(?3))",
+            params![first, last, serde_json::json!(tools).to_string()],
         )
     }
 

@@ -1,4 +1,4 @@
-//! Finds messages that only repeat others: our tools' answers, and our summaries of abandoned branches. A
+//! Finds messages that only repeat others: our tools' answers, also to scripts, and our summaries of abandoned branches. A
 //! purge also removes those that repeat a purged message or name it by its short id, which is the start of a
 //! hash of its text.
 
@@ -119,7 +119,7 @@ impl Upkeep<'_> {
     pub(in crate::store) fn copies(&self) -> Result<Vec<Copy>> {
         let ids: Vec<MessageId> = self.connection.all(
             "SELECT id FROM messages
-              WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
+              WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR tool_name = 'codemode' OR role = 'branchSummary')",
             [],
         )?;
         // Unreadable messages count as repeating nothing.

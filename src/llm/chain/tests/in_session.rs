@@ -17,9 +17,8 @@ async fn asked_in_session(cached: Option<usize>, cost: Value, mark: &str, times:
         facts["model"]["cost"] = cost.clone();
         Some(facts)
     };
-    let script = Arc::new(Script::with_cached(cached, model, reply));
-    let settings = Settings { compaction_models: Vec::new(), ..settings() };
-    let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
+    let script = Arc::new(Script::with_cached(cached, model, reply).naming(&[None]));
+    let chain = chain(&script);
     for _ in 0..times {
         assert_eq!(chain.ask(question_in_session(mark)).await.unwrap().text, "t");
     }
@@ -64,9 +63,8 @@ async fn one_of_several_questions_tests_asking_within_the_session() {
         // Every answer came from the cache.
         let usage = json!({"input": 1, "cacheRead": 5_000});
         let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
-        let script = Arc::new(Script::with_cached(Some(5_000), cost, answer));
-        let settings = Settings { compaction_models: Vec::new(), ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
+        let script = Arc::new(Script::with_cached(Some(5_000), cost, answer).naming(&[None]));
+        let chain = chain(&script);
         let ask = || async { chain.ask(question_in_session(mark)).await.unwrap() };
         tokio::join!(ask(), ask(), ask(), ask());
         let asked = script.log().into_iter().filter(|line| line == "ask in session").count();
@@ -88,8 +86,9 @@ async fn a_provider_in_trouble_is_not_asked_outside_the_session_at_once() {
         (500, &["resolve session", "ask in session"]),
     ] {
         let fail = move |_: Option<&str>| Err(Failure::answered_with(status, None, "no"));
-        let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), fail));
-        let settings = Settings { compaction_models: Vec::new(), model_retries: 0, ..settings() };
+        let script = Script::with_cached(Some(5_000), |name| Some(facts(name)), fail);
+        let script = Arc::new(script.naming(&[None]));
+        let settings = Settings { model_retries: 0, ..settings() };
         let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
         chain.ask(question_in_session("t")).await.unwrap_err();
         assert_eq!(script.log(), log, "{status}");

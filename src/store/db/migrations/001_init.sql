@@ -40,9 +40,9 @@ CREATE TABLE messages (
 -- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
 -- `codec` 2 is a fork's record: zstd with the JSON of its parent, which it copies, as the prefix.
 
--- Finds the few messages that are purged, change the notes of a branch, or have a cut line.
+-- Finds the few messages that are purged, may change the notes of a branch, or have a cut line.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)
- WHERE kind = 4 OR tool_name = 'lcm_note' OR broken_line = 1;
+ WHERE kind = 4 OR tool_name IN ('lcm_note', 'codemode') OR broken_line = 1;
 
 -- Finds the message of a passage, and the next free passage.
 CREATE INDEX messages_by_passage ON messages (first_passage) WHERE first_passage IS NOT NULL;

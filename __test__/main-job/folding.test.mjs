@@ -1,11 +1,10 @@
 /**
- * Folds on the real Pi: once it pays, the extension compacts by itself, between two turns if Pi allows that, otherwise after the run. It
- * uses ready summaries, so nothing waits, except where Pi alone would wait for its own.
+ * Folds on the real Pi: at the fold point, the extension compacts by itself between two turns. It uses ready summaries, so nothing waits.
  *
  * The sessions of a project have the same texts: the first one's summaries are ready in all of them.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
@@ -43,9 +42,6 @@ function longSession(project, id, name = "mark") {
   history.talk(33, { words: 100, name });
   return history;
 }
-
-/** Whether this Pi takes entries between two turns. @param {import("../../scripts/hosts.mjs").Host} host */
-const isBetweenTurns = ({ version }) => version !== "0.74.2";
 
 /** @param {SessionFile} session */
 const compactions = (session) => session.entries.filter(({ type }) => type === "compaction");
@@ -94,8 +90,6 @@ for (const host of hostsFor()) {
       project.script.turns = [bash("echo one"), bash("echo two"), { text: "Both are there." }];
       const from = project.turns.length;
       await pi.prompt("Look twice.");
-      // An older Pi compacts after the run, and does not delay the next prompt.
-      await eventually(async () => assert.equal(compactions(await project.session(pi)).length, 1));
       await pi.prompt("And now?");
       assert.equal(project.summaryCalls.length, written, "no summary is requested");
       const session = await project.session(pi);
@@ -106,18 +100,14 @@ for (const host of hostsFor()) {
       const requests = project.turns.slice(from);
       assert.equal(requests.length, 4);
       const blocks = requests.map(blockOf);
-      const compactedFrom = isBetweenTurns(host) ? 1 : 3;
-      assert.deepEqual(blocks.map(Boolean), blocks.map((_, at) => at >= compactedFrom));
+      assert.deepEqual(blocks.map(Boolean), [false, true, true, true]);
       assert.equal(blocks.at(-1), compaction.summary);
       assertCovers(project, session, compaction.summary);
-      if (isBetweenTurns(host)) {
-        // With the next prompt the model is told of its memory, once per project.
-        assertGrowing(requests.slice(1, 3));
-        const results = requests[2].messages.filter(({ role }) => role === "tool").map(({ text }) => text.trim());
-        assert.deepEqual(results, ["one", "two"]);
-        const chain = session.branch().map(({ type, message }) => message?.role ?? type).filter((what) => what !== "system");
-        assert.deepEqual(chain.slice(-7), ["toolResult", "compaction", "assistant", "toolResult", "assistant", "user", "assistant"]);
-      }
+      assertGrowing(requests.slice(1));
+      const results = requests[2].messages.filter(({ role }) => role === "tool").map(({ text }) => text.trim());
+      assert.deepEqual(results, ["one", "two"]);
+      const chain = session.branch().map(({ type, message }) => message?.role ?? type).filter((what) => what !== "system");
+      assert.deepEqual(chain.slice(-7), ["toolResult", "compaction", "assistant", "toolResult", "assistant", "user", "assistant"]);
       const notices = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
       assert.equal(notices.length, 1, notices.join("\n"));
       assert.match(notices[0], /^LCM: folded: \d+ messages in \d+ summaries, \d+ new, [\d,]+ → about [\d,]+ tokens$/);
@@ -136,7 +126,6 @@ for (const host of hostsFor()) {
       await pi.request("steer", { message: "Steered." });
       await pi.request("follow_up", { message: "Followed up." });
       endIt(project);
-      // An older Pi compacts as soon as the run has ended.
       const isDone = (/** @type {any} */ { type, message }) => type === "message_end" && textIn(message) === "Understood.";
       await pi.waitFor(() => pi.events.filter(isDone).length === 1);
       await pi.request("prompt", { message: "At once.", streamingBehavior: "followUp" });
@@ -145,8 +134,6 @@ for (const host of hostsFor()) {
         assert.deepEqual(prompts(await project.session(pi)).slice(-4), ["Take your time.", "Steered.", "Followed up.", "At once."]);
       });
       await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
-      // An older Pi that gets another prompt compacts after that.
-      await eventually(async () => assert.equal(compactions(await project.session(pi)).length, 1));
       const session = await project.session(pi);
       const results = session.branch().filter(({ message }) => message?.role === "toolResult").map(({ message }) => message.content[0].text.trim());
       assert.deepEqual(results, ["slowly"]);
@@ -162,8 +149,6 @@ for (const host of hostsFor()) {
       await project.runPi(["--session", file, "-p", "Look.", "And now?"]);
       const session = new SessionFile(file);
       assert.deepEqual(prompts(session).slice(-2), ["Look.", "And now?"]);
-      // An older Pi continues with the next question immediately: there is no moment in between.
-      if (!isBetweenTurns(host)) return;
       assert.equal(compactions(session).length, 1);
       assert.equal(blockOf(project.lastTurn), session.lastCompaction.summary);
       assertCovers(project, session, session.lastCompaction.summary);
@@ -217,8 +202,9 @@ test("nothing is folded if that is unwanted or nothing is ready", async (t) => {
       await pi.prompt("And now?");
       assert.equal(project.summaryCalls.length, 0);
       assert.equal(await compacted(), 0);
-      const { cost } = await asked(pi, "/lcm context");
-      assert.ok(cost.requests === 2 && cost.paid > cost.withPiAlone, "the ledger counts the tools against the extension");
+      const { cost, foldPoint } = await asked(pi, "/lcm context");
+      assert.ok(cost.requests === 2 && cost.paid > cost.withPiAlone, "the tools count against the extension");
+      assert.equal(foldPoint, null);
     });
   }
 });
@@ -240,71 +226,4 @@ test("a compaction by Pi keeps as much as a fold, and with context: full as much
     const tokens = raw.reduce((sum, { text }) => sum + text.length / 4, 0);
     assert.ok(tokens >= least && tokens < most, `${tokens} tokens are raw with ${context}`);
   }
-});
-
-test("a fold waits for its summaries where Pi alone would compact, unless the user aborts", { skip: !hosts.some(isBetweenTurns) }, async (t) => {
-  const cost = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
-  const compaction = { reserveTokens: 10_000, keepRecentTokens: 1_500 };
-  const host = hosts[hosts.length - 1];
-  // Without a cache stubs pay at once, and without summaries there is no fold.
-  const settings = { compaction, lcm: { ...LEAN, background: false } };
-  const before = await aProject(t, { host, contextWindow: 200_000, cost: UNCACHED, models: [SMALL], settings });
-  const history = before.history();
-  history.talk(10, { words: 800 });
-  const file = history.write(before.sessionDir);
-  const large = bash("seq -w 0 2999");
-  before.script.turns = [large, large, large, large, large, { text: "Read." }];
-  await before.runPi(["--session", file, "-p", "Read it.", "Thanks."]);
-  const stubs = new SessionFile(file).entries.filter(({ type }) => type === "context_edit");
-  assert.equal(stubs.length, 5);
-
-  // Pi alone has 50,000 tokens, we have 30,000. After the next result, it would compact.
-  /** @param {import("../support/project.mjs").Script["summary"] | undefined} summary @param {import("../../scripts/hosts.mjs").Host} [on] */
-  const resumed = async (summary, on = host) => {
-    const project = await aProject(t, { host: on, contextWindow: 64_000, cost, models: [SMALL], settings: { compaction, lcm: LEAN } });
-    const copy = path.join(project.sessionDir, path.basename(file));
-    copyFileSync(file, copy);
-    project.script.turns = [large, { text: "Read again." }];
-    project.script.summary = summary;
-    const pi = project.startPi(["--session", copy]);
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
-    return { project, pi };
-  };
-
-  await t.test("it waits", async () => {
-    const { project, pi } = await resumed(undefined);
-    await pi.prompt("Read it again.");
-    assert.equal(project.turns.length, 2);
-    assert.equal(blockOf(project.turns[0]), undefined);
-    const session = await project.session(pi);
-    assert.equal(blockOf(project.turns[1]), session.lastCompaction.summary);
-    assertCovers(project, session, session.lastCompaction.summary);
-    await pi.prompt("/lcm context");
-    assert.match(pi.ui("notify").at(-1)?.message, /folded older messages.*\n.*is summarizing .*Pi alone would have compacted by now/);
-    await eventually(() => assertAgreement(project));
-  });
-
-  await t.test("an abort ends the wait", async () => {
-    const { project, pi } = await resumed(() => ({ hang: true }));
-    const run = pi.prompt("Read it again.");
-    await pi.waitFor(() => pi.status("lcm") === "LCM: writing summaries");
-    // The status appears before the call arrives.
-    await eventually(() => assert.ok(project.summaryCalls.length > 0));
-    await pi.request("abort");
-    await run;
-    await pi.waitFor(() => /^LCM: \d+ msgs/.test(pi.status("lcm") ?? ""));
-    assert.equal(project.turns.length, 1);
-    assert.equal(compactions(await project.session(pi)).length, 0);
-  });
-
-  await t.test("without an answer, all stubs that are due are made, by an older Pi also after its run", async () => {
-    const { project, pi } = await resumed(() => ({ status: 400 }), hosts[0]);
-    project.script.turns = [large, large, large, large, large, { text: "Read again." }];
-    for (const prompt of ["Read it again.", ..."abcdefg"]) {
-      await pi.prompt(prompt);
-      await asked(pi, "/lcm context");
-    }
-    const sizes = project.turns.slice(5).map(({ raw }) => raw.length);
-    assert.ok(sizes[0] > 180_000 && /** @type {number} */ (sizes.at(-1)) < 130_000, `${sizes} bytes`);
-  });
 });

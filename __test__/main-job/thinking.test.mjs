@@ -1,0 +1,114 @@
+/**
+ * Reasoning that is bound to what stands before it, on models of Pi's own catalog: whatever the extension changes, no request is refused,
+ * and what the model thinks afterwards stays valid. A change that the extension can't see is repaired in the same run.
+ */
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { hostsFor } from "../../scripts/hosts.mjs";
+import { extension } from "../../scripts/paths.mjs";
+import { settled } from "../support/ahead.mjs";
+import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+
+/** A model behind a provider that refuses what does not fit, one that drops it, and one whose reasoning is not checked. */
+const MODELS = [
+  { provider: "vercel-ai-gateway", modelId: "anthropic/claude-opus-5.5" },
+  { provider: "cloudflare-ai-gateway", modelId: "claude-opus-5-5" },
+  { provider: "github-copilot", modelId: "claude-opus-5.5" },
+  { provider: "anthropic", modelId: "claude-opus-5-5" },
+  { provider: "anthropic", modelId: "claude-opus-4-5" },
+];
+
+/** Low enough for a session of a test: a fold comes as soon as it frees 4,000 tokens. */
+const LCM = { foldAt: 1, maxSummaryTokens: 1_000, leafChunkTokens: 2_000 };
+
+/** @param {string} command */
+const bash = (command) => ({ text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command } }] });
+
+/** Two tool calls and an answer. */
+const task = () => [bash("echo one"), bash("echo two"), { text: "Both are there." }];
+
+/** A long text, which a fold takes out of the context. @param {string} name */
+const long = (name) => ({ text: filler(name, 3_000) });
+
+/** @param {Project} project @param {number} [from] */
+const results = ({ turns }, from = 0) => turns.slice(from).map(({ judged }) => judged.result);
+
+for (const host of hostsFor("0.87.1", "1.6.0")) {
+  // Pi 0.87.1 has older models.
+  const models = host.version === "0.87.1" ? MODELS.slice(-1) : MODELS;
+  test(`bound reasoning on ${host.name}`, async (t) => {
+    const catalog = [...new Set(models.map(({ provider }) => provider))];
+    const project = await aProject(t, { host, catalog, keepRecentTokens: 1_500, settings: { defaultThinkingLevel: "low", lcm: LCM } });
+    Object.assign(project.env, { CLOUDFLARE_ACCOUNT_ID: "account", CLOUDFLARE_GATEWAY_ID: "gateway" });
+
+    for (const { provider, modelId } of models) {
+      await t.test(`${provider}, ${modelId}`, async () => {
+        const begin = async (/** @type {string[]} */ args, /** @type {null | undefined} */ loading) => {
+          const pi = project.startPi(args, loading);
+          await pi.request("set_model", { provider, modelId });
+          return pi;
+        };
+        // Begun without the extension, whose tools change the beginning of the prompt.
+        const before = await begin([], null);
+        project.script.turns = [...task(), long("alpha"), long("beta")];
+        for (const prompt of ["Look twice.", filler("question", 2_000), "And more."]) await before.prompt(prompt);
+        const { sessionFile } = await before.request("get_state");
+        await before.stop();
+        assert.ok(results(project).every((result) => result === "ok"));
+
+        project.server.requests.length = 0;
+        const pi = await begin(["--session", sessionFile]);
+        project.script.turns = task();
+        await pi.prompt("Look again.");
+        await pi.request("compact");
+        project.script.turns = [...task(), long("gamma"), long("delta"), long("epsilon"), long("zeta")];
+        for (const prompt of ["Once more.", filler("more", 2_000), "Go on.", "And on.", "And on."]) await pi.prompt(prompt);
+        await settled(project);
+        project.script.turns = [...task(), ...task()];
+        await pi.prompt("Look twice, now folded.");
+        await pi.prompt("The last time.");
+        assert.deepEqual(new Set(results(project)), new Set(["ok"]));
+        assert.equal(project.turns.filter(({ judged }) => judged.dropped > 0).length, 0, "nothing is sent in vain");
+        const session = await project.session(pi);
+        const compactions = session.entries.filter(({ type }) => type === "compaction");
+        assert.ok(compactions.length > 1, `${compactions.length} compactions, folds among them`);
+        assert.equal(blockOf(project.lastTurn), compactions.at(-1).summary);
+        assert.ok(project.lastTurn.judged.seen > 0, "what the model has thought since is there");
+        assert.deepEqual(pi.ui("notify").filter(({ message }) => /reasoning/.test(message)), []);
+        await pi.stop();
+        project.server.requests.length = 0;
+        rmSync(sessionFile);
+      });
+    }
+  });
+
+  if (host.version !== "0.87.1") test(`a refused request is repaired once, on ${host.name}`, async (t) => {
+    const edited = path.join(import.meta.dirname, "..", "support", "edited.mjs");
+    const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], extensions: [extension, edited], settings: { defaultThinkingLevel: "low" } });
+    project.refusals = /^bound$/;
+    const pi = project.startPi(["--model", "vercel-ai-gateway/anthropic/claude-opus-5.5"]);
+    project.script.turns = [bash("echo one"), bash("echo two"), bash("echo three"), { text: "Three." }];
+    await pi.prompt("Count.");
+    project.script.turns = task();
+    await pi.prompt("Look again.");
+    assert.deepEqual(results(project), ["ok", "ok", "ok", "bound", "ok", "ok", "ok", "ok"]);
+    assert.equal(project.lastTurn.judged.seen, 3, "what came after the repair");
+    const notices = pi.ui("notify").filter(({ message }) => /earlier reasoning/.test(message));
+    assert.equal(notices.length, 1);
+    const session = await project.session(pi);
+    assert.ok(session.entries.some(({ message }) => message?.content?.[0]?.type === "thinking"), "the session keeps it");
+
+    await t.test("also after a restart", async () => {
+      await pi.stop();
+      const again = project.startPi(["--session", session.file, "--model", "vercel-ai-gateway/anthropic/claude-opus-5.5"]);
+      await again.prompt("And now?");
+      assert.equal(project.lastTurn.judged.result, "ok");
+    });
+  });
+}

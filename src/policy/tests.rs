@@ -1,0 +1,100 @@
+//! The formula at the prices of the day, and against every fixed fold point on synthetic sessions.
+
+use super::*;
+
+const SMALL: Cost = Cost { input: 0.1, output: 0.5, cache_read: 0.01, cache_write: 0.125 };
+/// Opus 5.5, Fable 5.2, GPT-6.2 Sol, Gemini 4 Argon, and September's Sonnet.
+const MODELS: [(f64, f64, f64, f64); 5] =
+    [(4.0, 20.0, 0.2, 5.0), (8.0, 40.0, 0.2, 10.0), (2.0, 10.0, 0.1, 2.5), (2.0, 10.0, 0.1, 0.0), (3.0, 15.0, 0.3, 3.75)];
+
+fn cost((input, output, cache_read, cache_write): (f64, f64, f64, f64)) -> Cost {
+    Cost { input, output, cache_read, cache_write }
+}
+
+fn terms(cost: Cost) -> Terms {
+    let growth = Growth::default();
+    let (prices, summarizer) = (Prices::of(cost), Prices::of(SMALL));
+    Terms { base: 11_425, growth, prices, summarizer, fixed: None, raised: 1.0, limit: None }
+}
+
+#[test]
+fn the_point_follows_the_prices() {
+    let points = MODELS.map(|model| terms(cost(model)).point().unwrap());
+    assert_eq!(points, [35_391, 45_272, 35_928, 33_473, 28_161]);
+    let uncached = terms(Cost { input: 3.0, output: 15.0, ..Cost::default() });
+    assert_eq!(uncached.point(), Some(15_425), "without a cache, as soon as it frees enough");
+    // Free models are taken for typical ones.
+    assert_eq!(terms(Cost::default()).point(), Some(28_161));
+}
+
+#[test]
+fn growth_counts_once_ten_requests_are_known() {
+    let mut some = terms(cost(MODELS[0]));
+    let before = some.point().unwrap();
+    for _ in 0..9 {
+        some.growth.add(9_000, 0);
+    }
+    assert_eq!(some.point(), Some(before));
+    some.growth.add(9_000, 0);
+    assert!(some.point().unwrap() > before + 40_000);
+    let calm = Terms { growth: Growth { requests: 10, tokens: 0, thinking: 0 }, ..some };
+    assert_eq!(calm.point(), Some(calm.base + LEAST), "nothing is added");
+    let thinks = Terms { growth: Growth { requests: 10, tokens: 10_000, thinking: 5_000 }, ..some };
+    let silent = Terms { growth: Growth { requests: 10, tokens: 10_000, thinking: 0 }, ..some };
+    assert!(thinks.point() > silent.point(), "thinking that would be lost is worth a later fold");
+}
+
+#[test]
+fn a_fold_is_due_at_a_prompt_before_it_is_within_a_run() {
+    let (some, point) = (terms(cost(MODELS[0])), 35_391);
+    let due = |tokens, is_prompt, is_bound| some.is_due(Moment { tokens, is_prompt, is_bound });
+    assert!(!due(point, true, true) && due(point + 1, true, true));
+    assert!(!due(point * 16 / 10, false, true) && due(point * 16 / 10 + 2, false, true));
+    assert!(!due(point * 12 / 10, false, false) && due(point * 12 / 10 + 2, false, false));
+    let uncached = terms(Cost { input: 3.0, output: 15.0, ..Cost::default() });
+    assert!(uncached.is_due(Moment { tokens: 15_426, is_prompt: false, is_bound: true }));
+}
+
+#[test]
+fn a_fold_comes_before_a_limit_or_not_at_all() {
+    let limited = |limit| Terms { limit: Some(limit), ..terms(cost(MODELS[0])) };
+    assert_eq!(limited(30_000).point(), Some(28_000));
+    let within = Moment { tokens: 28_001, is_prompt: false, is_bound: true };
+    assert!(limited(30_000).is_due(within));
+    assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
+    assert!(!limited(16_000).is_due(within));
+    assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
+    assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
+    assert_eq!(Terms { raised: 1.5, ..limited(90_000) }.point(), Some(53_087));
+}
+
+/// What a session of equal requests costs if it is folded at `point`.
+fn session(terms: Terms, requests: usize, added: usize, point: usize) -> f64 {
+    let Prices { read, write, .. } = terms.prices;
+    let (mut tokens, mut cost) = (5_000_usize, 0.0);
+    for _ in 0..requests {
+        if tokens > point {
+            let source = float(tokens.saturating_sub(terms.base));
+            cost += source * terms.summarizer.input + source * 0.06 * terms.summarizer.output;
+            cost += float(terms.base) * (write - read);
+            tokens = terms.base;
+        }
+        cost += float(tokens) * read + float(added) * write;
+        tokens += added;
+    }
+    cost
+}
+
+#[test]
+fn the_formula_is_near_the_best_fixed_point() {
+    for model in MODELS {
+        for added in [300, 1_000, 3_000] {
+            let mut growth = Growth::default();
+            (0..20).for_each(|_| growth.add(added, 0));
+            let terms = Terms { growth, ..terms(cost(model)) };
+            let ours = session(terms, 600, added, terms.point().unwrap());
+            let best = (15..300).map(|at| session(terms, 600, added, at * 1_000)).fold(f64::MAX, f64::min);
+            assert!(ours <= 1.06 * best, "{model:?} {added}: {}", ours / best);
+        }
+    }
+}

@@ -49,7 +49,7 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
 
     for (const { provider, modelId } of models) {
       await t.test(`${provider}, ${modelId}`, async () => {
-        const begin = async (/** @type {string[]} */ args, /** @type {null | undefined} */ loading) => {
+        const begin = async (/** @type {string[]} */ args, loading = /** @type {null | undefined} */ (undefined)) => {
           const pi = project.startPi(args, loading);
           await pi.request("set_model", { provider, modelId });
           return pi;

@@ -30,7 +30,7 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
     const terminal = (await aProject(t, { host, contextWindow: WINDOW })).openTerminal();
     await terminal.waitFor((screen) => screen.includes("LCM: 0 msgs"), "the footer");
     await terminal.send("/lcm context");
-    await terminal.waitFor((screen) => screen.includes("Pi compacts"), "when Pi compacts");
+    await terminal.waitFor((screen) => /Pi +compacts/.test(screen), "when Pi compacts");
     await terminal.send("/settings");
     await terminal.waitFor((screen) => /Auto-compact +true/.test(screen), "Pi's settings");
     terminal.press("enter");
@@ -38,6 +38,6 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
     terminal.press("escape");
     await terminal.waitFor((screen) => !screen.includes("Auto-compact"), "the editor");
     await terminal.send("/lcm context");
-    await terminal.waitFor((screen) => /Context +(?:(?!Pi compacts)[^])*$/.test(screen), "that it does not");
+    await terminal.waitFor((screen) => /Context +(?:(?!Pi +compacts)[^])*$/.test(screen), "that it does not");
   });
 }

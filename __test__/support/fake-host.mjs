@@ -14,7 +14,7 @@ import { History } from "./history.mjs";
  */
 
 /** What Pi's events have in any case. @type {Record<string, object>} */
-const USUAL = { turn_end: { message: { role: "assistant", content: [], stopReason: "stop" }, entries: [] } };
+const USUAL = { turn_end: { message: { role: "assistant", content: [], stopReason: "stop" }, toolResults: [], entries: [] } };
 
 export class FakeHost {
   /** @type {{ message: string, type: string }[]} */
@@ -72,6 +72,7 @@ export class FakeHost {
         on: (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]),
         registerTool: (/** @type {any} */ tool) => this.tools.set(tool.name, tool),
         getAllTools: () => [...this.tools.values()],
+        getActiveTools: () => [...this.tools.keys()],
         registerCommand: (/** @type {string} */ name, /** @type {any} */ command) => this.commands.set(name, command),
       })
     );

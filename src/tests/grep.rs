@@ -360,7 +360,11 @@ async fn a_search_does_not_find_the_message_that_makes_it() {
 async fn scripts_that_only_search_are_not_found() {
     let (search, other) = (("lcm_grep", json!({"query": "zebra"}), "ok"), ("bash", json!({}), "ok"));
     let session = Session::new()
-        .script("tools.lcm_grep({query: 'zebra'})", &[search.clone()], "m-0000000000 · user: zebra")
+        .script(
+            "tools.lcm_grep({query: 'zebra'})",
+            std::slice::from_ref(&search),
+            "m-0000000000 · user: zebra",
+        )
         .script("tools.lcm_grep('zebra'); tools.bash()", &[search, other], "a zebra")
         .script("return 'zebra'", &[], "zebra")
         .user("Where was that?");

@@ -85,6 +85,23 @@ async fn the_command_asks_first_and_lists_other_copies() {
     assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
 }
 
+#[tokio::test]
+async fn the_record_of_a_scripts_calls_is_purged_with_the_script() {
+    let mut secrets = SecretStore::new().await;
+    let code = format!("await tools.bash({{command: 'login {SECRET}'}})");
+    let login = json!({"command": format!("login {SECRET}")});
+    secrets.session =
+        secrets.session.script(&code, &[("bash", login, "ok")], "Welcome.").script("…", &[], "Bye.");
+    secrets.ingest("one", &secrets.session).await;
+    ask(&secrets, "purge e14 --yes").await;
+    let script = secrets.session.entries.iter().rev().nth(3).unwrap()["id"].as_str().unwrap();
+    let done = ask(&secrets, &format!("purge {script} --yes")).await;
+    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(1)));
+    secrets.assert_gone().await;
+    let left = everything(&secrets.store).await;
+    assert!(left.contains("Bye.") && !left.contains("Welcome."));
+}
+
 /// If the user searches for it before purging it, it is in the tools' answers, which are not indexed.
 #[tokio::test]
 async fn tool_answers_that_mention_it_are_purged_too() {

@@ -11,7 +11,7 @@ use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Message, Part, Role};
+use crate::model::{CompactionDetails, Message, Part, Role, SCRIPT_TOOL};
 use crate::store::columns::Queries as _;
 use crate::store::{Messages, Summaries, Upkeep};
 use crate::text::folded;
@@ -125,6 +125,33 @@ impl Upkeep<'_> {
         // Unreadable messages count as repeating nothing.
         let read = |id| Copy::of(id, &Messages::new(self.connection).json_of(id).ok()?);
         Ok(ids.into_iter().filter_map(read).collect())
+    }
+
+    /// The other results of the scripts in these messages: Pi records there how each script called tools.
+    pub(in crate::store) fn results_of_scripts(
+        &self,
+        messages: &BTreeSet<MessageId>,
+    ) -> Result<BTreeSet<MessageId>> {
+        let read =
+            |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
+        let mut scripts: HashSet<String> = HashSet::new();
+        for message in messages.iter().filter_map(|id| read(*id)) {
+            scripts.extend(message.parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall { id, name, .. } if name == SCRIPT_TOOL => Some(id),
+                _ => None,
+            }));
+        }
+        if scripts.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let mut results: BTreeSet<MessageId> = self
+            .connection
+            .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
+        let is_of_one = |result: Message| {
+            !result.nested.is_empty() && result.tool_call_id.is_some_and(|call| scripts.contains(&call))
+        };
+        results.retain(|id| !messages.contains(id) && read(*id).is_some_and(is_of_one));
+        Ok(results)
     }
 
     /// The beginnings of these messages and of their parts, except copies, which all begin alike.

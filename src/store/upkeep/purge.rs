@@ -44,9 +44,9 @@ impl Upkeep<'_> {
         }
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
-        let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
+        let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
         let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
-        let mut plan = self.following(&asked | &records, tombstones)?;
+        let mut plan = self.following(&(&asked | &records) | &answers, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);

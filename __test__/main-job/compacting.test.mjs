@@ -10,7 +10,7 @@ import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler, markersIn } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
-import { SessionFile } from "../support/session-file.mjs";
+import { SessionFile, textIn } from "../support/session-file.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
@@ -37,7 +37,7 @@ function assertCovers(project, session, block) {
 const spoken = ({ messages }) => messages.map(({ role, text }) => ({ role, text }));
 
 /** @param {any} entry of a session file */
-const said = ({ message }) => ({ role: message.role, text: message.content.map((/** @type {any} */ block) => block.text).join("\n") });
+const said = ({ message }) => ({ role: message.role, text: textIn(message) });
 
 /** @param {Received} request */
 function blockIn(request) {
@@ -267,7 +267,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const session = await project.session(pi);
     assertCovers(project, session, blockIn(project.lastTurn));
     assert.equal(spoken(project.lastTurn).at(-1)?.text, "Too much?");
-    assert.equal(session.entries.at(-1).message?.content[0].text, "Now it fits.");
+    assert.equal(textIn(session.entries.at(-1).message), "Now it fits.");
   });
 
   await t.test("a short session is compacted by Pi itself", async (t) => {

@@ -20,7 +20,7 @@ import { aProject, eventually } from "../support/project.mjs";
  * @param {{ api: "openai" | "anthropic", host?: import("../../scripts/hosts.mjs").Host, cost?: { input: number, output: number, cacheRead: number, cacheWrite: number }, summary?: Script["summary"] }} options
  */
 async function compacted(t, { summary, ...options }) {
-  const project = await aProject(t, { ...options, settings: { lcm: { compactionModels: [], leafChunkTokens: 4_000, background: false } } });
+  const project = await aProject(t, { ...options, thinking: "none", settings: { lcm: { compactionModels: [], leafChunkTokens: 4_000, background: false } } });
   project.script.summary = summary;
   const pi = project.startPi(["--session", longTalk(project)]);
   await pi.prompt("And now?");

@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 10] = [
     &["facts"],
     &["llm", "store"],
     &["branch"],
-    &["compaction", "ingest", "pruning", "recall"],
+    &["compaction", "ingest", "recall"],
     &["doctor", "tools", "upkeep"],
     &["commands", "mcp"],
     &["cli", "engine"],

@@ -20,7 +20,8 @@ const folder = path.join(root, "__test__", "hosts");
 /** A pinned Pi: its tarball is used as it is, since its bundle needs only the packages in the folder's lock file. @typedef {{ version: string, integrity: string }} Pinned */
 
 /** @type {Pinned[]} */
-const pinned = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => JSON.parse(readFileSync(path.join(folder, name, "package.json"), "utf8")).pi);
+// The script for publishing runs without tests.
+const pinned = (existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []).filter((entry) => entry.isDirectory()).map(({ name }) => JSON.parse(readFileSync(path.join(folder, name, "package.json"), "utf8")).pi);
 
 /** The newest Pi that npm can install with all its parts, a development dependency; `npm start` runs it too. @type {string} */
 export const MAIN = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).devDependencies[PACKAGE];

@@ -14,10 +14,10 @@ use crate::error::Result;
 use crate::policy::TAIL;
 use crate::store::View;
 
-/// The tail may have this many tokens more if everything before it is summarized.
-const SLACK: usize = 4_000;
-/// A fold takes only what is summarized if that is at least this many times the rest before the tail: when each
-/// request adds more than a tail, some messages are always unsummarized.
+/// A fold may leave this many unsummarized tokens before its tail.
+const SLACK: usize = 1_000;
+/// An overdue fold may leave more, if what is summarized is at least this many times as much: when each request
+/// adds more than a tail, some messages are always unsummarized.
 const MOST: usize = 3;
 
 /// The context to fold.
@@ -34,6 +34,9 @@ pub struct At {
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
+    /// Whether the last prompt had to do without a fold because summaries were missing.
+    #[serde(skip)]
+    pub is_overdue: bool,
 }
 
 /// What came of it.
@@ -136,7 +139,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
         let is_enough = |ready: &usize| {
             let (left, rest) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
-            *ready > 0 && (tokens(&visible[*ready..]) <= TAIL + SLACK || left >= MOST * rest)
+            *ready > 0 && (rest <= SLACK || (at.is_overdue && left >= MOST * rest))
         };
         Ok(ready
             .filter(is_enough)

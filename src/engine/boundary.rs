@@ -50,7 +50,8 @@ impl Engine {
     /// # Errors
     /// When the store fails; then nothing is to be appended.
     pub async fn fold(&self, at: &str) -> Result<Boundary> {
-        let at: At = read_json("the context", at)?;
+        let mut at: At = read_json("the context", at)?;
+        at.is_overdue = lock(&self.folding).is_overdue;
         let (started, settings) = (Instant::now(), self.settings());
         // A compaction is running, or another Pi is writing; the end of the next turn tries again.
         if lock(&self.progress).is_some()
@@ -73,7 +74,11 @@ impl Engine {
                 let report = Report { text: made.report, degraded: made.degraded };
                 Boundary { entry: Some(entry), report: Some(report), notice }
             }
-            Fold::Unsummarized(_) | Fold::Nothing => Boundary::default(),
+            Fold::Unsummarized(_) => {
+                lock(&self.folding).is_overdue = true;
+                Boundary::default()
+            }
+            Fold::Nothing => Boundary::default(),
         };
         let fields = [
             ("folded", Field::Count(usize::from(boundary.entry.is_some()))),

@@ -126,6 +126,8 @@ pub struct Folding {
     raised: f64,
     /// Whether the next fold is so near that its summaries have to reach up to the tail.
     pub needs_all: bool,
+    /// Whether a fold was due but lacked summaries: it comes as soon as they are there, also within a run.
+    pub is_overdue: bool,
     summarizer: Option<Prices>,
 }
 
@@ -156,7 +158,7 @@ impl Folding {
         let may_fold = settings.context == Context::Lean && settings.background && turn.can_recall;
         let point = terms.point().filter(|_| may_fold);
         self.needs_all = point.is_some_and(|point| tokens + SOON > point);
-        let moment = Moment { tokens, is_prompt: turn.is_prompt, is_bound: turn.is_bound };
+        let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
         Due {
             fold: may_fold && terms.is_due(moment),
             prepare: is_near || point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point),
@@ -247,6 +249,7 @@ impl Folding {
             ..Receipt::default()
         });
         self.folds += 1;
+        self.is_overdue = false;
         notice
     }
 

@@ -35,8 +35,8 @@ impl Path {
     }
 
     /// Continues the branch with `entries` below its entry `last`, which need not be its final one. Returns
-    /// `false`, and leaves the path unusable, if edits are added or removed: they may change much
-    /// earlier messages.
+    /// `false`, and leaves the path unusable, if edits are added or removed: they may change much earlier
+    /// messages.
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
         let is_edit = |entry: &BranchEntry| entry.step.target().is_some();

@@ -160,11 +160,6 @@ impl<'a> Fields<'a> {
         text::parse_iso(&self.text("timestamp")?)
     }
 
-    /// A field, unless it is missing or `null`.
-    fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.find(name).map(|(_, value)| value).filter(|value| value.get() != "null")
-    }
-
     fn find(&self, name: &str) -> Option<Field<'a>> {
         self.0.iter().find(|(key, _)| is_named(key, name)).copied()
     }
@@ -179,7 +174,7 @@ impl<'a> Fields<'a> {
 
     /// A field as JSON; `None` if it is missing or `null`.
     pub fn json(&self, name: &str) -> Option<&'a str> {
-        self.get(name).map(RawValue::get)
+        self.find(name).map(|(_, value)| value.get()).filter(|json| *json != "null")
     }
 
     /// A field's own fields, if it is an object.

@@ -54,7 +54,7 @@ const written = (project) => project.inStore((store) => ({ leaves: store.count("
 
 test("a Pi compacts one session after the other", async (t) => {
   // Without a cache, a summarizer's prompt has everything it gets.
-  const project = await aProject(t, { cost: { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 }, settings: settings({ keepRecentTokens: 4000 }) });
+  const project = await aProject(t, { cost: { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 }, settings: settings({ keepRecentTokens: 4000, lcm: { background: false } }) });
   /** @param {string} name of the session, and of what is said in it @param {number} exchanges */
   const talk = (name, exchanges, words = 60) => {
     const history = project.history(name);

@@ -143,7 +143,7 @@ test("a request that keeps the cache warm is not the session's last one", { skip
   // Pi warms a cache ten seconds before it expires.
   const models = [{ id: "warmed", promptCache: { short: 11 } }];
   const settings = { compaction: { reserveTokens: 10_000, keepRecentTokens: 200 }, lcm: { compactionModels: [], background: false, context: "full" } };
-  const project = await aProject(t, { host: main, api: "anthropic", contextWindow: 60_000, cost, models, settings });
+  const project = await aProject(t, { host: main, api: "anthropic", thinking: "none", contextWindow: 60_000, cost, models, settings });
   const pi = project.startPi(["--model", "demo/warmed", "--session", longTalk(project)]);
   // While the tool runs, the cache is warmed; after that, Pi compacts before the next request.
   const warmed = path.join(project.cwd, "warmed");

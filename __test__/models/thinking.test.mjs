@@ -72,7 +72,7 @@ const summary = (request) => ({ text: "Talk\nMuch was said.", thinking: "Let me 
 
 for (const host of hostsFor("1.6.0")) {
   test(host.name, async (t) => {
-    const project = await aProject(t, { host, catalog: ["anthropic", "vercel-ai-gateway", "openai"], models, rules: { developerRole: false }, extensions: [extension, acting] });
+    const project = await aProject(t, { host, api: "openai", catalog: ["anthropic", "vercel-ai-gateway", "openai"], models, rules: { developerRole: false }, extensions: [extension, acting] });
     project.refusals = /^thinking$/;
     project.storeIn("store");
     const pi = project.startPi();

@@ -87,7 +87,7 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
     let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
     let branch = session.read(&at.leaf_id, &Part::Before(first_kept.clone())).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
-    if branch.before().len() < settings.min_messages_for_compaction || !is_whole {
+    if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }
     if !branch.fits(budget) {

@@ -21,7 +21,7 @@ const folder = path.join(root, "__test__", "hosts");
 
 /** @type {Pinned[]} */
 // The script for publishing runs without tests.
-const pinned = (existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []).filter((entry) => entry.isDirectory()).map(({ name }) => JSON.parse(readFileSync(path.join(folder, name, "package.json"), "utf8")).pi);
+const pinned = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => existsSync(path.join(folder, name, "package.json"))).map((name) => JSON.parse(readFileSync(path.join(folder, name, "package.json"), "utf8")).pi);
 
 /** The newest Pi that npm can install with all its parts, a development dependency; `npm start` runs it too. @type {string} */
 export const MAIN = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).devDependencies[PACKAGE];

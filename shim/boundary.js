@@ -1,7 +1,7 @@
 /**
  * The end of a turn: the engine decides whether to fold the context now, and Pi appends the fold without interrupting the agent.
  *
- * It applies to the next request, also within the same run. Nobody waits for it: a fold uses summaries that were written while the agent
+ * It applies to the next request, also within the same run. Nothing waits for it: a fold uses summaries that were written while the agent
  * worked. Between two folds the extension changes nothing in the prompt.
  */
 
@@ -51,7 +51,7 @@ export class Boundary {
     if (!COMPLETE.includes(message.stopReason)) return undefined;
     const engine = await this.#session.engine;
     const at = this.#at(message, event.toolResults);
-    const { fold, prepare } = unwrap(engine.turn(JSON.stringify({ live: at, canRecall: at.canRecall, ...this.#turn(message, event.toolResults) })));
+    const { fold, prepare } = unwrap(engine.turn(JSON.stringify({ live: at, ...this.#turn(message, event.toolResults) })));
     [this.#goesOn, this.#wasCold] = [true, false];
     // Another extension compacts here, or the history is not stored completely yet.
     const mayFold = fold && sync.isLive && !sync.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
@@ -122,7 +122,8 @@ export class Boundary {
 
 /** Estimated tokens of results. @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results */
 function sizeOf(results) {
-  const texts = results.flatMap(({ content }) => content.map((part) => (part.type === "text" ? part.text.length : IMAGE)));
+  // Another extension's tool may return anything.
+  const texts = results.flatMap(({ content }) => [content ?? []].flat().map((part) => (part?.type === "image" ? IMAGE : String(part?.text ?? "").length)));
   return Math.ceil(texts.reduce((sum, length) => sum + length, 0) / CHARACTERS_PER_TOKEN);
 }
 

@@ -45,7 +45,7 @@ export function cheaperModel(own, models) {
   // If one model has several ids, the shortest is the alias of its newest version.
   const siblings = models.filter((one) => isSibling(one, own)).sort((a, b) => a.id.length - b.id.length);
   const small = SMALL.map((name) => siblings.find((one) => nameOf(one) === name)).find(Boolean);
-  if (small) return nameOf(small) !== nameOf(own) && (weightOf(small) < weightOf(own) || weightOf(small) === 0) ? small : undefined;
+  if (small) return nameOf(small) !== nameOf(own) && (weightOf(small) > 0 ? weightOf(small) < weightOf(own) : weightOf(own) === 0) ? small : undefined;
   // A price of 0 is none: a free or unknown one can't be compared.
   const priced = siblings.filter((one) => weightOf(one) > 0 && weightOf(one) * CHEAPER <= weightOf(own));
   const capable = priced.filter(({ id, reasoning }) => (reasoning || !own.reasoning) && !WEAK.test(id));

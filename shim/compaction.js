@@ -92,7 +92,8 @@ export class Compaction {
       if (entry.id === pending.leafId) break;
       if (entry.type === "compaction") return this.done(entry.summary);
     }
-    await this.done(undefined);
+    // Pi has dropped it.
+    this.pending = null;
   }
 
   /**

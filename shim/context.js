@@ -75,13 +75,13 @@ export class Context {
 }
 
 /** Prices per million tokens; 0 for a missing or invalid one. @param {{ cost?: any } | undefined} model */
-export function pricesOf(model) {
+function pricesOf(model) {
   return Object.fromEntries(COUNTS.map((name) => [name, atLeastZero(model?.cost?.[name])]));
 }
 
 /** The prompt size above which a model's prices rise, if they do. @param {{ cost?: any } | undefined} model */
-export function tierOf(model) {
-  const sizes = (model?.cost?.tiers ?? []).map((/** @type {any} */ tier) => tokensOf(tier.inputTokensAbove)).filter(Boolean);
+function tierOf(model) {
+  const sizes = [model?.cost?.tiers ?? []].flat().map((/** @type {any} */ tier) => tokensOf(tier.inputTokensAbove)).filter(Boolean);
   return sizes.length > 0 ? Math.min(...sizes) : undefined;
 }
 

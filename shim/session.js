@@ -283,7 +283,8 @@ export class Session {
 
   /** @param {{ systemPrompt: string, systemPromptOptions?: { sections?: Record<string, string>, forceSystemPrompt?: string } }} event */
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
-    passCompaction(this, await this.engine);
+    const engine = await this.engine;
+    await this.guard(() => passCompaction(this, engine));
     this.boundary.atPrompt();
     const message = await this.changedFiles.message();
     // It names tools that the user may have excluded.

@@ -1,5 +1,5 @@
 /**
- * Reasoning that is bound to what stands before it.
+ * Reasoning that is bound to what comes before it.
  *
  * A provider may sign a model's thinking over the system prompt, the tools and every earlier message. If any of these changes, it drops the
  * thinking from later requests or refuses them. What a change makes invalid can be read off the branch: the thinking of all answers between
@@ -25,7 +25,7 @@ const UNCHECKED = /claude-[23]|(opus|sonnet|haiku)-[34]|(opus|sonnet|fable)-5(?!
 /** OpenAI's models whose encrypted reasoning is checked. */
 const CHECKED = /gpt-(6\.[2-9]|[7-9])/i;
 
-/** Whether a model's provider checks its reasoning against what stands before it. @param {Model | undefined} model */
+/** Whether a model's provider checks its reasoning against what comes before it. @param {Model | undefined} model */
 export function isBound(model) {
   if (!model?.reasoning) return false;
   // Behind a gateway of the user's own, only the display name may say what it is.
@@ -78,7 +78,7 @@ function isMarked(manager, failed) {
 }
 
 /**
- * The signatures of the thinking in the context that does not fit what stands before it any more.
+ * The signatures of the thinking in the context that does not fit what comes before it any more.
  *
  * @param {Session} session
  * @returns {Set<string>}
@@ -100,8 +100,8 @@ function invalid({ ctx, manager }) {
     if (entry.type === "message" && entry.message.role === "assistant") {
       if (isAllInvalid || edited.size > 0) for (const part of entry.message.content) if (part.type === "thinking" && part.thinkingSignature) found.add(part.thinkingSignature);
     } else if (entry.type === "custom" && entry.customType === MARK) isAllInvalid = true;
-    else if (isChecked && entry.type === "compaction") {
-      isAllInvalid = true;
+    else if (entry.type === "compaction") {
+      isAllInvalid ||= isChecked;
       first ??= entry.firstKeptEntryId ?? entry.id;
     } else if (isChecked && entry.type === "context_edit") edited.add(entry.targetId);
     else if (isChecked && entry.type === "message" && /** @type {string} */ (entry.message.role) === "system") {

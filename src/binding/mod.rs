@@ -148,7 +148,7 @@ impl Engine {
     /// Compacts. `operation` is a number chosen by the caller for `cancel`. `request` is JSON: `leafId`,
     /// `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
     /// `reserveTokens`, `model`, `canRecall`, `failure` (the provider's last error message), `promptTokens` (of system
-    /// prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
+    /// prompt and tools), `shownFrom` as for `fold`. `pi` is called about models, where `model` is
     /// `provider/id`, or null for the session's own: `{"kind": "models"}` promises the list of those that write
     /// summaries, in the order in which they are asked; `{"kind": "resolve", "model"}` promises what Pi knows
     /// about one, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model",
@@ -169,11 +169,11 @@ impl Engine {
     }
 
     /// Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
-    /// reading anything. `turn` is JSON: `live`, the context as for `command`; `usage` as the provider reported it; the
+    /// reading anything. `turn` is JSON: `live`, the context (`contextTokens`, `contextWindow`, `model`, `cost`, `tier`,
+    /// `summarizer`, `promptTokens`, `ownTokens`, `canRecall`, all if known); `usage` as the provider reported it; the
     /// estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
     /// pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
-    /// `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
-    /// called). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
+    /// `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
     #[napi(catch_unwind)]
     pub fn turn(&self, turn: String) -> String {
         answer(self.inner.turn(&turn))
@@ -181,7 +181,7 @@ impl Engine {
 
     /// Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
     /// first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
-    /// `model`, `canRecall`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
+    /// `model`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
     /// `{"error"}`. `entry` is for Pi.
     #[napi]
     pub async fn fold(&self, at: String) -> napi::Result<String> {
@@ -225,7 +225,7 @@ impl Engine {
     /// Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
     /// "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
     /// as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
-    /// `columns` of the screen, `live` (the context as for `boundary`), `summarizers` (the models that write
+    /// `columns` of the screen, `live` (the context as for `turn`), `summarizers` (the models that write
     /// summaries, in the order in which they are asked: `{"model", "price"?: {"input", "output"}}` per million
     /// tokens), and `viewerTemplate`, the file that `export --html` fills. Returns JSON: `{"ok": {"text",
     /// "answer", "confirm"?, "entry"?}}` or `{"error"}`.

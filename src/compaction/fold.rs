@@ -18,7 +18,7 @@ use crate::store::View;
 const SLACK: usize = 1_000;
 /// An overdue fold may leave more, if what is summarized is at least this many times as much: when each request
 /// adds more than a tail, some messages are always unsummarized.
-const MOST: usize = 3;
+const SUMMARIZED_SHARE: usize = 3;
 
 /// The context to fold.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -138,8 +138,8 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         let Some(first_open) = open.next() else { return Ok(Place::Ready(entry(newest))) };
         let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
         let is_enough = |ready: &usize| {
-            let (left, rest) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
-            *ready > 0 && (rest <= SLACK || (at.is_overdue && left >= MOST * rest))
+            let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
+            *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
         };
         Ok(ready
             .filter(is_enough)

@@ -1,4 +1,4 @@
-//! Schedules work ahead of a compaction: one piece at a time, above a threshold, with pauses after failures.
+//! Schedules work ahead of a compaction: one piece at a time, with pauses after failures.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -63,8 +63,7 @@ impl Engine {
             ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
         let stop = turn.running.stop.clone();
-        // What a fold needs is also written by the session's own model.
-        let own_model = ahead.fold_before.is_some();
+        let own_model = lock(&self.folding).is_fold_near;
         let work = self.work(&settings, host, own_model, stop, Arc::default());
         let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
         let (outcome, failed) = match &prepared {

@@ -44,6 +44,8 @@ pub struct Live {
     pub prompt_tokens: Option<usize>,
     /// This extension's tools within that.
     pub own_tokens: usize,
+    /// Whether the model can look up what is folded.
+    pub can_recall: bool,
 }
 
 /// A turn that has ended.
@@ -71,8 +73,6 @@ pub struct Turn {
     pub is_prompt: bool,
     /// Whether the model's thinking is bound to what stands before it.
     pub is_bound: bool,
-    /// Whether the model can look up what is folded.
-    pub can_recall: bool,
 }
 
 /// What to do at the end of a turn.
@@ -113,6 +113,8 @@ pub struct Folding {
     /// Whether the provider reports how much of a prompt came from its cache.
     pub reports_cache: bool,
     growth: Growth,
+    /// Whether the last fold still has an effect.
+    is_fold_open: bool,
     /// The last context, with the answer and its results, and the last prompt.
     context: usize,
     prompt: usize,
@@ -126,6 +128,8 @@ pub struct Folding {
     raised: f64,
     /// Whether the next fold is so near that its summaries have to reach up to the tail.
     pub needs_all: bool,
+    /// Whether the next fold is near: what it needs may also be written by the session's own model.
+    pub is_fold_near: bool,
     /// Whether a fold was due but lacked summaries: it comes as soon as they are there, also within a run.
     pub is_overdue: bool,
     summarizer: Option<Prices>,
@@ -136,14 +140,18 @@ impl Folding {
     pub fn terms(&self, live: &Live, settings: &Settings) -> Terms {
         let prices = Prices::of(live.cost);
         let pi = settings.pi.with(live.model.as_deref());
+        // What the last fold has left is better known than what a fold may leave.
+        let most = live.prompt_tokens.unwrap_or(PROMPT) + settings.largest_block(live.context_window) + TAIL;
+        let left = self.receipts.last().map(|fold| fold.after).filter(|left| *left > 0);
         Terms {
-            base: live.prompt_tokens.unwrap_or(PROMPT) + settings.largest_block(live.context_window) + TAIL,
+            base: left.unwrap_or(most),
             growth: self.growth,
             prices,
             summarizer: live.summarizer.map_or_else(|| prices.in_session(), Prices::of),
             fixed: (settings.fold_at > 0).then_some(settings.fold_at),
             raised: self.raised.max(1.0),
-            limit: [live.tier, pi.threshold(live.context_window)].into_iter().flatten().min(),
+            tier: live.tier,
+            threshold: pi.threshold(live.context_window),
         }
     }
 
@@ -155,14 +163,13 @@ impl Folding {
         let terms = self.terms(&turn.live, settings);
         self.summarizer = Some(terms.summarizer);
         let is_near = settings.background && pi.is_near(tokens, turn.live.context_window);
-        let may_fold = settings.context == Context::Lean && settings.background && turn.can_recall;
+        let may_fold = settings.context == Context::Lean && settings.background && turn.live.can_recall;
         let point = terms.point().filter(|_| may_fold);
         self.needs_all = point.is_some_and(|point| tokens + SOON > point);
+        self.is_fold_near = point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point);
+        self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
-        Due {
-            fold: may_fold && terms.is_due(moment),
-            prepare: is_near || point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point),
-        }
+        Due { fold: may_fold && terms.is_due(moment), prepare: is_near || self.is_fold_near }
     }
 
     /// Adds the request of a turn.
@@ -170,13 +177,17 @@ impl Folding {
         let usage = Usage::of(&turn.usage);
         let known = turn.live.context_tokens.unwrap_or_default();
         // A provider may report nothing, or impossible numbers.
+        let window = turn.live.context_window.unwrap_or(usize::MAX);
+        let (output, results) = (usage.output.min(window), turn.results.min(window));
         let prompt = match usage.prompt() {
-            0 => known.saturating_sub(usage.output),
-            prompt => prompt.min(turn.live.context_window.unwrap_or(usize::MAX)),
+            0 => known.saturating_sub(output),
+            prompt => prompt.min(window),
         };
         self.reports_cache |= usage.cache_read + usage.cache_write > 0;
         let is_first = self.prompt == 0 || !turn.goes_on;
-        let is_folded = self.receipts.last().is_some_and(|fold| fold.after == 0);
+        // On another branch, or after Pi's compaction, the last fold has no more effect.
+        self.is_fold_open &= !is_first;
+        let is_folded = self.is_fold_open && self.receipts.last().is_some_and(|fold| fold.after == 0);
         // After a fold, what is new is what stood behind the last answer.
         let grown = if is_folded {
             self.context - self.prompt.min(self.context)
@@ -189,7 +200,7 @@ impl Folding {
         let request = Request {
             prompt,
             read,
-            output: usage.output,
+            output,
             grown,
             own: turn.live.own_tokens,
             is_first,
@@ -202,7 +213,7 @@ impl Folding {
         };
         self.bill.add(request, prices, threshold);
         let reread = self.reread(&turn.reads);
-        if let Some(fold) = self.receipts.last_mut().filter(|_| !is_first) {
+        if let Some(fold) = self.receipts.last_mut().filter(|_| self.is_fold_open) {
             if fold.after == 0 {
                 fold.after = prompt;
                 fold.cost += (prices.write - prices.read) * float((prompt - read).saturating_sub(grown));
@@ -213,7 +224,7 @@ impl Folding {
         for (file, _) in &turn.reads {
             self.read.insert(file.clone(), self.folds);
         }
-        let context = prompt + usage.output + turn.results;
+        let context = prompt + output + results;
         if !is_first && !is_folded {
             self.growth.add(context.saturating_sub(self.context), turn.thinking);
         }
@@ -250,6 +261,7 @@ impl Folding {
         });
         self.folds += 1;
         self.is_overdue = false;
+        self.is_fold_open = true;
         notice
     }
 

@@ -7,8 +7,8 @@
 //! parts to make at once", 1913). The minimum is flat, so no input has to be precise: an error of 30 % costs
 //! 2 %.
 //!
-//! A fold also takes the model's thinking out of the tail, because a provider may bind it to what stood before
-//! it. So at a prompt, where no thought is under way, the fold point itself counts; within a run, more.
+//! A fold also takes the model's thinking out of the tail, because a provider may bind it to what comes before it.
+//! So a run may grow beyond the fold point; at a prompt, where no thinking is under way, the context may not.
 
 mod alone;
 mod folding;
@@ -22,11 +22,14 @@ pub const TAIL: usize = 4_000;
 /// A fold frees at least this many tokens, or there is none.
 const LEAST: usize = 4_000;
 /// What the formula counts for summaries: tokens of their source, and of their text.
-const SUMMARIES: (f64, f64) = (20_000.0, 1_200.0);
-/// The growth per request until that many requests are known.
-const TYPICAL: (f64, usize) = (1_000.0, 10);
-/// How far beyond the fold point a run may go: where thinking is bound, where it is not, and without a cache.
-const PATIENCE: (f64, f64, f64) = (1.6, 1.2, 1.0);
+const SUMMARIZED: f64 = 20_000.0;
+const SUMMARY: f64 = 1_200.0;
+/// The growth per request until enough requests are known.
+const TYPICAL_GROWTH: f64 = 1_000.0;
+const ENOUGH: usize = 10;
+/// How far beyond the fold point a run may go where thinking is bound, and where it is not.
+const BOUND: f64 = 1.6;
+const FREE: f64 = 1.2;
 
 /// What a session's requests have added so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,8 +54,10 @@ pub struct Terms {
     pub fixed: Option<usize>,
     /// How much higher the point is because look-ups have eaten the savings; 1 otherwise.
     pub raised: f64,
-    /// The context must stay below this: a price tier, or Pi's own threshold.
-    pub limit: Option<usize>,
+    /// Prices rise above this.
+    pub tier: Option<usize>,
+    /// Pi compacts above this.
+    pub threshold: Option<usize>,
 }
 
 /// A moment at which entries can be appended to the session.
@@ -76,8 +81,8 @@ impl Growth {
 
     /// The mean of a request, at least 1.
     pub fn mean(&self) -> f64 {
-        let (typical, enough) = TYPICAL;
-        if self.requests < enough { typical } else { (float(self.tokens) / float(self.requests)).max(1.0) }
+        let mean = float(self.tokens) / float(self.requests.max(1));
+        if self.requests < ENOUGH { TYPICAL_GROWTH } else { mean.max(1.0) }
     }
 
     /// Tokens of thinking in a tail.
@@ -92,10 +97,9 @@ impl Terms {
     /// thinking in the tail, which is lost.
     pub fn fold_cost(&self) -> f64 {
         let Prices { read, write, output, .. } = self.prices;
-        let (source, text) = SUMMARIES;
         float(self.base) * (write - read)
-            + source * self.summarizer.input
-            + text * self.summarizer.output
+            + SUMMARIZED * self.summarizer.input
+            + SUMMARY * self.summarizer.output
             + self.growth.thinking() * output
     }
 
@@ -112,21 +116,23 @@ impl Terms {
         (point >= self.base + LEAST).then_some(point)
     }
 
-    /// The largest context that stays below the limit with two more requests.
+    /// The largest context that stays below tier and threshold with two more requests. A tier that leaves no room
+    /// for a fold does not count.
     fn most(&self) -> Option<usize> {
-        self.limit.map(|limit| limit.saturating_sub(whole(2.0 * self.growth.mean())))
+        let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.growth.mean()));
+        let tier = self.tier.map(room).filter(|most| *most >= self.base + LEAST);
+        tier.into_iter().chain(self.threshold.map(room)).min()
     }
 
     /// Whether to fold now.
     pub fn is_due(&self, moment: Moment) -> bool {
         let Some(point) = self.point() else { return false };
-        let (bound, free, uncached) = PATIENCE;
-        let patience = match () {
-            () if moment.is_prompt || self.prices.read >= self.prices.write => uncached,
-            () if moment.is_bound => bound,
-            () => free,
+        let further = match () {
+            () if moment.is_prompt || self.prices.read >= self.prices.write => 1.0,
+            () if moment.is_bound => BOUND,
+            () => FREE,
         };
-        moment.tokens > whole(float(point) * patience).min(self.most().unwrap_or(usize::MAX))
+        moment.tokens > whole(float(point) * further).min(self.most().unwrap_or(usize::MAX))
     }
 }
 

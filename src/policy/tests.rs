@@ -22,7 +22,7 @@ fn cost((input, output, cache_read, cache_write): (f64, f64, f64, f64)) -> Cost 
 fn terms(cost: Cost) -> Terms {
     let growth = Growth::default();
     let (prices, summarizer) = (Prices::of(cost), Prices::of(SMALL));
-    Terms { base: 11_425, growth, prices, summarizer, fixed: None, raised: 1.0, limit: None }
+    Terms { base: 11_425, growth, prices, summarizer, fixed: None, raised: 1.0, tier: None, threshold: None }
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_fold_is_due_at_a_prompt_before_it_is_within_a_run() {
 
 #[test]
 fn a_fold_comes_before_a_limit_or_not_at_all() {
-    let limited = |limit| Terms { limit: Some(limit), ..terms(cost(MODELS[0])) };
+    let limited = |limit| Terms { threshold: Some(limit), ..terms(cost(MODELS[0])) };
     assert_eq!(limited(30_000).point(), Some(28_000));
     let within = Moment { tokens: 28_001, is_prompt: false, is_bound: true };
     assert!(limited(30_000).is_due(within));
@@ -73,6 +73,13 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
     assert!(!limited(16_000).is_due(within));
     assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
     assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
+    let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };
+    assert_eq!(tiered(30_000).point(), Some(28_000));
+    assert_eq!(
+        tiered(12_000).point(),
+        Some(35_391),
+        "a tier below what every request carries can't be avoided"
+    );
     assert_eq!(Terms { raised: 1.5, ..limited(90_000) }.point(), Some(53_087));
 }
 
@@ -119,9 +126,10 @@ fn turn(tokens: usize, is_prompt: bool) -> Turn {
         summarizer: Some(SMALL),
         prompt_tokens: Some(3_400),
         own_tokens: 900,
+        can_recall: true,
         ..Live::default()
     };
-    Turn { live, usage, is_prompt, is_bound: true, goes_on: true, can_recall: true, ..Turn::default() }
+    Turn { live, usage, is_prompt, is_bound: true, goes_on: true, ..Turn::default() }
 }
 
 fn settings() -> Settings {
@@ -138,7 +146,8 @@ fn summaries_are_written_one_chunk_before_the_fold() {
     assert_eq!(due(36_000, true), Due { fold: true, prepare: true });
     let full = Settings { context: Context::Full, ..settings.clone() };
     assert_eq!(folding.turn(&turn(36_000, true), &full), Due { fold: false, prepare: false });
-    let helpless = Turn { can_recall: false, ..turn(36_000, true) };
+    let mut helpless = turn(36_000, true);
+    helpless.live.can_recall = false;
     assert_eq!(folding.turn(&helpless, &settings), Due { fold: false, prepare: false });
 }
 

@@ -287,8 +287,10 @@ export class Session {
     this.boundary.atPrompt();
     const message = await this.changedFiles.message();
     // It names tools that the user may have excluded.
-    const preamble = canRecall(this.pi) ? this.#preamble : "";
-    if (preamble && options?.sections) options.sections.lcm = preamble;
+    const shown = () => (canRecall(this.pi) ? this.#preamble : "");
+    const preamble = shown();
+    // Read when every extension is done: a later one may take the tools away.
+    if (preamble && options?.sections) Object.defineProperty(options.sections, "lcm", { get: shown, enumerable: true, configurable: true });
     // If another extension replaces the whole prompt, Pi shows no sections.
     const isShown = !preamble || (options?.sections && options.forceSystemPrompt === undefined);
     if (isShown) return message && { message };

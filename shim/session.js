@@ -289,8 +289,11 @@ export class Session {
     // It names tools that the user may have excluded.
     const shown = () => (canRecall(this.pi) ? this.#preamble : "");
     const preamble = shown();
-    // Read when every extension is done: a later one may take the tools away.
-    if (preamble && options?.sections) Object.defineProperty(options.sections, "lcm", { get: shown, enumerable: true, configurable: true });
+    /** A later extension may change it. @type {string | undefined} */
+    let changed;
+    // Read when every extension is done: a later one may also take the tools away.
+    const section = { get: () => shown() && (changed ?? preamble), set: (/** @type {string} */ text) => (changed = text), enumerable: true, configurable: true };
+    if (preamble && options?.sections) Object.defineProperty(options.sections, "lcm", section);
     // If another extension replaces the whole prompt, Pi shows no sections.
     const isShown = !preamble || (options?.sections && options.forceSystemPrompt === undefined);
     if (isShown) return message && { message };

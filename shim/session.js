@@ -284,7 +284,6 @@ export class Session {
   /** @param {{ systemPrompt: string, systemPromptOptions?: { sections?: Record<string, string>, forceSystemPrompt?: string } }} event */
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
     passCompaction(this, await this.engine);
-    this.boundary.atPrompt();
     const message = await this.changedFiles.message();
     // It names tools that the user may have excluded.
     const shown = () => (canRecall(this.pi) ? this.#preamble : "");

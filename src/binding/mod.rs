@@ -172,7 +172,7 @@ impl Engine {
     /// reading anything. `turn` is JSON: `live`, the context as for `command`; `usage` as the provider reported it; the
     /// estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
     /// pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
-    /// `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
+    /// `isPrompt` (the run has ended), `isBound` (reasoning is), `canRecall` (`lcm_expand` can be
     /// called). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
     #[napi(catch_unwind)]
     pub fn turn(&self, turn: String) -> String {

@@ -7,7 +7,7 @@
 
 import { countsOf } from "./context.js";
 import { withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, isCold, physicalModel, unwrap } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, physicalModel, unwrap } from "./pi.js";
 import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
@@ -22,8 +22,6 @@ export class Boundary {
   #session;
   /** Whether the next request continues the last one. */
   #goesOn = false;
-  /** Whether the provider's cache had expired before the request under way. */
-  #wasCold = false;
 
   /** @param {import("./session.js").Session} session */
   constructor(session) {
@@ -34,11 +32,6 @@ export class Boundary {
   moved() {
     this.#goesOn = false;
     this.#session.context.moved();
-  }
-
-  /** Before a prompt is sent. */
-  atPrompt() {
-    this.#wasCold = isCold(this.#session.ctx);
   }
 
   /**
@@ -52,7 +45,7 @@ export class Boundary {
     const engine = await this.#session.engine;
     const at = this.#at(message, event.toolResults);
     const { fold, prepare } = unwrap(engine.turn(JSON.stringify({ live: at, ...this.#turn(message, event.toolResults) })));
-    [this.#goesOn, this.#wasCold] = [true, false];
+    this.#goesOn = true;
     // Another extension compacts here, or the history is not stored completely yet.
     const mayFold = fold && sync.isLive && !sync.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
     if (mayFold) {
@@ -113,7 +106,6 @@ export class Boundary {
       reads: results.flatMap((result) => (read.has(result.toolCallId) ? [[read.get(result.toolCallId), sizeOf([result])]] : [])),
       dropped: droppedIn(message),
       goesOn: this.#goesOn,
-      wasCold: this.#wasCold,
       isPrompt: message.stopReason === "stop",
       isBound: isBound(physicalModel(this.#session.ctx)),
     };

@@ -17,36 +17,8 @@ import { setTimeout as pause } from "node:timers/promises";
 /** Pi's own estimate. */
 export const CHARACTERS_PER_TOKEN = 4;
 
-/** How long a provider's cache keeps a prompt if Pi does not know it, by default and with Pi's longer retention; in seconds. */
-const RETENTION = { short: 5 * 60, long: 60 * 60 };
-
 /** How long the end of a session waits for its history, in ms. */
 const PATIENCE_MS = 2000;
-
-/**
- * Whether the provider's cache of the session has expired: since its last answer, or since Pi has warmed it after that.
- *
- * @param {ExtensionContext} ctx
- */
-export function isCold(ctx) {
-  const tier = process.env.PI_CACHE_RETENTION === "long" ? "long" : "short";
-  /** @type {any} */
-  const model = physicalModel(ctx);
-  const seconds = model?.promptCache?.[tier] ?? RETENTION[tier];
-  const used = cachedAt(ctx.sessionManager);
-  return used !== undefined && Date.now() - used > seconds * 1000;
-}
-
-/** When the session's prompt was last written to the provider's cache or read from it. @param {ExtensionContext["sessionManager"]} manager */
-function cachedAt(manager) {
-  for (const entry of ancestors(manager)) {
-    /** @type {any} */
-    const { type, kind, timestamp, message } = entry;
-    if (type === "usage" && kind === "cache_warm") return Date.parse(timestamp);
-    if (type === "message" && message.role === "assistant") return message.timestamp;
-  }
-  return undefined;
-}
 
 /**
  * The model that answers. A virtual one, which routes each request, names it in its answers.

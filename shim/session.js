@@ -285,11 +285,15 @@ export class Session {
   async beforePrompt({ systemPrompt, systemPromptOptions: options }) {
     const engine = await this.engine;
     await this.guard(() => passCompaction(this, engine));
-    this.boundary.atPrompt();
     const message = await this.changedFiles.message();
     // It names tools that the user may have excluded.
-    const preamble = canRecall(this.pi) ? this.#preamble : "";
-    if (preamble && options?.sections) options.sections.lcm = preamble;
+    const shown = () => (canRecall(this.pi) ? this.#preamble : "");
+    const preamble = shown();
+    /** A later extension may change it. @type {string | undefined} */
+    let changed;
+    // Read when every extension is done: a later one may also take the tools away.
+    const section = { get: () => shown() && (changed ?? preamble), set: (/** @type {string} */ text) => (changed = text), enumerable: true, configurable: true };
+    if (preamble && options?.sections) Object.defineProperty(options.sections, "lcm", section);
     // If another extension replaces the whole prompt, Pi shows no sections.
     const isShown = !preamble || (options?.sections && options.forceSystemPrompt === undefined);
     if (isShown) return message && { message };

@@ -69,8 +69,8 @@ const calls = [
 describe("invalid calls", () => {
   for (const host of hostsFor("1.6.0")) {
     test(host.name, async (t) => {
-      // Everything stays in the context and must not fill it.
-      const project = await aProject(t, { host, contextWindow: 20_000_000 });
+      // Everything stays in the context and must not fill it. A search names the summary of a hit, so none is written meanwhile.
+      const project = await aProject(t, { host, contextWindow: 20_000_000, settings: { lcm: { background: false } } });
       const history = project.history();
       history.user("Here is the walrus plan: feed it.");
       history.assistant("Noted.");

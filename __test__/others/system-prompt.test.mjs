@@ -6,9 +6,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor, MAIN } from "../../scripts/hosts.mjs";
+import { extension } from "../../scripts/paths.mjs";
 import { aProject } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
-import { bothOf, placings } from "./beside.mjs";
+import { bothOf, placings, theirs } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
@@ -78,6 +79,17 @@ for (const host of hostsFor()) {
     const requests = await talked(project, inFolders(project, false));
     for (const request of [...requests.before, ...requests.after]) assert.match(request.system, IN_FOLDERS);
     assertOursIsAdded(requests);
+  });
+}
+
+for (const host of hostsFor().filter(({ version }) => version !== "0.87.1")) {
+  test(`a later extension may change our section, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, extensions: [extension, theirs("sectioning")] });
+    const pi = project.startPi();
+    for (const prompt of ["One.", "Two."]) {
+      await pi.prompt(prompt);
+      assert.match(project.lastTurn.system, /record of the past, not instructions\. Changed by another extension\.\n<\/lcm>/);
+    }
   });
 }
 

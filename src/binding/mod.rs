@@ -173,7 +173,8 @@ impl Engine {
     /// `summarizer`, `promptTokens`, `ownTokens`, `canRecall`, all if known); `usage` as the provider reported it; the
     /// estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
     /// pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
-    /// `wasCold`, `isPrompt` (the run has ended), `isBound` (reasoning is). Returns JSON: `{"ok": {"fold", "prepare"}}` or `{"error"}`.
+    /// `isPrompt` (the run has ended), `isBound` (reasoning is). Returns JSON: `{"ok": {"fold", "prepare"}}` or
+    /// `{"error"}`.
     #[napi(catch_unwind)]
     pub fn turn(&self, turn: String) -> String {
         answer(self.inner.turn(&turn))

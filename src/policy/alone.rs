@@ -36,7 +36,7 @@ pub struct Request {
     pub own: usize,
     /// Whether the context does not continue the last request: the first one, or another branch.
     pub is_first: bool,
-    /// Whether the cache had expired.
+    /// Whether the cache had expired, by what the provider reports.
     pub is_cold: bool,
 }
 

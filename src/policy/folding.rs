@@ -67,8 +67,6 @@ pub struct Turn {
     pub dropped: usize,
     /// Whether the request continues the one before.
     pub goes_on: bool,
-    /// Whether the provider's cache had expired before the request.
-    pub was_cold: bool,
     /// Whether the run has ended.
     pub is_prompt: bool,
     /// Whether the model's thinking is bound to what stands before it.
@@ -196,16 +194,8 @@ impl Folding {
         };
         let grown = if is_first { prompt } else { grown.min(prompt) };
         let read = if self.reports_cache { usage.cache_read.min(prompt) } else { prompt - grown };
-        let is_cold = turn.was_cold || (!is_folded && self.reports_cache && read < self.prompt / 2);
-        let request = Request {
-            prompt,
-            read,
-            output,
-            grown,
-            own: turn.live.own_tokens,
-            is_first,
-            is_cold,
-        };
+        let is_cold = !is_folded && self.reports_cache && read < self.prompt / 2;
+        let request = Request { prompt, read, output, grown, own: turn.live.own_tokens, is_first, is_cold };
         let threshold = Threshold {
             at: pi.threshold(turn.live.context_window),
             kept: pi.keep_recent_tokens,

@@ -1,8 +1,8 @@
 /**
- * How long Pi is blocked at the end of a turn: new entries are handed over, the engine looks at the whole context and decides, and the
- * answer is parsed. The floor is the JSON of the engine's request and of a message.
+ * How long Pi is blocked at the end of a turn: new entries are handed over, and the engine decides whether to fold. The floor is the JSON of
+ * the engine's request and of a message. It must be short, and the same however much is stored or shown.
  *
- * The engine decides on its own threads. So the rest must be short, and the same however much is stored or shown.
+ * And what all events of a run cost, on Pi's thread and on the others, as one session grows: they must cost the same at any length.
  */
 import { performance as nodePerformance } from "node:perf_hooks";
 import { setImmediate as nextTick } from "node:timers/promises";
@@ -43,7 +43,7 @@ const LENGTH = 1.3;
 export async function run(context) {
   const figures = [];
   const medians = [];
-  for (const stored of process.env.FILL_ONLY ? [] : new Set([0, SESSION, context.messages])) {
+  for (const stored of new Set([0, SESSION, context.messages])) {
     for (const shown of SHOWN) {
       context.say(`ending turns with ${stored} messages stored, ${shown} shown …`);
       const { active, whole, floor } = await measure(context, stored, shown);
@@ -81,7 +81,7 @@ async function measure(context, stored, shown) {
     host.manager.appendMessage(message);
     await pause(2);
     const [before, began] = [nodePerformance.eventLoopUtilization(), performance.now()];
-    await host.emit("turn_end", { message: { role: "assistant", stopReason: "toolUse", timestamp: Date.now(), usage: USAGE, content: [] }, entries: [] });
+    await host.emit("turn_end", { message: { role: "assistant", stopReason: "toolUse", timestamp: Date.now(), usage: USAGE, content: [] }, toolResults: [], entries: [] });
     whole.push(performance.now() - began);
     active.push(nodePerformance.eventLoopUtilization(before).active);
     await engine.flush();
@@ -137,7 +137,7 @@ async function filled(context) {
   }
   await host.stop();
   for (const name of /** @type {const} */ (["thread", "others"])) {
-    const growth = Math.max(...costs.map((cost) => cost[name])) / Math.min(...costs.map((cost) => cost[name]));
+    const growth = costs[costs.length - 1][name] / costs[0][name];
     const what = `the longest session to the shortest, ${name === "thread" ? "Pi's thread" : "other threads"}`;
     figures.push({ what, measured: `${growth.toFixed(2)} ×`, floor: "", ratio: "", asked: `flat, ≤ ${LENGTH} ×`, reached: growth <= LENGTH });
   }

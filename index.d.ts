@@ -72,6 +72,8 @@ export declare class Engine {
   knows(entryId: string): boolean;
   /** How many entries that were passed to `missing` or handed over are stored or queued. */
   known(): number;
+  /** Whether entries were lost, on any branch, since `missing` was last called. */
+  lacks(): boolean;
   /** Whether handing over is worthwhile now. Not for a while after the store failed. */
   accepts(): boolean;
   /**

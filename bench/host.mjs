@@ -46,7 +46,7 @@ export class Host {
     const ui = { notify: () => {}, setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.#shown(text) };
     this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false, getContextUsage: () => this.usage, ...MODEL };
     const on = (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]);
-    const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [] };
+    const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [], getActiveTools: () => [] };
     losslessContext(/** @type {any} */ (pi));
   }
 

@@ -11,12 +11,17 @@ import { quietly, uiOf } from "./ui.js";
 
 /** Interval between updates of the progress, in ms. */
 const PROGRESS_MS = 200;
+/** Least interval between two counts within a run, in ms. */
+const COUNT_MS = 1000;
 
 export class Footer {
   #session;
   /** The text of each line: Pi clears it with the session. @type {Map<string, string | undefined>} */
   #shown = new Map();
-  #isCounting = false;
+  /** @type {Promise<void> | undefined} */
+  #counting;
+  /** When the last count began. */
+  #countedAt = -Infinity;
   /** Whether to count once more. */
   #isStale = false;
   #isCompacting = false;
@@ -26,17 +31,23 @@ export class Footer {
     this.#session = session;
   }
 
-  /** Shows the size of the history. */
-  async update() {
-    // Counting is slow in a long history, and turns may be short.
+  /** Shows the size of the history. Resolves once everything handed over before is stored or has failed, and is counted. */
+  update() {
     this.#isStale = true;
-    if (this.#isCounting) return;
-    this.#isCounting = true;
+    return (this.#counting ??= this.#count().finally(() => (this.#counting = undefined)));
+  }
+
+  /** The same within a run, whose turns may be short: not each is counted. */
+  updateSoon() {
+    if (performance.now() > this.#countedAt + COUNT_MS) void this.update();
+  }
+
+  async #count() {
     while (this.#isStale) {
       this.#isStale = false;
+      this.#countedAt = performance.now();
       await this.#showCounts();
     }
-    this.#isCounting = false;
   }
 
   async #showCounts() {

@@ -242,41 +242,42 @@ export class Session {
     void this.footer.update();
   }
 
-  /** Hands over new entries and updates the footer. */
+  /** Hands over new entries. */
   async #update() {
     // Not awaited: it may take long to fail.
     if (this.#failedAt !== undefined && performance.now() > this.#failedAt + REST_MS) this.#reopen().catch((error) => this.report(error));
     await this.engine;
     this.sync.resume()?.catch((error) => this.report(error));
     this.sync.walk();
-    void this.footer.update();
   }
 
-  /** Retries at once what failed. */
-  async #retry() {
+  /** Updates the footer, and retries at once what failed. @param {boolean} isMoved whether entries may be on a branch that was left */
+  async #retry(isMoved) {
     await this.#reopening?.catch(() => {});
     if (this.#failedAt !== undefined) return void (await this.#reopen());
     await this.engine;
-    await this.sync.retry();
+    await this.footer.update();
+    if (isMoved || this.sync.isLacking) await this.sync.retry();
   }
 
   /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */
   async atTurnEnd(event) {
     this.lastRequest.noteAnswer(event.message);
     await this.#update();
+    this.footer.updateSoon();
     return this.boundary.atTurnEnd(event);
   }
 
   /** The user has switched branches. */
   atTree() {
     this.boundary.moved();
-    return this.atAgentEnd();
+    return this.atAgentEnd(true);
   }
 
-  /** The same when the agent has ended; also retries what failed. */
-  async atAgentEnd() {
+  /** When the agent has ended: also updates the footer, and retries what failed. */
+  async atAgentEnd(isMoved = false) {
     // Not awaited: it may take long to fail.
-    this.#retry().catch((error) => this.report(error));
+    this.#retry(isMoved).catch((error) => this.report(error));
     await this.#update();
     await this.compaction.settle();
   }

@@ -49,9 +49,14 @@ export class Sync {
     return this.#duplicates.size > 0;
   }
 
-  /** Whether the store lacks entries of the session that are not queued. */
+  /** Whether the store lacks entries of the session that are not queued. Costs the session's length. */
   get isBehind() {
     return this.#engine.known() < this.#manager.getEntries().length - this.#surplus;
+  }
+
+  /** Whether entries were lost since the history was handed over. */
+  get isLacking() {
+    return this.#engine.lacks();
   }
 
   /** Hands over the history to an engine that was just opened. @param {Engine} engine */

@@ -33,8 +33,12 @@ export function isBound(model) {
   return CHECKED.test(names) || (CLAUDE.test(names) && !UNCHECKED.test(names));
 }
 
+/** The thinking that is invalid at a leaf, and the traits of the model that it depends on. @typedef {{ leafId: string | null, traits: string, found: Set<string> }} Known */
+
 export class Thinking {
   #session;
+  /** What was found last. @type {Known} */
+  #known = { leafId: null, traits: "", found: new Set() };
 
   /** @param {Session} session */
   constructor(session) {
@@ -48,7 +52,8 @@ export class Thinking {
    * @returns {{ messages: any[] } | undefined} undefined if nothing changes
    */
   atRequest({ messages }) {
-    const signatures = invalid(this.#session);
+    this.#known = invalid(this.#session, this.#known);
+    const signatures = this.#known.found;
     if (signatures.size === 0) return undefined;
     const isValid = (/** @type {any} */ part) => part.type !== "thinking" || !signatures.has(part.thinkingSignature);
     return { messages: messages.map((message) => (message.role === "assistant" ? { ...message, content: message.content.filter(isValid) } : message)) };
@@ -78,17 +83,20 @@ function isMarked(manager, failed) {
 }
 
 /**
- * The signatures of the thinking in the context that does not fit what comes before it any more.
+ * The signatures of the thinking in the context that does not fit what comes before it any more. Entries that were looked at before are
+ * skipped, unless a newer one changes something above it.
  *
  * @param {Session} session
- * @returns {Set<string>}
+ * @param {Known} known
+ * @returns {Known}
  */
-function invalid({ ctx, manager }) {
+function invalid({ ctx, manager }, known) {
   const model = physicalModel(ctx);
   // OpenAI drops what does not fit, and needs the items that belong together.
   const isChecked = isBound(model) && !CHECKED.test(model?.id ?? "");
   /** @type {any} */
   const { supportsMidConvoSystemMessages: patchesSections, supportsMidConvoToolChanges: patchesTools } = model?.compat ?? {};
+  const traits = [isChecked, patchesSections, patchesTools].join();
   // Whether nothing earlier is valid; the first entry of the context; the changed entries that are not reached yet.
   let [isAllInvalid, first] = [false, /** @type {string | undefined} */ (undefined)];
   /** @type {Set<string>} */
@@ -97,6 +105,10 @@ function invalid({ ctx, manager }) {
   const found = new Set();
   // From the leaf up: what has been passed came later.
   for (const entry of ancestors(manager)) {
+    if (entry.id === known.leafId && traits === known.traits && !isAllInvalid && edited.size === 0 && !first) {
+      for (const signature of known.found) found.add(signature);
+      break;
+    }
     if (entry.type === "message" && entry.message.role === "assistant") {
       if (isAllInvalid || edited.size > 0) for (const part of entry.message.content) if (part.type === "thinking" && part.thinkingSignature) found.add(part.thinkingSignature);
     } else if (entry.type === "custom" && entry.customType === MARK) isAllInvalid = true;
@@ -112,5 +124,5 @@ function invalid({ ctx, manager }) {
     edited.delete(entry.id);
     if (entry.id === first) break;
   }
-  return found;
+  return { leafId: manager.getLeafId(), traits, found };
 }

@@ -110,6 +110,12 @@ impl Engine {
         u32::try_from(self.inner.persistor.known()).unwrap_or(u32::MAX)
     }
 
+    /// Whether entries were lost, on any branch, since `missing` was last called.
+    #[napi(catch_unwind)]
+    pub fn lacks(&self) -> bool {
+        self.inner.persistor.is_lacking()
+    }
+
     /// Whether handing over is worthwhile now. Not for a while after the store failed.
     #[napi(catch_unwind)]
     pub fn accepts(&self) -> bool {

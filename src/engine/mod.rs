@@ -27,7 +27,7 @@ use crate::llm::ProviderState;
 use crate::log::{Field, Log};
 use crate::policy::Folding;
 use crate::recall::Scope;
-use crate::store::{Place, Store, View, project_of, real_path};
+use crate::store::{Counted, Place, Store, View, project_of, real_path};
 use crate::sync::{OnDrop, aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
@@ -86,6 +86,8 @@ pub struct Engine {
     folding: Mutex<Folding>,
     memory: Arc<Memory>,
     notepad: Notepad,
+    /// The summaries that the footer has counted.
+    counted: Arc<Mutex<Option<Counted>>>,
     /// The progress of a running compaction.
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number.
@@ -134,6 +136,7 @@ impl Engine {
             folding: Mutex::default(),
             memory: Arc::new(memory),
             notepad: Notepad::default(),
+            counted: Arc::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
             closing: CancellationToken::new(),
@@ -226,13 +229,18 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let totals = self.store.read(move |view| view.summaries().totals(conversation)).await?;
-        let bytes = self.store.bytes().await?;
-        let summaries = match totals.summaries {
-            0 => String::new(),
-            n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
+        let counted = Arc::clone(&self.counted);
+        let look = move |view: &View<'_>| {
+            let messages = view.messages().said_in(conversation)?;
+            let (summaries, depth) = view.summaries().count_on(conversation, &mut lock(&counted))?;
+            Ok((messages, summaries, depth, view.database().page_bytes()?))
         };
-        let text = format!("LCM: {} msgs{summaries} | {}", totals.messages, text::megabytes(bytes));
+        let (messages, summaries, depth, bytes) = self.store.read(look).await?;
+        let summaries = match summaries {
+            0 => String::new(),
+            n => format!(" | {} (depth {depth})", text::count(n, "summary")),
+        };
+        let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
         let size = stats::size_warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })

@@ -78,6 +78,8 @@ struct State {
     held: Handover,
     /// Whether something was lost since the last complete walk. Later entries would have no parent.
     torn: bool,
+    /// Whether something was lost since the session was last handed over in full.
+    is_lacking: bool,
     /// A message for the user, shown once.
     notice: Option<String>,
     /// Failures in a row.
@@ -134,8 +136,8 @@ impl Persistor {
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
         let mut state = self.lock();
-        let State { known, unnamed, rest_until, .. } = &mut *state;
-        *rest_until = None;
+        let State { known, unnamed, rest_until, is_lacking, .. } = &mut *state;
+        (*rest_until, *is_lacking) = (None, false);
         let mut missing = Vec::new();
         for (place, id) in ids.into_iter().enumerate() {
             if unnamed.as_mut().is_some_and(|unnamed| unnamed.remove(&id)) {
@@ -155,6 +157,11 @@ impl Persistor {
     /// The number of named entries that are stored or queued.
     pub fn known(&self) -> usize {
         self.lock().known.len()
+    }
+
+    /// Whether something was lost since the last [`Self::missing`], on any branch.
+    pub fn is_lacking(&self) -> bool {
+        self.lock().is_lacking
     }
 
     /// Whether to hand over now: `false` for a while after a failure.
@@ -285,7 +292,7 @@ impl Persistor {
     fn forget(&self, ids: &[String]) {
         let mut state = self.lock();
         state.begun &= self.conversation() != ConversationId::NONE;
-        state.torn = true;
+        (state.torn, state.is_lacking) = (true, true);
         for id in ids {
             state.known.remove(id);
         }

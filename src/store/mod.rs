@@ -43,7 +43,7 @@ pub use messages::stored::StoredMessage;
 pub use messages::tree::Tree;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
-pub use summaries::counts::{DepthCount, Totals};
+pub use summaries::counts::{Counted, DepthCount, Totals};
 pub use summaries::records::{StoredSummary, Summary};
 pub use summaries::{Summaries, SummaryWriter};
 pub use upkeep::audit::{AuditedEntry, AuditedMessage, AuditedSummary, Facts, Source};

@@ -4,8 +4,9 @@
 //! The assertions read the store's edges and the session by Pi's rules, never a counter of the product.
 //! `PROPTEST_CASES` runs more cases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,7 +22,7 @@ use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
 use crate::model::{Message, State};
 use crate::policy;
-use crate::store::{Filter, Turn, View};
+use crate::store::{Counted, Filter, Turn, View};
 use crate::tokens;
 
 /// A leaf of at most this many tokens is its own summary, and so is a group of summaries (`SCRAPS`).
@@ -373,7 +374,7 @@ enum Also {
 /// Plays the events. Returns the project and the compactions.
 async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>) {
     let mut world = World::new(knobs);
-    let mut done = Vec::new();
+    let (mut done, mut counted) = (Vec::new(), HashMap::new());
     for (at, event) in events.iter().enumerate() {
         let Some(asked) = world.happen(event).await else { continue };
         let Some((compaction, failed)) = world.compact(&asked).await else { continue };
@@ -381,6 +382,8 @@ async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>)
         if also == Also::Again && !failed && matches!(asked.mood, Mood::Helpful | Mood::Terse) {
             world.compact_again(&asked, &compaction).await;
         }
+        let known = counted.entry(asked.conversation).or_insert_with(Arc::default);
+        assert_counted(&world.store, asked.conversation, known).await;
         world.note(&compaction);
         if also == Also::LateEdits {
             world.edit_late(&asked, &compaction, at * 31).await;
@@ -388,6 +391,21 @@ async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>)
         done.push(asked);
     }
     (world, done)
+}
+
+/// Asserts that a count that continues `known` finds what is there.
+async fn assert_counted(
+    store: &TestStore,
+    conversation: ConversationId,
+    known: &Arc<Mutex<Option<Counted>>>,
+) {
+    let known = Arc::clone(known);
+    let look = move |view: &View<'_>| {
+        let counted = view.summaries().count_on(conversation, &mut known.lock().unwrap())?;
+        Ok((counted, view.summaries().totals(conversation)?))
+    };
+    let (counted, totals) = store.store.read(look).await.unwrap();
+    assert_eq!(counted, (totals.summaries, totals.depth));
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -423,6 +441,25 @@ async fn healing_an_extract_leaves_no_gap() {
     // After healing, the longest summary replaces the extract; it ends within the healed one.
     let healed = compacted(compact("e13", 300).run(&helpful).await);
     assert!(healed.summary.contains("covers 12 messages, none missing, 0 degraded"), "{}", healed.summary);
+}
+
+#[tokio::test]
+async fn a_fork_counts_the_summaries_of_what_it_copies_later() {
+    let store = TestStore::new();
+    let session = Session::new().chat(30, 60);
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
+        .with(|settings, _| settings.leaf_chunk_tokens = 300);
+    compacted(compact.run(&ScriptedModel::helpful()).await);
+    let mut part = Session::new();
+    part.entries = session.entries[..4].to_vec();
+    let fork = store.ingest("two", &part).await;
+    let known = Arc::default();
+    assert_counted(&store, fork, &known).await;
+    part.entries = session.entries[4..].to_vec();
+    store.ingest("two", &part).await;
+    assert_counted(&store, fork, &known).await;
+    assert!(store.store.read(move |view| view.summaries().totals(fork)).await.unwrap().summaries > 0);
 }
 
 proptest! {

@@ -96,6 +96,20 @@ impl Messages<'_> {
         self.counts(PROJECT).map(|counts| counts.messages)
     }
 
+    /// The last rows, also for [`MessageWriter::count_added`].
+    pub fn last_rows(&self) -> Result<LastRows> {
+        let sql =
+            "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries)";
+        self.connection.one(sql, []).map(|(message, entry)| LastRows { message, entry })
+    }
+
+    /// Whether an entry of a session that was added after `last` shows a message from before.
+    pub fn shows_older(&self, conversation: ConversationId, last: LastRows) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM entries NOT INDEXED
+                                   WHERE id > ?2 AND conversation_id = ?1 AND message_id <= ?3)";
+        self.connection.one(sql, (conversation, last.entry, last.message))
+    }
+
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
         self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation])
     }
@@ -117,7 +131,7 @@ impl Messages<'_> {
 }
 
 /// The last rows before others are added.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct LastRows {
     message: i64,
     entry: i64,
@@ -131,13 +145,6 @@ impl LastRows {
 }
 
 impl MessageWriter<'_> {
-    /// The last rows, for [`MessageWriter::count_added`].
-    pub fn last_rows(&self) -> Result<LastRows> {
-        let sql =
-            "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries)";
-        self.connection.one(sql, []).map(|(message, entry)| LastRows { message, entry })
-    }
-
     /// Counts what was added after `last`, with entries of one session only. Returns the number of messages, those kept
     /// from the model included.
     pub fn count_added(&self, conversation: ConversationId, last: LastRows) -> Result<usize> {

@@ -101,8 +101,8 @@ export declare class Engine {
    * `provider/id`, or null for the session's own: `{"kind": "models"}` promises the list of those that write
    * summaries, in the order in which they are asked; `{"kind": "resolve", "model"}` promises what Pi knows
    * about one, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model",
-   * "request": {"system", "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of
-   * these are JSON. Returns JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or
+   * "request": {"system", "prompt", "maxTokens", "timeoutMs", "reasoning"?}}` promises the assistant message.
+   * All of these are JSON. Returns JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or
    * `{"error"}`.
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;

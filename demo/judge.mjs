@@ -51,8 +51,8 @@ const UNBOUND = /claude-(3|(opus|sonnet|haiku)-4|(opus|sonnet)-5(?![.-]\d(\D|$))
 /** Models whose reasoning can't be turned off. */
 const ALWAYS_THINKING = /claude-((opus|sonnet)-5[.-]5|fable)|gpt-6\.2|gpt-6-astra/;
 
-/** @type {Rules} */
-const TODAY = {
+/** The rules of today's models and accounts, by the models' names. @type {Rules} */
+export const TODAY = {
   binds: (model) => !UNBOUND.test(model),
   account: "new",
   alwaysThinks: (model) => ALWAYS_THINKING.test(model),

@@ -275,8 +275,8 @@ function completed(request, { text = "", thinking = thoughtOf(request), thinkTok
 }
 
 /** What a model thinks if the script does not say. @param {Received} request */
-function thoughtOf({ index, api, judged: { thinks } }) {
-  return thinks ? `Thought ${index} (${api}): go on from there.` : "";
+function thoughtOf({ messages, judged: { thinks } }) {
+  return thinks ? `Thought after ${messages.length} messages: go on from there.` : "";
 }
 
 /** What a request costs; reasoning that the model does not see costs nothing. @param {Received} request @param {PromptCache} cache */

@@ -18,6 +18,16 @@ import { buildViewer } from "./viewer.mjs";
 const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
 
 /**
+ * The passes of the tests, each with a model that thinks in another way (see `__test__/support/project.mjs`): in `npm run test:all` every
+ * file in all of them, in `npm test` those that depend on what a request shows also in the second, where the provider is strictest.
+ */
+const PASSES = /** @type {const} */ ([
+  { thinking: "none", only: /./ },
+  { thinking: "bound", only: /__test__\/(main-job|others)\/|hosts\/lifecycle/ },
+  { thinking: "free", only: /./ },
+]);
+
+/**
  * @param {object} options
  * @param {boolean} options.everything every behavior on every host; otherwise a covering choice
  * @param {string[]} options.args names of checks, parts of the paths of test files, and `--shard I/N`; nothing for all
@@ -47,7 +57,10 @@ export async function runChecks({ everything, args }) {
     }
     await addon;
     if (isWanted("types")) await run.program("index.d.ts", node22, [path.join(root, "scripts", "check-types.mjs")]);
-    if (files.length > 0) await run.nodeTests(files);
+    for (const { thinking, only } of PASSES.slice(0, everything ? 3 : 2)) {
+      const some = files.filter((file) => everything || only.test(file));
+      if (some.length > 0) await run.nodeTests(some, thinking);
+    }
   };
   await Promise.all([cargoLane(), nodeLane()].map((lane) => lane.catch((error) => run.fail(error))));
   run.report();
@@ -125,17 +138,18 @@ class Run {
     });
   }
 
-  /** @param {string[]} files */
-  async nodeTests(files) {
+  /** @param {string[]} files @param {string} thinking the model's */
+  async nodeTests(files, thinking) {
     const script = path.join(root, "scripts", "node-tests.mjs");
     const started = Date.now();
-    const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, signal: this.#abort.signal });
+    const env = { ...process.env, TEST_THINKING: thinking };
+    const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, env, signal: this.#abort.signal });
     // An aborted run keeps the times of the run before it.
     this.#abort.signal.throwIfAborted();
     const times = lastTimes();
     this.#pieces.push(...files.map((name) => ({ name, ms: times[name] ?? 0 })));
     if (code !== 0) throw new Failure("\nFAILED: the JavaScript tests; what failed is listed above.");
-    this.#say("JavaScript tests", started);
+    this.#say(`JavaScript tests, thinking: ${thinking}`, started);
   }
 
   /** @param {unknown} error */

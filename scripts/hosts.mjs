@@ -1,30 +1,33 @@
 /**
  * The Pis that the tests run on, and how to install those that are not npm packages of the repository.
  *
- * Each has a folder in `__test__/hosts/` whose lock file pins its packages. A stamp next to the packages records their source, so that a
- * second run does nothing. Can also run by itself: `node scripts/hosts.mjs`.
+ * Each of the others has a folder in `__test__/hosts/` that pins it; `add-host.mjs` makes one. A stamp next to the packages records their
+ * source, so that a second run does nothing. Can also run by itself: `node scripts/hosts.mjs`.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { inModules, node22, root } from "./paths.mjs";
 import { Failure, npm } from "./setup.mjs";
 import { bringTarball } from "./tarballs.mjs";
 
-const PACKAGE = "@earendil-works/pi-coding-agent";
+/** Pi's package on npm. */
+export const PACKAGE = "@earendil-works/pi-coding-agent";
 
-/**
- * Pi's tarball if it is used as it is: its bundle only needs the packages in the folder's lock file.
- * @type {Record<string, string>} the integrity by version
- */
-const TARBALLS = {
-  "0.87.1": "sha512-m8ArJUtVcQMSe1lLE/Ei7vX/JV7O39sWmWBsXV2NOU70F0qCp8GubA24pT3LnwTmM6LL2xV80/h6sQg85n69ew==",
-  "1.6.0": "sha512-zX1BVEsshx7A2MRuQ6jfr3RJGWw4Wn+vLq5ZfmlvS1RskhRmByaSZVXH/zcwRrWHO7qPgs98pNCbPOEti/t0fQ==",
-};
+const folder = path.join(root, "__test__", "hosts");
 
-/** The `node_modules` of a Pi with its own folder. @param {string} version */
-const modulesOf = (version) => path.join(root, "__test__", "hosts", `pi-${version}`, "node_modules");
+/** A pinned Pi: its tarball is used as it is, since its bundle needs only the packages in the folder's lock file. @typedef {{ version: string, integrity: string }} Pinned */
+
+/** @type {Pinned[]} */
+// The script for publishing runs without tests.
+const pinned = (existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []).filter((entry) => entry.isDirectory()).map(({ name }) => JSON.parse(readFileSync(path.join(folder, name, "package.json"), "utf8")).pi);
+
+/** The newest Pi that npm can install with all its parts, a development dependency; `npm start` runs it too. @type {string} */
+export const MAIN = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).devDependencies[PACKAGE];
+
+/** The folder of a pinned Pi. @param {string} version */
+export const folderOf = (version) => path.join(folder, `pi-${version}`);
 
 /**
  * A Pi and the Node it runs on.
@@ -35,9 +38,9 @@ const modulesOf = (version) => path.join(root, "__test__", "hosts", `pi-${versio
  * @property {string} pi its script
  */
 
-/** @type {Host[]} */
-export const allHosts = ["0.87.1", "1.5.2", "1.6.0"].map((version) => {
-  const modules = version in TARBALLS ? modulesOf(version) : inModules();
+/** From the oldest to the newest. @type {Host[]} */
+export const allHosts = [MAIN, ...pinned.map(({ version }) => version)].sort((a, b) => a.localeCompare(b, "en", { numeric: true })).map((version) => {
+  const modules = version === MAIN ? inModules() : path.join(folderOf(version), "node_modules");
   return { name: `Pi ${version}`, version, node: node22, pi: path.join(modules, PACKAGE, "dist", "bundle", "cli.js") };
 });
 
@@ -46,9 +49,6 @@ const chosen = (process.env.TEST_HOSTS ?? "").split(",").map((version) => versio
 
 /** The hosts to test. */
 export const hosts = allHosts.filter(({ version }) => chosen.length === 0 || chosen.includes(version));
-
-/** The newest Pi that npm can install with all its parts; `npm start` runs it too. */
-export const MAIN = "1.5.2";
 
 /** Whether every behavior runs on every host, as in `npm run test:all`, or on a covering choice, as in `npm test`. */
 export const everything = process.env.TEST_SUITE === "all";
@@ -70,19 +70,18 @@ export function hostsFor(...also) {
 export async function bringHosts() {
   const unknown = chosen.filter((version) => !allHosts.some((host) => host.version === version));
   if (unknown.length > 0) throw new Failure(`TEST_HOSTS names ${unknown.join(", ")}, which is not among ${allHosts.map(({ version }) => version).join(", ")}.`);
-  for (const { version } of hosts) if (version in TARBALLS) await bring(version);
+  for (const one of pinned) if (hosts.some(({ version }) => version === one.version)) await bring(one);
 }
 
-/** @param {string} version */
-async function bring(version) {
-  const modules = modulesOf(version);
-  const folder = path.dirname(modules);
+/** @param {Pinned} pinned */
+async function bring({ version, integrity }) {
+  const modules = path.join(folderOf(version), "node_modules");
   const stamp = path.join(modules, ".complete");
-  const wanted = createHash("sha256").update(readFileSync(path.join(folder, "package-lock.json"))).update(TARBALLS[version]).digest("base64");
+  const wanted = createHash("sha256").update(readFileSync(path.join(folderOf(version), "package-lock.json"))).update(integrity).digest("base64");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   process.stderr.write(`Bringing Pi ${version} …\n`);
-  await npm(["ci", "--loglevel=error"], folder);
-  await bringTarball(`${PACKAGE}@${version}`, TARBALLS[version], path.join(modules, PACKAGE));
+  await npm(["ci", "--loglevel=error"], folderOf(version));
+  await bringTarball(`${PACKAGE}@${version}`, integrity, path.join(modules, PACKAGE));
   writeFileSync(stamp, wanted);
 }
 

@@ -27,7 +27,7 @@ export const inModules = (...parts) => path.join(root, "node_modules", ...parts)
  */
 export const nodeIn = (modules) => path.join(modules, "node", "bin", process.platform === "win32" ? "node.exe" : "node");
 
-/** Node 22, from the npm package `node`; Pi 0.87 needs it, whichever Node runs this script. */
+/** Node 22, from the npm package `node`; Pi needs it, whichever Node runs this script. */
 export const node22 = nodeIn(inModules());
 
 /**

@@ -50,7 +50,7 @@ const NEEDS_RELOAD = /** @type {const} */ (["enabled", "dbDir", "projectIdentity
 export function registerCommands(session) {
   const commands = new Commands(session);
   session.pi.registerCommand(CONTEXT, {
-    description: "How full the context is, what was pruned, what happens next (/lcm context)",
+    description: "How full the context is, where it is folded, what that saved (/lcm context)",
     handler: (line, ctx) => guarded(ctx, line, () => commands.run(`context ${line}`.trim(), ctx)),
   });
   session.pi.registerCommand("lcm", {

@@ -1,7 +1,7 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
 import { summarizerOf } from "./models.js";
-import { ancestors, canRecall, modelOf, physicalModel, promptSizes, windowOf } from "./pi.js";
+import { ancestors, canRecall, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
 
 /** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
 
@@ -45,7 +45,7 @@ export class Context {
     return {
       leafId: manager.getLeafId() ?? "",
       shownFrom: this.begin().from,
-      contextTokens,
+      contextTokens: tokensOf(contextTokens) || undefined,
       contextWindow: windowOf(ctx),
       model: modelOf(ctx),
       cost: pricesOf(model),
@@ -81,13 +81,13 @@ export function pricesOf(model) {
 
 /** The prompt size above which a model's prices rise, if they do. @param {{ cost?: any } | undefined} model */
 export function tierOf(model) {
-  const sizes = (model?.cost?.tiers ?? []).map((/** @type {any} */ tier) => Number(tier.inputTokensAbove)).filter((/** @type {number} */ size) => size > 0);
+  const sizes = (model?.cost?.tiers ?? []).map((/** @type {any} */ tier) => tokensOf(tier.inputTokensAbove)).filter(Boolean);
   return sizes.length > 0 ? Math.min(...sizes) : undefined;
 }
 
 /** @param {any} usage that a provider reported */
 export function countsOf(usage) {
-  return Object.fromEntries(COUNTS.map((name) => [name, Math.round(atLeastZero(usage?.[name]))]));
+  return Object.fromEntries(COUNTS.map((name) => [name, tokensOf(usage?.[name])]));
 }
 
 /** @param {unknown} value */

@@ -11,6 +11,12 @@ import { CHARACTERS_PER_TOKEN, ancestors } from "./pi.js";
  *
  * @typedef {{ payload: any, model: string, from?: string, leafId: string | null }} Sent
  */
+/**
+ * A question about a range of the conversation, named by its entries. `effort` is the provider's name for the lowest thinking level, if the
+ * model can't be asked without thinking.
+ *
+ * @typedef {{ prompt: string, first: string, last: string, effort?: string }} Question
+ */
 /** The last answered request, the time, and its tokens. @typedef {Sent & { timestamp: number, tokens?: number, json?: string }} Answered */
 
 /** How long a provider keeps the request in its cache in any case, in ms. */
@@ -33,14 +39,15 @@ export class LastRequest {
   }
 
   /**
-   * Remembers a request of the agent that Pi is about to send; other requests have no tools.
+   * Remembers a request of the agent that Pi is about to send. Other requests have no tools, or repeat one to keep it cached: those ask for
+   * a single token.
    *
    * @param {any} payload
    * @param {any} model
    * @param {string | undefined} from the first entry after the block
    */
   note(payload, model, from) {
-    if (!payload?.tools?.length || !isSupported(model)) return;
+    if (!payload?.tools?.length || payload.max_tokens === 1 || payload.max_completion_tokens === 1 || !isSupported(model)) return;
     this.#sent = { payload, model: `${model.provider}/${model.id}`, from, leafId: this.#manager.getLeafId() };
   }
 
@@ -50,42 +57,48 @@ export class LastRequest {
     this.#sent = undefined;
   }
 
-  /** Whether the model most likely has the request cached and would answer a question at once. @param {any} model */
-  isCached(model) {
+  /**
+   * Whether the model most likely has the request cached, and would think no more about a question than outside the session.
+   *
+   * @param {any} model
+   * @param {string} [effort] with which it thinks there
+   */
+  isCached(model, effort) {
     const answered = this.#answered;
-    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinks(answered.payload) && Date.now() - answered.timestamp < FRESH_MS;
+    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinksMore(answered.payload, effort) && Date.now() - answered.timestamp < FRESH_MS;
   }
 
   /**
    * The tokens of the request, if it contained a range of the conversation and `model` most likely has it cached.
    *
    * @param {any} model the session's
-   * @param {{ first: string, last: string }} range by its entries
+   * @param {Omit<Question, "prompt">} range
    */
   cachedTokens(model, range) {
     const answered = this.#answered;
-    if (!answered || !this.isCached(model)) return null;
+    if (!answered || !this.isCached(model, range.effort)) return null;
     answered.json ??= JSON.stringify(answered.payload);
     if (!contains(answered.json, this.#textsOf(answered, range))) return null;
     return answered.tokens ?? Math.ceil(answered.json.length / CHARACTERS_PER_TOKEN);
   }
 
   /**
-   * The options of Pi's model call to ask within the session; undefined if no request was answered.
+   * The options of Pi's model call to ask within the session; undefined if no request was answered. The agent's next request, not this one,
+   * continues the thread that the provider may have of the session.
    *
-   * @param {string} prompt
+   * @param {Question} question
    * @param {number} maxTokens of the answer
    */
-  askOptions(prompt, maxTokens) {
+  askOptions(question, maxTokens) {
     const answered = this.#answered;
-    return answered && { sessionId: this.#manager.getSessionId(), onPayload: () => withQuestion(answered.payload, prompt, maxTokens) };
+    return answered && { sessionId: this.#manager.getSessionId(), disableContinuation: true, onPayload: () => withQuestion(answered.payload, question, maxTokens) };
   }
 
   /**
    * The texts of user and model in a range, and the ids of calls, in order; undefined if the request did not contain all of the range.
    *
    * @param {Sent} sent
-   * @param {{ first: string, last: string }} range
+   * @param {Omit<Question, "prompt">} range
    */
   #textsOf({ from, leafId }, { first, last }) {
     /** @type {string[]} */
@@ -106,10 +119,22 @@ function isSupported(model) {
   return FORMATS.includes(model?.api) && !model.compat?.requiresAssistantAfterToolResult;
 }
 
-/** Whether the model thinks before it answers, which would cost more than the cache saves. @param {any} payload */
-function thinks({ thinking, reasoning, reasoning_effort: effort }) {
-  return (thinking && thinking.type !== "disabled") || [effort, reasoning?.effort].some((level) => level && level !== "none");
+/**
+ * Whether the model would think more than with `effort`, or at all without one. That would cost more than the cache saves, and other
+ * settings would not find the cache. Where each answer's effort is a message, only the question's differs.
+ *
+ * @param {any} payload
+ * @param {string | undefined} effort
+ */
+function thinksMore(payload, effort) {
+  const { thinking, reasoning, reasoning_effort, output_config: output } = payload;
+  const efforts = [reasoning_effort, reasoning?.effort].filter((level) => level && level !== "none");
+  if (thinking && thinking.type !== "disabled") efforts.push(isEffort(payload.messages.at(-1)) ? effort : output?.effort);
+  return efforts.some((level) => !level || level !== effort);
 }
+
+/** Whether it is the message that sets the effort of the next answer. @param {any} message */
+const isEffort = (message) => message?.role === "system" && Boolean(message.output_config?.effort);
 
 /** Tokens of a prompt, as its provider reports them. @param {any} usage */
 function promptTokens(usage) {
@@ -117,13 +142,16 @@ function promptTokens(usage) {
   return sum > 0 ? sum : undefined;
 }
 
-/** A request with a question appended. @param {any} payload @param {string} prompt @param {number} maxTokens of the answer */
-function withQuestion(payload, prompt, maxTokens) {
-  const last = payload.messages.at(-1);
+/** A request with a question appended. @param {any} payload @param {Question} question @param {number} maxTokens of the answer */
+function withQuestion(payload, { prompt, effort }, maxTokens) {
+  const end = payload.messages.at(-1);
+  const before = isEffort(end) ? payload.messages.slice(0, -1) : payload.messages;
+  const last = before.at(-1);
   const content = [{ type: "text", text: prompt }];
   // Some providers with Anthropic's format reject two user messages in a row.
   const isOpen = last?.role === "user" && Array.isArray(last.content);
-  const messages = isOpen ? payload.messages.with(-1, { ...last, content: [...last.content, ...content] }) : [...payload.messages, { role: "user", content }];
+  const asked = isOpen ? before.with(-1, { ...last, content: [...last.content, ...content] }) : [...before, { role: "user", content }];
+  const messages = isEffort(end) ? [...asked, { ...end, output_config: { effort } }] : asked;
   const limits = ["max_tokens", "max_completion_tokens"].filter((name) => payload[name] > maxTokens);
   return { ...payload, ...Object.fromEntries(limits.map((name) => [name, maxTokens])), messages };
 }

@@ -133,7 +133,7 @@ export async function withModels(session, abort, work) {
  *
  * @param {Registry} registry
  * @param {Model | undefined} model
- * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
+ * @param {{ system: string, prompt: string, maxTokens: number, reasoning?: import("@earendil-works/pi-ai").ThinkingLevel, timeoutMs: number, inSession?: import("./last-request.js").Question }} request
  * @param {AbortSignal} abort
  * @param {Session["lastRequest"]} lastRequest
  */
@@ -143,8 +143,8 @@ async function askPi(registry, model, request, abort, lastRequest) {
   const context = { systemPrompt: request.system, messages: [{ role: "user", content: [{ type: "text", text: request.prompt }], timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // The engine decides about retries.
-  const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
-  const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: /** @type {const} */ ("none") }) };
+  const within = request.inSession && lastRequest.askOptions(request.inSession, request.maxTokens);
+  const options = { maxTokens: request.maxTokens, reasoning: request.reasoning, signal, maxRetries: 0, ...(within ?? { cacheRetention: /** @type {const} */ ("none") }) };
   return withoutRedirects((more) => registry.streamSimple(model, context, { ...options, ...more }).result());
 }
 

@@ -137,7 +137,13 @@ export function modelOf({ model }) {
 
 /** The context window in tokens. @param {ExtensionContext} ctx */
 export function windowOf(ctx) {
-  return physicalModel(ctx)?.contextWindow || undefined;
+  return tokensOf(physicalModel(ctx)?.contextWindow) || undefined;
+}
+
+/** A number of tokens as the engine takes it, else 0: extensions and providers may give any. @param {unknown} value */
+export function tokensOf(value) {
+  const tokens = Math.floor(Number(value));
+  return tokens > 0 ? Math.min(tokens, Number.MAX_SAFE_INTEGER) : 0;
 }
 
 /**

@@ -176,7 +176,5 @@ export function hiddenBecause(item, edits) {
   if (item.line.message?.kind === "private") return "kept from the model (!!)";
   if (item.line.message?.kind === "purged") return "removed for good";
   if (!edits.has(item.line.entry.id)) return undefined;
-  const replacement = edits.get(item.line.entry.id);
-  if (replacement === null) return "hidden from the model by an edit";
-  return replacement?.lcm ? "pruned: the model sees a stub" : "shown to the model in another form";
+  return edits.get(item.line.entry.id) === null ? "hidden from the model by an edit" : "shown to the model in another form";
 }

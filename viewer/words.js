@@ -112,11 +112,9 @@ function note(entry) {
   return `${entry.type}${entry.customType ? ` ${entry.customType}` : ""}`;
 }
 
-/** The replacement that an entry makes: an edit, or a stub if Pi has no edits. @param {any} entry @returns {{ target: string, replacement: any } | undefined} */
+/** The replacement that an entry makes. @param {any} entry @returns {{ target: string, replacement: any } | undefined} */
 export function editOf(entry) {
-  if (entry.type === "context_edit") return { target: entry.targetId, replacement: entry.replacement };
-  if (entry.type === "custom" && entry.customType === "lcm_stub") return { target: entry.data?.targetId, replacement: entry.data?.replacement ?? null };
-  return undefined;
+  return entry.type === "context_edit" ? { target: entry.targetId, replacement: entry.replacement } : undefined;
 }
 
 /** The text of an entry in the list. @param {Line} line */

@@ -62,7 +62,7 @@ test("only one job has an identity, it runs only our script, and there are no se
     assert.deepEqual(permissions, { contents: "read" }, name);
     assert.doesNotMatch(text, /secrets\.|pull_request_target|NODE_AUTH_TOKEN/, name);
   }
-  assert.deepEqual(rights(), ["contents write: release.yml notes", "id-token write: release.yml publish"]);
+  assert.deepEqual(rights(), ["contents write: release.yml notes", "id-token write: release.yml publish", "issues write: nightly.yml latest"]);
   for (const { uses, with: inputs } of steps) if (uses?.startsWith("actions/checkout@")) assert.equal(String(inputs?.["persist-credentials"]), "false");
   const publish = jobs.find(({ name }) => name === "release.yml publish");
   assert.deepEqual(publish?.steps.flatMap(({ run }) => run ?? []), ["npm run publish:all -- --provenance"]);

@@ -78,7 +78,7 @@ test("work ahead begins only where it is wanted", async (t) => {
   });
 
   await t.test("below the threshold, or without a model, nothing is spent", async () => {
-    const without = [{ name: "short", exchanges: 30, lcm: {} }, { name: "off", lcm: { background: false } }, { name: "modelless", lcm: { compactionModels: [] } }];
+    const without = [{ name: "short", exchanges: 30, lcm: {} }, { name: "off", lcm: { background: false } }, { name: "modelless", lcm: { context: "full", compactionModels: [] } }];
     for (const { name, exchanges, lcm } of without) {
       project.configure({ lcm: { ...AHEAD, ...lcm } });
       await project.resume(pi, longSession(project, name, exchanges));

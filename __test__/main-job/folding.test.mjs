@@ -14,7 +14,7 @@ import { settled } from "../support/ahead.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
-import { SessionFile } from "../support/session-file.mjs";
+import { SessionFile, textIn } from "../support/session-file.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
@@ -126,7 +126,7 @@ for (const host of hostsFor()) {
       await pi.request("steer", { message: "Steered." });
       await pi.request("follow_up", { message: "Followed up." });
       endIt(project);
-      const isDone = (/** @type {any} */ { type, message }) => type === "message_end" && message.content?.[0]?.text === "Understood.";
+      const isDone = (/** @type {any} */ { type, message }) => type === "message_end" && textIn(message) === "Understood.";
       await pi.waitFor(() => pi.events.filter(isDone).length === 1);
       await pi.request("prompt", { message: "At once.", streamingBehavior: "followUp" });
       await run;

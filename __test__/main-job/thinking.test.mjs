@@ -78,7 +78,7 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
         const session = await project.session(pi);
         const compactions = session.entries.filter(({ type }) => type === "compaction");
         assert.ok(compactions.length > 1, `${compactions.length} compactions, folds among them`);
-        assert.equal(blockOf(project.lastTurn), compactions.at(-1).summary);
+        assert.ok(compactions.slice(1).some(({ summary }) => summary === blockOf(project.lastTurn)), "the last request shows a fold's block");
         assert.ok(project.lastTurn.judged.seen > 0, "what the model has thought since is there");
         assert.deepEqual(pi.ui("notify").filter(({ message }) => /reasoning/.test(message)), []);
         await pi.stop();

@@ -53,9 +53,9 @@ async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model,
   return { models, usage: lastCompaction.usage };
 }
 
-/** The authorizations that the server got, once each. @param {Project} project */
+/** The authorizations that the server got, once each, in either format. @param {Project} project */
 function authorizations(project) {
-  return [...new Set(project.summaryCalls.map(({ headers }) => headers.authorization))];
+  return [...new Set(project.summaryCalls.map(({ headers }) => headers.authorization ?? `Bearer ${headers["x-api-key"]}`))];
 }
 
 for (const host of hostsFor()) {

@@ -130,7 +130,7 @@ test("prices are those of a usual call, and none if the catalog has none", () =>
  * @param {import("../../scripts/hosts.mjs").Host} host
  */
 async function aCatalog(t, host) {
-  const project = await aProject(t, { host, catalog: ["anthropic", "openai", "vercel-ai-gateway"], extensions: [extension, providers] });
+  const project = await aProject(t, { host, api: "openai", catalog: ["anthropic", "openai", "vercel-ai-gateway"], extensions: [extension, providers] });
   // As in a shell in which other programs need it.
   project.env.ANTHROPIC_API_KEY = "a-key-in-the-environment";
   // Each session must find an empty store.

@@ -53,7 +53,7 @@ for (const host of hostsFor()) {
  * @param {Outcomes} outcomes collects the results in the first format
  */
 async function allFires(t, host, straight, outcomes) {
-  const project = await aProject(t, { host, settings: { lcm: { ...hasty, directModelCalls: straight } } });
+  const project = await aProject(t, { host, api: "openai", settings: { lcm: { ...hasty, directModelCalls: straight } } });
   define(project);
   // Pi's library for OpenAI's format reports itself that it can't parse a stream.
   if (!straight) project.noise = /^$|^Could not parse message into JSON: |^From chunk: /;

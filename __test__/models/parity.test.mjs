@@ -22,20 +22,25 @@ const CARRYING = /^(user-agent|accept|accept-encoding|accept-language|connection
 
 const cost = { input: 0.3, output: 1.7, cacheRead: 0.07, cacheWrite: 0.4 };
 
-/** Models of different kinds, with the distinctive part of their definition. @type {Record<string, any>} */
+/** Models of different kinds, with the distinctive part of their definition, and a provider that Pi knows by its name. @type {Record<string, any>} */
 const models = {
   "openai-completions": { api: "openai-completions" },
   "openai-completions, thinking": { api: "openai-completions", reasoning: true, thinkingLevelMap: { off: "none", low: "low" } },
+  "openai-completions, always thinking": { api: "openai-completions", reasoning: true, thinkingLevelMap: { off: null, minimal: null } },
+  "openai-completions, OpenAI's own": { provider: "openai", api: "openai-completions", reasoning: true, thinkingLevelMap: { off: "none" } },
+  "openai-completions, that says its role": { api: "openai-completions", reasoning: true, compat: { supportsDeveloperRole: true } },
   "openai-completions, older": { api: "openai-completions", reasoning: true, compat: { maxTokensField: "max_tokens", supportsStore: false, supportsDeveloperRole: false } },
   "anthropic-messages": { api: "anthropic-messages" },
   "anthropic-messages, thinking": { api: "anthropic-messages", reasoning: true },
+  "anthropic-messages, always thinking": { api: "anthropic-messages", reasoning: true, thinkingLevelMap: { off: null }, compat: { forceAdaptiveThinking: true } },
   "anthropic-messages, with headers": { api: "anthropic-messages", headers: { "x-team": "blue" } },
 };
 
-for (const host of hostsFor()) {
+for (const host of hostsFor("0.87.1", "1.6.0")) {
   test(host.name, async (t) => {
-    // `npm test` runs every kind of model on the main Pi, and one per format on another.
-    const tried = Object.entries(models).filter(([name]) => everything || host.version === MAIN || name === models[name].api);
+    // `npm test` runs every kind of model on the main Pi; on others one per format, and one whose instructions differ.
+    const few = ["openai-completions, thinking", ...Object.values(models).map(({ api }) => api)];
+    const tried = Object.entries(models).filter(([name]) => everything || host.version === MAIN || few.includes(name));
     const project = await aProject(t, { host });
     define(project.agentDir, project.server.url, tried);
     // Each compaction must find an empty store.
@@ -60,7 +65,11 @@ async function compare(t, project, pi, model) {
   assert.ok(direct.requests.every(({ streaming }) => !streaming), "asked straight");
   assert.ok(pis.requests.every(({ streaming }) => streaming), "asked through Pi");
 
+  const { provider, compat } = models[model];
+  const isDeveloper = provider === "openai" || compat?.supportsDeveloperRole === true;
+  if (!isDeveloper) pis.requests = pis.requests.map((request) => ({ ...request, body: withSystem(request.body) }));
   assert.deepEqual(direct.requests.map(bodyOf), pis.requests.map(bodyOf));
+  assert.deepEqual(direct.requests.filter(({ body }) => body.messages.some(isForDeveloper) !== isDeveloper), []);
   assert.deepEqual(direct.requests.map(headersOf), pis.requests.map(headersOf));
   assert.equal(direct.compaction.summary, pis.compaction.summary);
   assert.deepEqual(direct.stored, pis.stored);
@@ -75,7 +84,7 @@ async function compare(t, project, pi, model) {
 }
 
 /** The provider of a kind of model. @param {string} name */
-const providerOf = (name) => `demo-${Object.keys(models).indexOf(name)}`;
+const providerOf = (name) => models[name].provider ?? `demo-${Object.keys(models).indexOf(name)}`;
 
 /**
  * Defines models of these kinds in Pi, each with its own provider.
@@ -87,7 +96,7 @@ function define(agentDir, url, kinds) {
   const file = path.join(agentDir, "models.json");
   const { demo } = JSON.parse(readFileSync(file, "utf8")).providers;
   const [model] = demo.models;
-  const providers = kinds.map(([name, { api, headers, ...properties }]) => {
+  const providers = kinds.map(([name, { api, headers, provider: _, ...properties }]) => {
     const baseUrl = api === "openai-completions" ? `${url}/v1` : url;
     return [providerOf(name), { ...demo, api, baseUrl, ...(headers && { headers }), models: [{ ...model, cost, ...properties }] }];
   });
@@ -140,6 +149,15 @@ const textOf = ({ messages }) => withoutFences(messages.map(({ text }) => text).
 
 /** @param {Received} request */
 const bodyOf = ({ body }) => JSON.parse(withoutFences(JSON.stringify(body)), (key, value) => (STREAMING.includes(key) ? undefined : value));
+
+/** @param {any} message */
+const isForDeveloper = ({ role }) => role === "developer";
+
+/**
+ * Before 1.6.0, Pi instructs reasoning models in the role `developer` on any server, which many refuse. The engine does as 1.6.0 does.
+ * @param {any} body
+ */
+const withSystem = (body) => ({ ...body, messages: body.messages.map((/** @type {any} */ message) => (isForDeveloper(message) ? { ...message, role: "system" } : message)) });
 
 /** @param {Received | undefined} request */
 const headersOf = (request) => Object.fromEntries(Object.entries(request?.headers ?? {}).filter(([key]) => !CARRYING.test(key)).sort());

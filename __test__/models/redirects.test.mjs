@@ -60,7 +60,7 @@ async function notified(project, pi, provider, reply) {
 // Older ones follow redirects and cannot be told not to.
 for (const host of hostsFor()) {
   test(`a redirect is a failed answer, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { host });
+    const project = await aProject(t, { host, api: "openai" });
     define(project);
     project.storeIn("store", { ...hasty, directModelCalls: false });
     const other = await anotherServer(t);

@@ -86,6 +86,7 @@ beside("entries of another extension are stored in their places, and nothing twi
   const from = project.turns.length;
   await pi.prompt("now go on by yourself");
   await eventually(() => assert.ok(project.turns.length > from + 1 && project.lastTurn.raw.includes("please go on")));
+  await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
   await pi.prompt("two");
   await eventually(() => assertAgreement(project));
   await talkAndCompact(pi, "later");

@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeF
 import { rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { TODAY } from "../../demo/judge.mjs";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { runPi, startPi } from "../../demo/rpc.mjs";
 import { extension, node22, piCli } from "../../scripts/paths.mjs";
@@ -40,6 +41,9 @@ import { openTerminal } from "./terminal.mjs";
 
 /** For tests that choose neither the thinking nor a wire format without it. */
 const THINKING = /** @type {Thinking} */ (process.env.TEST_THINKING || "none");
+
+/** The scripted models are older ones then; those of Pi's catalog are what they are called. */
+const FREE = { binds: (/** @type {string} */ model) => /claude|gpt/.test(model) && TODAY.binds(model) };
 
 /**
  * @typedef {object} ProjectOptions
@@ -112,8 +116,7 @@ function atEnd(t, end) {
  */
 export async function aProject(t, { script = {}, api, thinking = api && api !== "anthropic" ? "none" : THINKING, catalog, rules, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
   const { folder, remove } = makeFolder(usual);
-  const binds = thinking === "free" ? { binds: () => false } : {};
-  const server = await startModelServer({ reply: playing(script), rules: { ...binds, ...rules } });
+  const server = await startModelServer({ reply: playing(script), rules: { ...(thinking === "free" && FREE), ...rules } });
   const project = new Project({ folder, server, script, host, extensions });
   atEnd(t, async () => {
     try {

@@ -1,18 +1,20 @@
 /** Compares requests byte by byte, as a provider's prompt cache does. */
 import assert from "node:assert/strict";
+import { blocksOf, meaningOf } from "../../demo/judge.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
 /**
- * The request's messages, including the system prompt, as the bytes that were sent.
+ * The request's messages, including the system prompt, as the bytes that were sent; in Anthropic's format without the cache markers, which
+ * are not part of what is cached.
  * @param {Received} request
  * @returns {string} without the closing bracket, so that a longer request begins with it
  */
-export function sentMessages({ raw, body }) {
+export function sentMessages({ api, raw, body }) {
   const messages = JSON.stringify(body.messages);
   // Parsing and serializing gives the same bytes; otherwise the comparison would be wrong.
   assert.ok(raw.includes(`"messages":${messages}`), "the request has the messages as JSON.stringify writes them");
-  return messages.slice(0, -1);
+  return (api === "anthropic" ? meaningOf([...blocksOf(body.system), ...body.messages]) : messages).slice(0, -1);
 }
 
 /**

@@ -92,6 +92,16 @@ function isConversation(entry) {
 }
 
 /**
+ * The text of a message, without what the model has thought.
+ * @param {any} message
+ * @returns {string}
+ */
+export function textIn(message) {
+  const blocks = Array.isArray(message?.content) ? message.content : [];
+  return blocks.filter((/** @type {any} */ { type }) => type === "text").map((/** @type {any} */ { text }) => text).join("\n");
+}
+
+/**
  * The exact JSON that the store must keep for an entry; null if it shows no message.
  * @param {Entry} entry
  */

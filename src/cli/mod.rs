@@ -20,7 +20,7 @@ use crate::files::temporary;
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
 use crate::mcp::{self, Histories};
-use crate::engine::Live;
+use crate::policy::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
 use crate::store::{ReadOnly, Store, places, project_of, real_path};

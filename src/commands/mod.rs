@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DEFINITIONS, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
-use crate::engine::{Folding, Live};
+use crate::policy::{Folding, Live};
 use crate::recall::Scope;
 use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use crate::store::Store;

@@ -204,7 +204,7 @@ mod tests {
                     timestamp: 0,
                 };
                 let entry_id = index.to_string();
-                visible.push(Visible { index, entry_id, id: seen.id, seen, original: lineage, pruned: None });
+                visible.push(Visible { index, entry_id, id: seen.id, seen, original: lineage });
             }
             of_session(batch, &visible)
         };

@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::branch::{self, Branch, HISTORY};
 use super::calibration::Ratios;
 use super::{Compaction, Part, Session, sizes, summary_line};
-use crate::dag::{Piece, Visible, can_begin_at};
+use crate::dag::{Piece, Visible};
 use crate::error::Result;
 use crate::policy::TAIL;
 use crate::store::View;
 
-/// The tail may have this many tokens more if everything before it is summarized.
-const SLACK: usize = 4_000;
-/// A fold takes only what is summarized if that is at least this many times the rest before the tail: when each
-/// request adds more than a tail, some messages are always unsummarized.
+/// A fold may leave this many unsummarized tokens before its tail.
+const SLACK: usize = 1_000;
+/// An overdue fold may leave more, if what is summarized is at least this many times as much: when each request
+/// adds more than a tail, some messages are always unsummarized.
 const MOST: usize = 3;
 
 /// The context to fold.
@@ -34,6 +34,9 @@ pub struct At {
     pub context_window: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
+    /// Whether the last prompt had to do without a fold because summaries were missing.
+    #[serde(skip)]
+    pub is_overdue: bool,
 }
 
 /// What came of it.
@@ -84,7 +87,7 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
     let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
     let branch = session.read(&at.leaf_id, &Part::Before(first_kept.clone())).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
-    if branch.before().len() < settings.min_messages_for_compaction || !is_whole {
+    if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }
     if !branch.fits(budget) {
@@ -95,7 +98,7 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
     let (branch, summary) = session.block(budget, branch, HISTORY, None).await?;
     let compaction = Compaction {
         summary,
-        first_kept_entry_id: Some(branch.first_kept(&first_kept).to_owned()),
+        first_kept_entry_id: Some(first_kept),
         tokens_before: Value::from(at.context_tokens),
         details: branch.details(),
         usage: None,
@@ -130,25 +133,33 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
             Piece::Message(place) => Some(place.saturating_sub(from)),
             Piece::Summary(..) => None,
         });
-        let tokens = |of: &[Visible]| of.iter().map(|message| message.shown_tokens()).sum::<usize>();
+        let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
         let entry = |at: usize| visible[at].entry_id.clone();
         let Some(first_open) = open.next() else { return Ok(Place::Ready(entry(newest))) };
-        let ready = (0..=first_open.min(newest)).rev().find(|place| can_begin_at(visible, *place));
+        let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
         let is_enough = |ready: &usize| {
             let (left, rest) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
-            *ready > 0 && (tokens(&visible[*ready..]) <= TAIL + SLACK || left >= MOST * rest)
+            *ready > 0 && (rest <= SLACK || (at.is_overdue && left >= MOST * rest))
         };
-        Ok(ready.filter(is_enough).map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
+        Ok(ready
+            .filter(is_enough)
+            .map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
     };
     store.read(read).await
 }
 
-/// The last message at which the context may begin with at least `least` tokens; `None` if it has fewer.
-fn newest(visible: &[Visible], least: usize) -> Option<usize> {
+/// The message at which a tail of at most `most` tokens begins, or of the newest exchange if that alone has more;
+/// `None` if the context has no more than that.
+fn newest(visible: &[Visible], most: usize) -> Option<usize> {
     let mut kept = 0;
-    let at = visible.iter().rposition(|message| {
-        kept += message.shown_tokens();
-        kept >= least
-    })?;
-    (1..=at).rev().find(|place| can_begin_at(visible, *place))
+    let fitting = visible.iter().rev().take_while(|message| {
+        kept += message.seen.tokens;
+        kept <= most
+    });
+    let fits_from = visible.len() - fitting.count();
+    if fits_from == 0 {
+        return None;
+    }
+    let may_begin = |at: &usize| visible[*at].can_begin();
+    (fits_from..visible.len()).find(may_begin).or_else(|| (1..fits_from).rev().find(may_begin))
 }

@@ -52,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::branch::Memory;
 use crate::config::{Context, Settings};
-use crate::dag::{Piece, Span, Visible, can_begin_at};
+use crate::dag::{Piece, Span};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
@@ -65,8 +65,6 @@ use job::{Job, Target};
 use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
 
-/// A block takes at most this share of the model's window: 1/n.
-pub const WINDOW_SHARE: usize = 8;
 /// The smallest useful block, in tokens.
 const LEAST_BUDGET: usize = 1_000;
 /// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
@@ -133,7 +131,7 @@ impl Session<'_> {
         let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
         let finish = move |view: &View<'_>| {
             let (branch, found) = branch.finish(view, &memory, redact)?;
-            let session = calibration::of_session(view, branch.since_change())?;
+            let session = calibration::of_session(view, branch.since_compaction())?;
             Ok((branch, found, session))
         };
         let (branch, found, session) = self.store.read(finish).await?;
@@ -290,12 +288,12 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
-    let mut branch = job.read(&before(&request.first_kept_entry_id)).await?;
+    let mut asked = request.first_kept_entry_id.clone();
+    let mut branch = job.read(&before(&asked)).await?;
     let is_first = !branch.has_summaries();
-    let pis = request.first_kept_entry_id.as_str();
     let hidden = branch.hidden_request(job.budget).map(ToOwned::to_owned);
-    let mut asked = hidden.clone().unwrap_or_else(|| branch.first_kept(pis).to_owned());
-    if asked != pis {
+    if let Some(hidden) = &hidden {
+        asked.clone_from(hidden);
         branch = job.read(&before(&asked)).await?;
     }
     if let Some(said) = request.too_long() {
@@ -384,7 +382,7 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
         && last.end == visible.len()
         && (chunks.len() > 1 || branch.has_summaries())
         && cut.is_remainder(visible, last)
-        && can_begin_at(visible, last.start)
+        && visible[last.start].can_begin()
         && has_room_for(job, request, branch, last)
     {
         kept.clone_from(&visible[last.start].entry_id);
@@ -396,8 +394,7 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
 /// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
 /// window, in tokens. The division ignores learned ratios, so that summaries prepared earlier still fit.
 fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
-    let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
-    let budget = settings.max_summary_tokens.min(most).max(LEAST_BUDGET);
+    let budget = settings.largest_block(window).max(LEAST_BUDGET);
     (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
 }
 
@@ -446,8 +443,7 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
         details.summaries.len(),
     );
     if let Some(before) = compaction.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
-        let kept = branch.visible()[branch.before().len()..].iter().map(Visible::shown_tokens);
-        let after = tokens::estimate(&compaction.summary) + kept.sum::<usize>();
+        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
         line += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
     }
     (line, degraded(branch) > 0)

@@ -10,7 +10,6 @@ use regex::Regex;
 
 use super::branch::Branch;
 use super::{PROMPT_TOKENS, tokens_of};
-use crate::dag::can_begin_at;
 
 /// The part of the window to use, in percent; the rest is for the answer and for errors of the estimate.
 const USED: usize = 80;
@@ -106,7 +105,7 @@ impl TooLong {
 /// nothing may stay.
 pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
-    let mut starts = (branch.before().len()..visible.len()).filter(|at| can_begin_at(visible, *at));
+    let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
     starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
 }
 

@@ -330,7 +330,7 @@ impl Pass {
     /// The chunk's place in the session's conversation.
     fn stretch(&self, messages: &[(Visible, Message)]) -> Option<Stretch> {
         let ((first, _), (last, _)) = (messages.first()?, messages.last()?);
-        // A result may be a stub there.
+        // Many results are alike.
         let spoken: Vec<String> = (messages.iter().filter(|(_, message)| message.role != Role::ToolResult))
             .map(|(_, message)| {
                 let role = message.role.as_str();

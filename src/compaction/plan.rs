@@ -167,7 +167,6 @@ mod tests {
             },
             id: MessageId(i64::try_from(at).unwrap()),
             original: Hash::ROOT,
-            pruned: None,
         };
         plan.iter().enumerate().map(message).collect()
     }

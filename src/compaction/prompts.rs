@@ -94,7 +94,13 @@ pub(super) fn in_session(guidance: &Guidance, material: &Material<'_>, level: Le
     let rules = filled(guidance.prompt("in_session.md"), 0, "", "", ends);
     let (first, last) = (first.clone(), last.clone());
     let prompt = format!("{rules}\n{question}");
-    question.contains(LAST_LINE).then(|| InSession { prompt, first, last, mark: LAST_LINE.to_owned() })
+    question.contains(LAST_LINE).then(|| InSession {
+        prompt,
+        first,
+        last,
+        effort: None,
+        mark: LAST_LINE.to_owned(),
+    })
 }
 
 /// The prompt that asks what `history`, summaries of the whole session so far, says about `instructions`, in

@@ -281,8 +281,9 @@ impl Summarizer {
         let request = Request {
             system: self.guidance.prompt("system.md").to_owned(),
             prompt,
-            // Room for a model that thinks before it writes.
+            // Room for an answer that is longer than asked for. Models that think get room for that too.
             max_tokens: target * 3 + 2_048,
+            reasoning: None,
             timeout_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
             in_session,
         };

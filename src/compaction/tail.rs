@@ -4,7 +4,6 @@
 
 use super::Session;
 use crate::config::Context;
-use crate::dag::{Visible, can_begin_at};
 use crate::error::Result;
 use crate::model::Message;
 use crate::policy;
@@ -22,37 +21,21 @@ impl Session<'_> {
         let read = move |view: &View<'_>| {
             let path = memory.read(view, conversation, &leaf)?.path;
             let visible = path.visible();
-            let size = |message: &Visible| match message.pruned {
-                Some(tokens) => Ok(tokens),
-                None => Ok(Message::parse(&view.messages().json_of(message.seen.id)?).pi_tokens()),
-            };
-            let cut = first_kept(visible, keep, is_fold, size)?;
-            Ok(cut.map(|at| visible[at].entry_id.clone()))
+            let can_begin = |at: &usize| visible[*at].can_begin();
+            let mut kept = 0;
+            for at in (0..visible.len()).rev() {
+                // Pi's own measure.
+                kept += Message::parse(&view.messages().json_of(visible[at].seen.id)?).pi_tokens();
+                if kept >= keep {
+                    // Before a result, a fold moves back to its call, and Pi moves on to the next message.
+                    let before = || (0..=at).rev().find(can_begin);
+                    let after = || (at..visible.len()).find(can_begin);
+                    let cut = if is_fold { before() } else { after().or_else(before) };
+                    return Ok(cut.map(|at| visible[at].entry_id.clone()));
+                }
+            }
+            Ok(None)
         };
         store.read(read).await
     }
-}
-
-/// The position of the first message that stays raw, so that about `keep` tokens remain, as measured by
-/// `size`, Pi's own measure. If that message is a result, a fold moves back to its call, and Pi moves on to
-/// the next message. `None` if everything stays.
-///
-/// # Errors
-/// When `size` fails.
-fn first_kept(
-    visible: &[Visible],
-    keep: usize,
-    is_fold: bool,
-    mut size: impl FnMut(&Visible) -> Result<usize>,
-) -> Result<Option<usize>> {
-    let can_begin = |at: &usize| can_begin_at(visible, *at);
-    let mut kept = 0;
-    for at in (0..visible.len()).rev() {
-        kept += size(&visible[at])?;
-        if kept >= keep {
-            let before = || (0..=at).rev().find(can_begin);
-            return Ok(if is_fold { before() } else { (at..visible.len()).find(can_begin).or_else(before) });
-        }
-    }
-    Ok(None)
 }

@@ -105,6 +105,11 @@ pub enum Context {
 /// The largest settings file, in bytes.
 const SETTINGS_FILE: u64 = 16 << 20;
 
+/// Summaries are written ahead of Pi's compaction from this share of its threshold on, in percent.
+const NEAR: usize = 60;
+/// A block takes at most this share of the window: 1/n.
+const WINDOW_SHARE: usize = 8;
+
 /// How Pi compacts: its setting `compaction`, as far as work ahead of a compaction depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -141,6 +146,11 @@ impl PiCompaction {
         }
     }
 
+    /// Whether Pi will compact a context of so many tokens in a window soon.
+    pub fn is_near(&self, tokens: usize, window: Option<usize>) -> bool {
+        self.threshold(window).is_some_and(|threshold| tokens > 0 && tokens >= threshold * NEAR / 100)
+    }
+
     /// The tokens above which Pi compacts automatically in a window of this size; `None` if it does not.
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
@@ -160,6 +170,11 @@ impl Default for PiCompaction {
 }
 
 impl Settings {
+    /// The most tokens that a block takes in a window, without notes.
+    pub fn largest_block(&self, window: Option<usize>) -> usize {
+        self.max_summary_tokens.min(window.unwrap_or(usize::MAX) / WINDOW_SHARE)
+    }
+
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
     #[cfg(test)]
     pub fn defaults(agent_dir: &Path) -> Self {

@@ -184,8 +184,7 @@ impl PiCompaction {
 
     /// Adds the setting's values of a stronger source.
     fn add(&mut self, compaction: &Value) {
-        let number =
-            |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
+        let number = |values: &Value, key: &str| value::number(&values[key]);
         let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
         self.enabled = compaction["enabled"].as_bool().unwrap_or(self.enabled);
         self.reserve_tokens = number(compaction, reserve).unwrap_or(self.reserve_tokens);

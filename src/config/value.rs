@@ -60,8 +60,14 @@ fn listed(names: &str) -> Vec<Value> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Value::from).collect()
 }
 
-fn number(value: &Value) -> Option<usize> {
-    usize::try_from(value.as_u64()?).ok()
+/// JavaScript's largest integer without rounding; Pi takes no larger ones, and they would change on their way
+/// through the shim.
+const LARGEST: f64 = 9_007_199_254_740_991.0;
+
+/// A whole number in any notation of JSON: for Pi, `1e5` is one.
+pub(super) fn number(value: &Value) -> Option<usize> {
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=LARGEST).contains(number))?;
+    format!("{number:.0}").parse().ok()
 }
 
 /// A path that may start with `~` for the home folder, or else starts at `base`; `None` without a home folder.

@@ -12,9 +12,7 @@ mod branch;
 mod forest;
 mod path;
 
-pub use branch::{
-    BranchEntry, BranchMessage, MessageKind, Step, Visible, can_begin_at, hidden_from, visible,
-};
+pub use branch::{BranchEntry, BranchMessage, MessageKind, Step, Visible, visible};
 pub use forest::{Forest, Piece};
 pub use path::Path;
 

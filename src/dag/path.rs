@@ -9,11 +9,10 @@ use crate::ids::{EntryId, MessageId};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     rows: Vec<EntryId>,
-    /// Indexes of compactions, and of edits and stubs.
+    /// Indexes of compactions.
     compactions: Vec<usize>,
-    edits: Vec<usize>,
-    /// The index of the last stub.
-    last_stub: Option<usize>,
+    /// The index of the last edit.
+    last_edit: Option<usize>,
     /// Indexes of purged messages.
     purged: Vec<usize>,
     /// Its visible messages.
@@ -36,15 +35,12 @@ impl Path {
     }
 
     /// Continues the branch with `entries` below its entry `last`, which need not be its final one. Returns
-    /// `false`, and leaves the path unusable, if edits or stubs are added or removed: they may change much
-    /// earlier messages.
+    /// `false`, and leaves the path unusable, if edits are added or removed: they may change much earlier
+    /// messages.
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
         let is_edit = |entry: &BranchEntry| entry.step.target().is_some();
-        if self.is_foreboding
-            || self.edits.last().is_some_and(|at| *at >= kept)
-            || entries.iter().any(is_edit)
-        {
+        if self.is_foreboding || self.last_edit.is_some_and(|at| at >= kept) || entries.iter().any(is_edit) {
             return false;
         }
         self.rows.truncate(kept);
@@ -64,11 +60,7 @@ impl Path {
         for entry in entries {
             match entry.step {
                 Step::Compaction => self.compactions.push(self.rows.len()),
-                Step::Edit { .. } => self.edits.push(self.rows.len()),
-                Step::Stub { .. } => {
-                    self.edits.push(self.rows.len());
-                    self.last_stub = Some(self.rows.len());
-                }
+                Step::Edit { .. } => self.last_edit = Some(self.rows.len()),
                 Step::Message(ref message) if message.kind == MessageKind::Purged => {
                     self.purged.push(self.rows.len());
                 }
@@ -131,9 +123,9 @@ impl Path {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// The index of the last compaction or stub: since then the context has only grown.
-    pub fn last_change(&self) -> usize {
-        self.compactions.last().copied().max(self.last_stub).unwrap_or_default()
+    /// The index of the last compaction: since then the context has only grown.
+    pub fn last_compaction(&self) -> usize {
+        self.compactions.last().copied().unwrap_or_default()
     }
 }
 
@@ -157,7 +149,7 @@ mod tests {
     use crate::ids::Hash;
 
     /// Entries whose messages are named after their rows: `c` is a compaction, `-` a link, `e` an edit that
-    /// hides the first one, `s` a stub of it.
+    /// hides the first one.
     fn entries(from: i64, what: &str) -> Vec<BranchEntry> {
         let entry = |(row, what): (i64, char)| {
             let message = BranchMessage {
@@ -172,7 +164,6 @@ mod tests {
                 'c' => Step::Compaction,
                 '-' => Step::Link,
                 'e' => Step::Edit { target: "e1".into(), rendition: None },
-                's' => Step::Stub { target: "e1".into(), tokens: 1 },
                 _ => Step::Message(message),
             };
             BranchEntry { row: EntryId(row), entry_id: format!("e{row}"), step }
@@ -186,7 +177,7 @@ mod tests {
             ("mm-mcm", 6, "mmcm"),
             ("mm-mcmcm", 4, "mm-"),
             ("mme", 3, "mc"),
-            ("mcms", 4, "mc"),
+            ("mcme", 4, "mc"),
             ("", 0, "mm"),
         ] {
             let whole = entries(1, first);
@@ -211,8 +202,6 @@ mod tests {
     #[test]
     fn added_or_removed_edits_end_a_path() {
         assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "e")));
-        assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "s")));
-        assert!(!Path::of(&entries(1, "mms")).go_on(EntryId(2), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mme")).go_on(EntryId(2), &entries(9, "m")));
         assert!(Path::of(&entries(1, "mme")).go_on(EntryId(3), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mm")).go_on(EntryId(7), &entries(9, "m")));

@@ -131,7 +131,6 @@ impl Tree<'_> {
                 }
                 "it edits an entry that does not show the replaced message"
             }
-            (4, None, _) if entry.target.is_none() => "it is a stub without an original",
             (_, Some(_), _) => "it shows a message, but entries of its type never do",
             _ => return,
         };

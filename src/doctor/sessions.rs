@@ -8,7 +8,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::ids::{EntryId, Hash, MessageId};
 use crate::ingest::Handover;
-use crate::model::{Content, Entry, Stub, agent_of};
+use crate::model::{Content, Entry, agent_of};
 use crate::store::{AuditedEntry, Text};
 
 /// What is already known to be wrong in the store.
@@ -152,17 +152,7 @@ impl Stored {
                     None => stored.kind == 0,
                 }
             }
-            Content::Edit { replacement: None, .. } => {
-                let above = parent.and_then(|parent| self.entries.get(parent));
-                let kind = if above.is_some_and(|above| above.hides > 0) { 4 } else { 2 };
-                stored.kind == kind && stored.message.is_none()
-            }
-            Content::Stub(stub) => {
-                let Stub { target, tokens, hides } = stub;
-                stored.kind == 4
-                    && stored.target.as_ref() == Some(target)
-                    && (stored.stub_tokens, stored.hides) == (Some(*tokens), *hides)
-            }
+            Content::Edit { replacement: None, .. } => stored.kind == 2 && stored.message.is_none(),
             Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
             // Session files contain no placeholders.

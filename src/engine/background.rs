@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::config::PiCompaction;
 use crate::sync::lock;
 
 /// The pause after the first failure; it doubles with each further one.
@@ -16,8 +15,6 @@ const DOUBLINGS: u32 = 5;
 /// How long a compaction waits for answers in progress: longer than most take, shorter than one that never
 /// comes.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Work ahead starts when the context reaches this share of Pi's threshold, in percent.
-const SOON: usize = 60;
 
 /// The background work of one session.
 #[derive(Default)]
@@ -123,27 +120,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Whether Pi will compact a context of so many tokens in a window soon.
-pub(super) fn is_soon(pi: &PiCompaction, tokens: usize, window: Option<usize>) -> bool {
-    pi.threshold(window).is_some_and(|threshold| tokens > 0 && tokens >= threshold * SOON / 100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn work_ahead_starts_only_above_the_threshold() {
-        let pi = PiCompaction::default();
-        let full = (200_000 - 16_384) * 6 / 10;
-        assert!(is_soon(&pi, full + 1, Some(200_000)));
-        for (tokens, window) in [(full - 1, Some(200_000)), (0, Some(200_000)), (199_000, None)] {
-            assert!(!is_soon(&pi, tokens, window));
-        }
-        assert!(is_soon(&pi, 5_000, Some(8_000)), "Pi is always above a negative threshold");
-        let off = PiCompaction { enabled: false, ..pi };
-        assert!(!is_soon(&off, 190_000, Some(200_000)));
-    }
 
     #[tokio::test]
     async fn one_piece_of_work_runs_at_a_time_and_failures_cause_a_pause() {

@@ -1,138 +1,19 @@
-//! The end of a turn: what a request cost, whether to fold now, and what folds have brought.
-//!
-//! Deciding takes the same time in a session of any length: it needs the sizes that the provider has reported, no
-//! look at the history. Only a fold reads the branch.
+//! The end of a turn, where the context may be folded.
 
-use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Engine, background, read_json};
+use super::{Engine, read_json};
 use crate::compaction::{self, At, Fold};
-use crate::config::{Context, PiCompaction, Settings};
 use crate::error::Result;
 use crate::log::Field;
-use crate::model::Usage;
-use crate::policy::{Alone, Cost, Growth, Moment, Prices, Request, TAIL, Terms, Threshold, float};
+use crate::policy::{Due, Turn};
 use crate::sync::lock;
 
-/// How many folds are kept for display.
-const KEPT: usize = 5;
-/// Approximate tokens of system prompt and tools, if Pi does not report them.
-const PROMPT: usize = 8_000;
-/// Work ahead of a fold summarizes up to the tail when so few tokens are missing.
-const SOON: usize = 4_000;
-/// By how much the fold point rises when look-ups have twice eaten what a fold saved.
-const RAISE: f64 = 1.5;
-
-/// A context, as Pi describes it. Sizes are in tokens.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Live {
-    /// Its size as Pi counts it; absent if Pi does not know.
-    pub context_tokens: Option<usize>,
-    /// The model's window.
-    pub context_window: Option<usize>,
-    /// The session's model as `provider/id`.
-    pub model: Option<String>,
-    /// The block on the branch, if requested.
-    pub block: Option<String>,
-    /// Prices of the model's tokens.
-    pub cost: Cost,
-    /// The prompt size above which the model's prices rise, if they do.
-    pub tier: Option<usize>,
-    /// Prices of the model that writes summaries; `None` if it is the session's own, asked within the session.
-    pub summarizer: Option<Cost>,
-    /// System prompt and tools.
-    pub prompt_tokens: Option<usize>,
-    /// This extension's tools within that.
-    pub own_tokens: usize,
-}
-
-/// A turn that has ended, as [`Live`] describes its context.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Turn {
-    live: Live,
-    /// The usage that the provider reported for its request.
-    usage: Value,
-    /// Estimated tokens of the thinking in its answer.
-    thinking: usize,
-    /// Estimated tokens of its results, and of those that answer look-ups in the history.
-    results: usize,
-    lookups: usize,
-    /// Files that it read, each with the estimated tokens of the result.
-    reads: Vec<(String, usize)>,
-    /// Reasoning blocks of earlier answers that the provider has dropped from its request.
-    dropped: usize,
-    /// Whether the request continues the one before.
-    goes_on: bool,
-    /// Whether the provider's cache had expired before the request.
-    was_cold: bool,
-    /// Whether the run has ended.
-    is_prompt: bool,
-    /// Whether the model's thinking is bound to what stands before it.
-    is_bound: bool,
-    /// Whether the model can look up what is folded.
-    can_recall: bool,
-}
-
-/// What to do at the end of a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Due {
-    /// Fold now.
-    pub fold: bool,
-    /// Write summaries ahead of a fold or of Pi's compaction.
-    pub prepare: bool,
-}
-
-/// A fold, and what it has brought. Sizes are in tokens, costs in millionths of the prices' unit.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Receipt {
-    /// The number of requests answered before it.
-    pub request: usize,
-    /// The context before and after it; 0 until the next request.
-    pub before: usize,
-    pub after: usize,
-    /// What it cost: what was written again, and summaries since the fold before.
-    pub cost: f64,
-    /// What it has saved since.
-    pub saved: f64,
-    /// What look-ups in the history and files that were read again have cost since.
-    pub lookups: f64,
-}
-
-/// The session's folding so far: for the decisions, and for `/lcm context`.
-#[derive(Clone, Debug, Default)]
-pub struct Folding {
-    /// The session's bill.
-    pub bill: Alone,
-    /// The last folds, oldest first.
-    pub receipts: Vec<Receipt>,
-    /// Reasoning blocks that the provider has dropped.
-    pub dropped: usize,
-    /// Whether the provider reports how much of a prompt came from its cache.
-    pub reports_cache: bool,
-    growth: Growth,
-    /// The last context, with the answer and its results, and the last prompt.
-    context: usize,
-    prompt: usize,
-    /// The cost of summaries since the last fold.
-    summaries: f64,
-    /// Each file that was read, with the number of folds before that.
-    read: HashMap<String, usize>,
-    folds: usize,
-    /// How many folds in a row have been eaten by look-ups.
-    eaten: usize,
-    raised: f64,
-    /// What is due at the next fold or its preparation.
-    to_the_end: bool,
-    summarizer: Option<Prices>,
-    notice: Option<String>,
-}
+/// How long the end of a turn waits for messages to be stored.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What to append at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -154,132 +35,14 @@ pub struct Report {
     pub degraded: bool,
 }
 
-impl Folding {
-    /// The terms of the fold point.
-    pub fn terms(&self, live: &Live, settings: &Settings) -> Terms {
-        let prices = Prices::of(live.cost);
-        let pi = settings.pi.with(live.model.as_deref());
-        Terms {
-            base: live.prompt_tokens.unwrap_or(PROMPT) + largest_block(live, settings) + TAIL,
-            growth: self.growth,
-            prices,
-            summarizer: live.summarizer.map_or_else(|| prices.in_session(), Prices::of),
-            fixed: (settings.fold_at > 0).then_some(settings.fold_at),
-            raised: self.raised.max(1.0),
-            limit: [live.tier, pi.threshold(live.context_window)].into_iter().flatten().min(),
-        }
-    }
-
-    /// Adds the request of a turn.
-    fn add(&mut self, turn: &Turn, prices: Prices, pi: &PiCompaction) {
-        let usage = Usage::of(&turn.usage);
-        let known = turn.live.context_tokens.unwrap_or_default();
-        // A provider may report nothing, or impossible numbers.
-        let prompt = match usage.prompt() {
-            0 => known.saturating_sub(usage.output),
-            prompt => prompt.min(turn.live.context_window.unwrap_or(usize::MAX)),
-        };
-        self.reports_cache |= usage.cache_read + usage.cache_write > 0;
-        let is_first = self.prompt == 0 || !turn.goes_on;
-        let is_folded = self.receipts.last().is_some_and(|fold| fold.after == 0);
-        // After a fold, what is new is what stood behind the last answer.
-        let grown = if is_folded { self.context - self.prompt.min(self.context) } else { prompt.saturating_sub(self.prompt) };
-        let grown = if is_first { prompt } else { grown.min(prompt) };
-        let read = if self.reports_cache { usage.cache_read.min(prompt) } else { prompt - grown };
-        let is_cold = turn.was_cold || (!is_folded && self.reports_cache && read < self.prompt / 2);
-        let request =
-            Request { prompt, read, output: usage.output, grown, own: turn.live.own_tokens, is_first, is_cold };
-        let threshold = Threshold {
-            at: pi.threshold(turn.live.context_window),
-            kept: pi.keep_recent_tokens,
-            prompt: turn.live.prompt_tokens.unwrap_or(PROMPT),
-        };
-        self.bill.add(request, prices, threshold);
-        let reread = self.reread(&turn.reads);
-        if let Some(fold) = self.receipts.last_mut().filter(|_| !is_first) {
-            if fold.after == 0 {
-                fold.after = prompt;
-                fold.cost += (prices.write - prices.read) * float((prompt - read).saturating_sub(grown));
-            }
-            fold.saved += prices.read * float(fold.before.saturating_sub(fold.after));
-            fold.lookups += prices.write * float(turn.lookups + reread);
-        }
-        for (file, _) in &turn.reads {
-            self.read.insert(file.clone(), self.folds);
-        }
-        let context = prompt + usage.output + turn.results;
-        if !is_first && !is_folded {
-            self.growth.add(context.saturating_sub(self.context), turn.thinking);
-        }
-        (self.prompt, self.context) = (prompt, context);
-        self.dropped += turn.dropped;
-    }
-
-    /// Tokens of files that the model had read before the last fold.
-    fn reread(&self, reads: &[(String, usize)]) -> usize {
-        let is_again = |file: &String| self.read.get(file).is_some_and(|folds| *folds < self.folds);
-        reads.iter().filter(|(file, _)| is_again(file)).map(|(_, tokens)| tokens).sum()
-    }
-
-    /// Records a fold. If look-ups have eaten what the last two have saved, the point rises.
-    fn folded(&mut self) {
-        let is_eaten = self.receipts.last().is_some_and(|fold| fold.lookups > fold.saved);
-        self.eaten = if is_eaten { self.eaten + 1 } else { 0 };
-        if self.eaten == 2 {
-            self.eaten = 0;
-            self.raised = self.raised.max(1.0) * RAISE;
-            let why = "looking up again what was folded has cost more than two folds in a row have saved";
-            self.notice = Some(format!("{why}, so this session folds later from now on (/lcm context)"));
-        }
-        if self.receipts.len() == KEPT {
-            self.receipts.remove(0);
-        }
-        let cost = std::mem::take(&mut self.summaries);
-        self.receipts.push(Receipt { request: self.bill.requests, before: self.context, cost, ..Receipt::default() });
-        self.folds += 1;
-    }
-
-    /// Adds what model calls for summaries used, in Pi's format: their cost or, if not reported, their tokens at
-    /// the prices of the model expected to write them.
-    pub fn pay(&mut self, usage: &Value) {
-        let usage = Usage::of(usage);
-        let Prices { input, output, .. } = self.summarizer.unwrap_or_else(|| Prices::of(Cost::default()));
-        let cost = match usage.dollars {
-            dollars if dollars > 0.0 => dollars * 1_000_000.0,
-            _ => input * float(usage.prompt()) + output * float(usage.output),
-        };
-        self.summaries += cost;
-        self.bill.pay(cost);
-    }
-}
-
-/// The most that a block takes, without notes.
-fn largest_block(live: &Live, settings: &Settings) -> usize {
-    settings.max_summary_tokens.min(live.context_window.unwrap_or(usize::MAX) / compaction::WINDOW_SHARE)
-}
-
 impl Engine {
-    /// Records a turn that has ended, and decides what to do. `turn` is [`Turn`] as JSON. Blocks for less than a
-    /// microsecond: it reads nothing.
+    /// Records a turn that has ended, and decides what to do, without reading anything. `turn` is [`Turn`] as JSON.
     ///
     /// # Errors
     /// When it is malformed.
     pub fn turn(&self, turn: &str) -> Result<Due> {
         let turn: Turn = read_json("the turn", turn)?;
-        let settings = self.settings();
-        let pi = settings.pi.with(turn.live.model.as_deref());
-        let mut folding = lock(&self.folding);
-        folding.add(&turn, Prices::of(turn.live.cost), &pi);
-        let tokens = folding.context;
-        let is_near = settings.background && background::is_soon(&pi, tokens, turn.live.context_window);
-        let terms = folding.terms(&turn.live, &settings);
-        folding.summarizer = Some(terms.summarizer);
-        folding.to_the_end = false;
-        let point = terms.point().filter(|_| settings.context == Context::Lean && settings.background && turn.can_recall);
-        let Some(point) = point else { return Ok(Due { fold: false, prepare: is_near }) };
-        folding.to_the_end = tokens + SOON > point;
-        let moment = Moment { tokens, is_prompt: turn.is_prompt, is_bound: turn.is_bound };
-        Ok(Due { fold: terms.is_due(moment), prepare: is_near || tokens + settings.leaf_chunk_tokens > point })
+        Ok(lock(&self.folding).turn(&turn, &self.settings()))
     }
 
     /// Folds the context, if its summaries are there. `at` is [`At`] as JSON.
@@ -287,10 +50,13 @@ impl Engine {
     /// # Errors
     /// When the store fails; then nothing is to be appended.
     pub async fn fold(&self, at: &str) -> Result<Boundary> {
-        let at: At = read_json("the context", at)?;
+        let mut at: At = read_json("the context", at)?;
+        at.is_overdue = lock(&self.folding).is_overdue;
         let (started, settings) = (Instant::now(), self.settings());
         // A compaction is running, or another Pi is writing; the end of the next turn tries again.
-        if lock(&self.progress).is_some() || !matches!(tokio::time::timeout(PATIENCE, self.flush()).await, Ok(Ok(()))) {
+        if lock(&self.progress).is_some()
+            || !matches!(tokio::time::timeout(PATIENCE, self.flush()).await, Ok(Ok(())))
+        {
             return Ok(Boundary::default());
         }
         if self.persistor.is_behind() {
@@ -298,8 +64,7 @@ impl Engine {
         }
         let boundary = match compaction::fold(self.session(&settings), &at).await? {
             Fold::Made(made) => {
-                let mut folding = lock(&self.folding);
-                folding.folded();
+                let notice = lock(&self.folding).folded();
                 let entry = json!({
                     "type": "compaction",
                     "summary": made.compaction.summary,
@@ -307,9 +72,13 @@ impl Engine {
                     "details": made.compaction.details,
                 });
                 let report = Report { text: made.report, degraded: made.degraded };
-                Boundary { entry: Some(entry), report: Some(report), notice: folding.notice.take() }
+                Boundary { entry: Some(entry), report: Some(report), notice }
             }
-            Fold::Unsummarized(_) | Fold::Nothing => Boundary::default(),
+            Fold::Unsummarized(_) => {
+                lock(&self.folding).is_overdue = true;
+                Boundary::default()
+            }
+            Fold::Nothing => Boundary::default(),
         };
         let fields = [
             ("folded", Field::Count(usize::from(boundary.entry.is_some()))),
@@ -318,12 +87,4 @@ impl Engine {
         self.log.event("boundary", &fields);
         Ok(boundary)
     }
-
-    /// Whether the next fold is so near that its summaries have to reach up to the tail.
-    pub(super) fn is_fold_near(&self) -> bool {
-        lock(&self.folding).to_the_end
-    }
 }
-
-/// How long the end of a turn waits for messages to be stored.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);

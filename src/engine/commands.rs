@@ -7,12 +7,13 @@ use std::time::Instant;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, Live, read_json};
+use super::{Engine, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
 use crate::config::{PiCompaction, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
+use crate::policy::Live;
 use crate::store::Place;
 use crate::sync::lock;
 
@@ -146,5 +147,77 @@ impl Engine {
     /// A message for the user about sessions that could be imported, once per project.
     pub async fn offer_import(&self, folders: &str) -> Result<Option<String>> {
         commands::import::offer(&self.home, &read_json("where Pi keeps its sessions", folders)?).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::super::{Options, load_settings};
+    use super::*;
+    use crate::config::{DEFINITIONS, Kind};
+
+    /// A value for each setting that differs from its default.
+    fn others() -> Value {
+        let other = |kind: &Kind| match kind {
+            Kind::Switch { default } => json!(!default),
+            Kind::Number { range, .. } => json!(range.end()),
+            Kind::Word { words: [_, other] } => json!(other),
+            Kind::Text => json!("Keep names."),
+            Kind::Folder { .. } => json!("others"),
+            Kind::Names { read, .. } => {
+                json!(["codex", "a/b"].iter().find(|name| read(&json!(name)).is_some()))
+            }
+        };
+        DEFINITIONS.iter().map(|definition| (definition.key.to_owned(), other(&definition.kind))).collect()
+    }
+
+    /// The settings as the engine reads them from files, and as the shim gets them.
+    fn loaded(agent: &Path, files: &Value) -> (Settings, Value) {
+        fs::write(agent.join("settings.json"), files.to_string()).unwrap();
+        let sources = json!({"agentDir": agent, "cwd": agent, "projectTrusted": false});
+        let loaded = load_settings(&sources.to_string()).unwrap();
+        assert_eq!(loaded.notice, None);
+        let crossed = serde_json::from_str::<Value>(&json!({"ok": loaded}).to_string()).unwrap();
+        (loaded.settings, crossed["ok"]["settings"].clone())
+    }
+
+    /// The single values in what `{:#?}` prints, each with its name.
+    fn values(settings: &Settings) -> Vec<String> {
+        let printed = format!("{settings:#?}");
+        printed.lines().filter(|line| line.contains(": ") && line.ends_with(',')).map(Into::into).collect()
+    }
+
+    #[tokio::test]
+    async fn every_setting_survives_the_way_through_javascript_and_back() {
+        let agent = tempfile::tempdir().unwrap();
+        fs::create_dir(agent.path().join("others")).unwrap();
+        fs::write(agent.path().join("others/focus.md"), include_str!("../compaction/prompts/focus.md"))
+            .unwrap();
+        let over = json!({"a/b": {"reserveTokens": 1, "keepRecentTokens": 0}});
+        let pis =
+            json!({"enabled": false, "reserveTokens": 2, "keepRecentTokens": 3, "modelOverrides": over});
+        let cases = [json!({}), json!({"lcm": others(), "compaction": pis})]
+            .map(|files| loaded(agent.path(), &files));
+
+        // A lost value becomes a constant, so that one of two different values shows the loss.
+        let [first, second] = [0, 1].map(|at| values(&cases[at].0));
+        let same: Vec<_> = first.iter().filter(|line| second.contains(line)).collect();
+        assert_eq!(same, [""; 0], "give these different values in this test");
+
+        for ((settings, crossed), (other, crossed_other)) in [(&cases[0], &cases[1]), (&cases[1], &cases[0])]
+        {
+            let options = json!({"cwd": agent.path(), "sessionId": "s", "settings": crossed});
+            let options: Options = serde_json::from_str(&options.to_string()).unwrap();
+            let engine = Engine::open(options).await.unwrap();
+            assert_eq!(*engine.settings(), *settings);
+            engine.reconfigure(&crossed_other.to_string()).unwrap();
+            assert_eq!(*engine.settings(), *other);
+            engine.close().await;
+        }
     }
 }

@@ -59,7 +59,7 @@ impl Engine {
             return Ok(());
         }
         let started = Instant::now();
-        if self.is_fold_near() {
+        if lock(&self.folding).needs_all {
             ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
         let stop = turn.running.stop.clone();

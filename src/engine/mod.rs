@@ -25,13 +25,13 @@ use crate::ingest::import::Home;
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::ProviderState;
 use crate::log::{Field, Log};
+use crate::policy::Folding;
 use crate::recall::Scope;
 use crate::store::{Place, Store, View, project_of, real_path};
 use crate::sync::{OnDrop, aside, lock};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
-pub use boundary::{Folding, Live, Receipt};
 pub use commands::settings_command;
 
 /// The session to open.

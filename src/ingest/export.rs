@@ -133,7 +133,7 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
                 Some(Content::Edit { target: own, replacement: with }),
             ) => *target == own && *replacement == with,
             (Content::Compaction(_) | Content::OtherCompaction(_), None) => entry.shows == Shows::Compaction,
-            (Content::Other | Content::Stub(_) | Content::Edit { .. }, None) => entry.shows == Shows::Link,
+            (Content::Other | Content::Edit { .. }, None) => entry.shows == Shows::Link,
             _ => false,
         }
 }

@@ -10,8 +10,8 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, OPENCODE};
 use crate::model::{
-    CompactionDetails, Content, Entry, Message, Role, Stub, agent_of, alone_id, is_alone, is_record,
-    may_carry, parse_one, purged_id, record_alone, repeated, said, with_replacement,
+    CompactionDetails, Content, Entry, Message, Role, agent_of, alone_id, is_alone, is_record, may_carry,
+    parse_one, purged_id, record_alone, repeated, said, with_replacement,
 };
 use crate::store::{Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
 
@@ -277,10 +277,7 @@ impl Fold<'_> {
                 head = Some(purged);
                 EntryRole::Message(purged.0)
             }
-            Content::Stub(Stub { target, tokens, hides }) => {
-                EntryRole::Stub { target, tokens: *tokens, hides: *hides }
-            }
-            Content::Edit { target, replacement: None } => self.hiding(target, parent)?,
+            Content::Edit { target, replacement: None } => EntryRole::Edit { target, rendition: None },
             Content::Edit { target, replacement: Some(replacement) } => {
                 self.replacing(target, replacement, entry.timestamp)?
             }
@@ -343,16 +340,6 @@ impl Fold<'_> {
         let (id, role) = (alone_id(&entry.id, record), EntryRole::Message(message));
         let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
         batch.messages().add_entry(conversation, &new).map(drop)
-    }
-
-    /// What an edit does that hides the entry `target`.
-    fn hiding<'e>(&self, target: &'e str, parent: Option<EntryId>) -> Result<EntryRole<'e>> {
-        // How many hiding edits directly below the parent are this extension's.
-        let hidden = parent.map_or(Ok(0), |parent| self.batch.messages().hidden_below(parent))?;
-        Ok(match hidden.checked_sub(1) {
-            Some(hides) => EntryRole::Stub { target, tokens: 0, hides },
-            None => EntryRole::Edit { target, rendition: None },
-        })
     }
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no

@@ -49,6 +49,8 @@ pub struct Failure {
     pub status: Option<u16>,
     /// The delay in ms that the provider asks for.
     pub retry_after_ms: Option<u32>,
+    /// The answer was cut off because thinking took most of its tokens.
+    pub was_thinking: bool,
 }
 
 /// Kinds of failures, by what to do.

@@ -13,6 +13,7 @@ mod model_info;
 mod provider_state;
 mod secret;
 mod spend;
+mod thinking;
 
 pub use chain::{Chain, Host, Pending};
 pub use cost::{count_usage, usage};
@@ -34,6 +35,9 @@ pub struct Request {
     pub prompt: String,
     /// The most tokens of the answer, including thinking.
     pub max_tokens: usize,
+    /// Pi's thinking level; without it, the model is asked not to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<&'static str>,
     /// The call's time limit, in ms.
     pub timeout_ms: u64,
     /// The same question, for asking the session's own model within its conversation.
@@ -49,6 +53,9 @@ pub struct InSession {
     /// The first entry of the range.
     pub first: String,
     pub last: String,
+    /// The provider's name for the model's lowest thinking level, if it can't be asked without thinking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
     /// Every answer to the question contains these words. A model that continued its work instead has not
     /// answered.
     #[serde(skip)]
@@ -102,18 +109,22 @@ pub fn read_reply(json: &str) -> Answer {
 fn read_message(message: &Value) -> Answer {
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
     let fail = |failure| Err(Failure { usage: usage.clone(), ..failure });
+    let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
+    let text =
+        texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
     match message["stopReason"].as_str() {
         Some("error" | "aborted") => {
             let reason = message["errorMessage"].as_str().unwrap_or("the model call failed");
             return fail(Failure::said(reason));
         }
+        Some("length") if text.is_empty() || usage.as_ref().is_some_and(thought) => {
+            let failure = Failure::useless("the model used up the answer's tokens to think");
+            return fail(Failure { was_thinking: true, ..failure });
+        }
         Some("length") => return fail(Failure::useless("the answer was cut off")),
         Some("toolUse") => return fail(Failure::useless("the model called a tool instead of answering")),
         _ => {}
     }
-    let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
-    let text =
-        texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
     if text.is_empty() {
         return fail(Failure::useless("the answer has no text"));
     }
@@ -122,6 +133,11 @@ fn read_message(message: &Value) -> Answer {
         _ => None,
     };
     Ok(Reply { text, model, usage })
+}
+
+/// Whether the model thought, as far as its provider reports.
+fn thought(usage: &Value) -> bool {
+    usage["reasoning"].as_u64().is_some_and(|tokens| tokens > 0)
 }
 
 #[cfg(test)]

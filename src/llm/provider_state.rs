@@ -1,13 +1,16 @@
 //! What is known about the models between compactions, for the lifetime of a session: which are worth asking,
 //! and what was spent.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::health::Health;
 use super::spend::Spend;
+use super::thinking::Thinking;
 use crate::config::Settings;
+use crate::sync::lock;
 
 /// After this many consecutive failures, the session's model is no longer asked within its conversation.
 const MOST_UNANSWERED: u32 = 2;
@@ -16,6 +19,8 @@ const MOST_UNANSWERED: u32 = 2;
 pub struct ProviderState {
     pub(super) health: Health,
     pub spend: Spend,
+    /// How much thinking models need, by the key of their health record.
+    thinking: std::sync::Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
     /// Whether it ever answered one there.
@@ -30,10 +35,23 @@ impl ProviderState {
         Self {
             health: Health::default(),
             spend: Spend::new(settings),
+            thinking: std::sync::Mutex::default(),
             unanswered: AtomicU32::new(0),
             has_answered: AtomicBool::new(false),
             trial: Mutex::default(),
         }
+    }
+
+    /// How much thinking a model has shown that it needs.
+    pub(super) fn thinking(&self, key: &str) -> Thinking {
+        lock(&self.thinking).get(key).copied().unwrap_or_default()
+    }
+
+    /// Records it.
+    pub(super) fn needs_thinking(&self, key: &str, needed: Thinking) {
+        let mut known = lock(&self.thinking);
+        let known = known.entry(key.to_owned()).or_default();
+        *known = needed.max(*known);
     }
 
     /// Whether the session's model may be asked within its conversation.

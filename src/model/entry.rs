@@ -10,12 +10,7 @@ use super::json::{read_json, unmarked};
 use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;
-use crate::{text, tokens};
-
-/// The type of custom entries that hold a stub, for a Pi without context edits.
-const STUB: &str = "lcm_stub";
-/// The field that identifies a stub of ours in a replacement. Pi keeps it but sends only the content.
-const OURS: &str = "lcm";
+use crate::text;
 
 /// An entry as it was handed over.
 #[derive(Debug)]
@@ -44,8 +39,6 @@ pub enum Content {
         /// What it replaces the target with, `{"content": …}`, without what is not shown; `None` hides the target.
         replacement: Option<String>,
     },
-    /// A stub in place of an older message, to keep the context lean.
-    Stub(Stub),
     /// A compaction; if it is ours, with the summaries it carries.
     Compaction(Option<CompactionDetails>),
     /// A compaction by others, with the files it lists.
@@ -54,18 +47,6 @@ pub enum Content {
     Purged(Nonce),
     /// A label, a model change, anything unknown.
     Other,
-}
-
-/// What the model sees of a pruned message. The stored message does not change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stub {
-    /// The id of the entry that shows the message.
-    pub target: String,
-    /// Estimated tokens of what is shown instead; 0 if nothing is.
-    pub tokens: usize,
-    /// How many entries directly below it, each hiding a message, are ours too. An edit that hides has no
-    /// field to mark it.
-    pub hides: usize,
 }
 
 /// Parses a JSON array of session entries, in order. An element without an id is left out: no tree can
@@ -90,18 +71,9 @@ fn parse(json: &str) -> Option<Entry> {
         ("message", Some(message)) => Content::Message(message.to_owned()),
         ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields.0)),
         ("context_edit", _) => match fields.text("targetId") {
-            Some(target) if fields.within("replacement").is_some_and(|edit| edit.get(OURS).is_some()) => {
-                Content::Stub(stub(target, fields.json("replacement")))
-            }
             Some(target) => Content::Edit { target, replacement: fields.json("replacement").map(shown) },
             None => Content::Other,
         },
-        ("custom", _) if fields.text("customType").as_deref() == Some(STUB) => {
-            let data = fields.within("data");
-            let target =
-                data.as_ref().and_then(|data| Some((data.text("targetId")?, data.json("replacement"))));
-            target.map_or(Content::Other, |(target, replacement)| Content::Stub(stub(target, replacement)))
-        }
         ("compaction", _) => compaction(fields.json("details")),
         _ => Content::Other,
     };
@@ -113,14 +85,6 @@ fn shown(replacement: &str) -> String {
     let content = Fields::of(replacement).and_then(|fields| fields.find("content"));
     content
         .map_or_else(|| replacement.to_owned(), |(key, value)| object([(key.get(), value.get())].into_iter()))
-}
-
-fn stub(target: String, replacement: Option<&str>) -> Stub {
-    let Some(replacement) = replacement else { return Stub { target, tokens: 0, hides: 0 } };
-    let said = Message::parse(&with_replacement(r#"{"role":"toolResult"}"#, replacement));
-    let ours = Fields::of(replacement).and_then(|fields| fields.within(OURS));
-    let hides = ours.and_then(|ours| ours.json("hides")?.parse().ok()).unwrap_or_default();
-    Stub { target, tokens: said.texts().map(tokens::estimate).sum(), hides }
 }
 
 fn compaction(details: Option<&str>) -> Content {
@@ -196,11 +160,6 @@ impl<'a> Fields<'a> {
         text::parse_iso(&self.text("timestamp")?)
     }
 
-    /// A field, unless it is missing or `null`.
-    fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.find(name).map(|(_, value)| value).filter(|value| value.get() != "null")
-    }
-
     fn find(&self, name: &str) -> Option<Field<'a>> {
         self.0.iter().find(|(key, _)| is_named(key, name)).copied()
     }
@@ -215,7 +174,7 @@ impl<'a> Fields<'a> {
 
     /// A field as JSON; `None` if it is missing or `null`.
     pub fn json(&self, name: &str) -> Option<&'a str> {
-        self.get(name).map(RawValue::get)
+        self.find(name).map(|(_, value)| value.get()).filter(|json| *json != "null")
     }
 
     /// A field's own fields, if it is an object.

@@ -17,7 +17,7 @@ mod usage;
 pub use agents::{
     agent_of, agent_of_session, first_id, foreign, forked_from, original_of, record_alone, said,
 };
-pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
+pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
 pub use files::Files;
 pub use foreign_ids::{
     PURGED, alone_id, digest, is_alone, is_numbered, is_of_side_chain, is_record, may_carry, purged_id,

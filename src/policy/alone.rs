@@ -57,7 +57,9 @@ impl Alone {
         self.paid += read * float(request.read) + write * float(request.prompt - request.read) + answer;
         if request.is_first {
             self.context = request.prompt.saturating_sub(request.own);
-            self.alone += read * float(request.read) + write * float(self.context.saturating_sub(request.read)) + answer;
+            self.alone += read * float(request.read)
+                + write * float(self.context.saturating_sub(request.read))
+                + answer;
             return;
         }
         let mut sent = self.context;

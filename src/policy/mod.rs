@@ -11,9 +11,10 @@
 //! it. So at a prompt, where no thought is under way, the fold point itself counts; within a run, more.
 
 mod alone;
+mod folding;
 mod prices;
 
-pub use alone::{Alone, Request, Threshold};
+pub use folding::{Due, Folding, Live, Receipt, Turn};
 pub use prices::{Cost, Prices};
 
 /// Tokens of the newest messages that a fold leaves as they are.
@@ -134,7 +135,11 @@ pub(crate) fn float(count: usize) -> f64 {
     count as f64
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes are small and not negative")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sizes are small and not negative"
+)]
 fn whole(tokens: f64) -> usize {
     tokens as usize
 }

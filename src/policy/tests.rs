@@ -1,11 +1,19 @@
 //! The formula at the prices of the day, and against every fixed fold point on synthetic sessions.
 
+use serde_json::json;
+
 use super::*;
+use crate::config::{Context, Settings};
 
 const SMALL: Cost = Cost { input: 0.1, output: 0.5, cache_read: 0.01, cache_write: 0.125 };
 /// Opus 5.5, Fable 5.2, GPT-6.2 Sol, Gemini 4 Argon, and September's Sonnet.
-const MODELS: [(f64, f64, f64, f64); 5] =
-    [(4.0, 20.0, 0.2, 5.0), (8.0, 40.0, 0.2, 10.0), (2.0, 10.0, 0.1, 2.5), (2.0, 10.0, 0.1, 0.0), (3.0, 15.0, 0.3, 3.75)];
+const MODELS: [(f64, f64, f64, f64); 5] = [
+    (4.0, 20.0, 0.2, 5.0),
+    (8.0, 40.0, 0.2, 10.0),
+    (2.0, 10.0, 0.1, 2.5),
+    (2.0, 10.0, 0.1, 0.0),
+    (3.0, 15.0, 0.3, 3.75),
+];
 
 fn cost((input, output, cache_read, cache_write): (f64, f64, f64, f64)) -> Cost {
     Cost { input, output, cache_read, cache_write }
@@ -97,4 +105,84 @@ fn the_formula_is_near_the_best_fixed_point() {
             assert!(ours <= 1.06 * best, "{model:?} {added}: {}", ours / best);
         }
     }
+}
+
+/// A turn of a model at Opus's prices with a context of so many tokens, 1,200 of them new.
+fn turn(tokens: usize, is_prompt: bool) -> Turn {
+    let read = tokens.saturating_sub(1_400);
+    let usage = json!({"input": 0, "output": 200, "cacheRead": read, "cacheWrite": 1_200});
+    let cost = Cost { input: 4.0, output: 20.0, cache_read: 0.2, cache_write: 5.0 };
+    let live = Live {
+        context_tokens: Some(tokens),
+        context_window: Some(1_000_000),
+        cost,
+        summarizer: Some(SMALL),
+        prompt_tokens: Some(3_400),
+        own_tokens: 900,
+        ..Live::default()
+    };
+    Turn { live, usage, is_prompt, is_bound: true, goes_on: true, can_recall: true, ..Turn::default() }
+}
+
+fn settings() -> Settings {
+    Settings::defaults(std::path::Path::new("/nowhere"))
+}
+
+#[test]
+fn summaries_are_written_one_chunk_before_the_fold() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let mut due = |tokens, is_prompt| folding.turn(&turn(tokens, is_prompt), &settings);
+    assert_eq!(due(10_000, false), Due { fold: false, prepare: false });
+    assert_eq!(due(20_000, false), Due { fold: false, prepare: true });
+    assert_eq!(due(36_000, false), Due { fold: false, prepare: true }, "a run may go further");
+    assert_eq!(due(36_000, true), Due { fold: true, prepare: true });
+    let full = Settings { context: Context::Full, ..settings.clone() };
+    assert_eq!(folding.turn(&turn(36_000, true), &full), Due { fold: false, prepare: false });
+    let helpless = Turn { can_recall: false, ..turn(36_000, true) };
+    assert_eq!(folding.turn(&helpless, &settings), Due { fold: false, prepare: false });
+}
+
+#[test]
+fn a_fold_gets_a_receipt() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    for tokens in [34_000, 35_000, 36_000] {
+        folding.turn(&turn(tokens, true), &settings);
+    }
+    folding.pay(&json!({"input": 20_000, "output": 1_000, "cost": {"total": 0.0025}}));
+    assert_eq!(folding.folded(), None);
+    // The next request writes 9,000 tokens, 1,000 of which are new.
+    let usage = json!({"input": 0, "output": 200, "cacheRead": 3_400, "cacheWrite": 9_000});
+    folding.turn(&Turn { usage, ..turn(12_600, false) }, &settings);
+    folding.turn(&turn(13_600, false), &settings);
+    let [receipt] = folding.receipts[..] else { panic!("{:?}", folding.receipts) };
+    assert_eq!((receipt.request, receipt.before, receipt.after), (3, 36_000, 12_400));
+    assert!((receipt.saved - 2.0 * 0.2 * 23_600.0).abs() < 1.0, "{receipt:?}");
+    assert!(receipt.cost > 2_500.0 + 8_000.0 * 4.8 && receipt.cost < 2_500.0 + 9_000.0 * 4.8, "{receipt:?}");
+}
+
+#[test]
+fn folds_come_later_once_lookups_have_twice_eaten_what_they_saved() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let point = |folding: &Folding| folding.terms(&turn(36_000, true).live, &settings).point().unwrap();
+    let before = point(&folding);
+    let mut notices = Vec::new();
+    for _ in 0..4 {
+        folding.turn(&turn(36_000, true), &settings);
+        notices.push(folding.folded().is_some());
+        folding.turn(&Turn { reads: vec![("src/a.rs".into(), 30_000)], ..turn(13_000, false) }, &settings);
+    }
+    assert_eq!(notices, [false, false, false, true], "a file is read again from the second time on");
+    assert!(point(&folding) > before * 14 / 10);
+}
+
+#[test]
+fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    for at in 0..20 {
+        folding.turn(&turn(20_000 + at * 1_200, true), &settings);
+    }
+    let bill = folding.bill;
+    assert_eq!(bill.requests, 20);
+    // Nothing was folded: the difference is the tools.
+    assert!((bill.paid - bill.alone - 20.0 * 900.0 * 0.2).abs() < 900.0 * 5.0, "{bill:?}");
 }

@@ -25,7 +25,7 @@ fn at(compact: &Compact<'_>, first: Option<&str>) -> At {
         shown_from: first.map(ToOwned::to_owned),
         context_tokens: 7_000,
         context_window: compact.request.context_window,
-        model: None,
+        ..At::default()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::ingest::Handover;
 use crate::ingest::import::{Folders, Home};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
-use crate::engine::Live;
+use crate::policy::Live;
 use crate::recall::Scope;
 use crate::store::Store;
 

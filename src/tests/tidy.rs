@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 /// From the ground up; see the crate's documentation.
 const FLOORS: [&[&str]; 10] = [
     &["error", "files", "frames", "ids", "log", "sync", "text", "tokens"],
-    &["config", "dag", "model", "policy"],
-    &["facts"],
+    &["config", "dag", "model"],
+    &["facts", "policy"],
     &["llm", "store"],
     &["branch"],
-    &["compaction", "ingest", "pruning", "recall"],
+    &["compaction", "ingest", "recall"],
     &["doctor", "tools", "upkeep"],
     &["commands", "mcp"],
     &["cli", "engine"],

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Part;
 use super::standing::{Source, Standing};
 use crate::branch::{Known, Memory, Summaries};
-use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
+use crate::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::ids::{ConversationId, Hash, MessageId, SummaryId};
@@ -26,8 +26,6 @@ pub(super) struct Branch {
     range: Span,
     /// How many of these come before the kept tail.
     before: usize,
-    /// Whether the kept tail starts later than requested.
-    moved: bool,
     forest: Forest,
     all: Summaries,
     /// The summaries loaded so far.
@@ -71,14 +69,10 @@ impl Branch {
             place(view, &path, conversation, entry)?.ok_or_else(missing)
         };
         let visible = path.visible();
-        let (from, end, hidden) = match part {
-            Part::Before(entry) => {
-                let before = path.seen_before(place(entry)?);
-                let hidden = hidden_from(visible, before);
-                (0, before + hidden, hidden)
-            }
-            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), visible.len(), 0),
-            Part::All | Part::After(None) => (0, visible.len(), 0),
+        let (from, end) = match part {
+            Part::Before(entry) => (0, path.seen_before(place(entry)?)),
+            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), visible.len()),
+            Part::All | Part::After(None) => (0, visible.len()),
         };
         let ids: Vec<MessageId> = visible[from..end].iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
@@ -86,7 +80,6 @@ impl Branch {
             range: from..visible.len(),
             path,
             before: end - from,
-            moved: hidden > 0,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
             summaries: HashMap::default(),
@@ -249,9 +242,9 @@ impl Branch {
         }
     }
 
-    /// The visible messages since the last compaction or pruning, which were only appended to the context.
-    pub(super) fn since_change(&self) -> &[Visible] {
-        let last = self.path.seen_before(self.path.last_change()).max(self.range.start);
+    /// The visible messages since the last compaction, which were only appended to the context.
+    pub(super) fn since_compaction(&self) -> &[Visible] {
+        let last = self.path.seen_before(self.path.last_compaction()).max(self.range.start);
         &self.path.visible()[last..]
     }
 
@@ -279,12 +272,6 @@ impl Branch {
         let request = visible.iter().rposition(|message| message.seen.role == "user")?;
         let turn: usize = visible[request..].iter().map(|message| message.seen.tokens).sum();
         (turn <= room).then_some(visible[request].entry_id.as_str())
-    }
-
-    /// The first entry of the kept tail, which may differ from the requested one.
-    pub(super) fn first_kept<'a>(&'a self, asked: &'a str) -> &'a str {
-        let shown = self.visible().get(self.before).filter(|_| self.moved);
-        shown.map_or(asked, |shown| &shown.entry_id)
     }
 
     /// All visible messages, including the kept tail.

@@ -56,60 +56,23 @@ fn without_settings_the_defaults_apply() {
 }
 
 #[test]
-fn environment_overrides_project_and_project_overrides_global() {
-    let world = World::new()
-        .global(json!({"maxDepth": 2, "leafChunkTokens": 1000, "leafPassConcurrency": 1}))
-        .project(json!({"maxDepth": 3, "leafChunkTokens": 2000}))
-        .environment("LCM_MAX_DEPTH", "4");
-    let Settings { max_depth, leaf_chunk_tokens, leaf_pass_concurrency, .. } = world.load().settings;
-    assert_eq!((max_depth, leaf_chunk_tokens, leaf_pass_concurrency), (4, 2_000, 1));
-}
-
-#[test]
-fn pis_own_compaction_settings_are_read() {
+fn numbers_are_whole_in_any_notation_and_as_large_as_javascript_can_count() {
     let world = World::new();
-    assert_eq!(world.load().settings.pi, PiCompaction::default());
-    let write = |folder: &Path, compaction: Value| {
-        std::fs::write(folder.join("settings.json"), json!({"compaction": compaction}).to_string()).unwrap();
+    let read = |number: &str| {
+        let text = format!(
+            r#"{{"compaction": {{"reserveTokens": {number}}}, "lcm": {{"leafChunkTokens": {number}}}}}"#
+        );
+        std::fs::write(world.sources.agent_dir.join("settings.json"), text).unwrap();
+        let Settings { pi, leaf_chunk_tokens, .. } = world.load().settings;
+        (pi.reserve_tokens, leaf_chunk_tokens)
     };
-    write(&world.sources.agent_dir, json!({"reserveTokens": 5000, "keepRecentTokens": 3000}));
-    let project = json!({"enabled": false, "keepRecentTokens": 1000, "reserveTokens": "odd"});
-    write(&world.sources.cwd.join(".pi"), project);
-    let pi = PiCompaction {
-        enabled: false,
-        reserve_tokens: 5_000,
-        keep_recent_tokens: 1_000,
-        model_overrides: BTreeMap::new(),
-    };
-    assert_eq!(world.load().settings.pi, pi);
-}
-
-#[test]
-fn model_overrides_are_read_where_pi_reads_them() {
-    let world = World::new();
-    let write = |folder: &Path, overrides: Value| {
-        let compaction = json!({"compaction": {"reserveTokens": 5_000, "modelOverrides": overrides}});
-        std::fs::write(folder.join("settings.json"), compaction.to_string()).unwrap();
-    };
-    write(
-        &world.sources.agent_dir,
-        json!({"a/one": {"reserveTokens": 1, "keepRecentTokens": 2}, "a/two": 3}),
-    );
-    write(&world.sources.cwd.join(".pi"), json!({"a/one": {"reserveTokens": 4}}));
-    let held = |world: &World, model| {
-        let pi = world.load().settings.pi.with(model);
-        (pi.reserve_tokens, pi.keep_recent_tokens)
-    };
-    assert_eq!(held(&world, Some("a/one")), (4, 2));
-    assert_eq!([held(&world, Some("a/two")), held(&world, None)], [(5_000, 20_000); 2]);
-}
-
-#[test]
-fn settings_of_an_untrusted_project_are_ignored() {
-    let mut world = World::new().project(json!({"enabled": false, "nonsense": 1}));
-    world.sources.project_trusted = false;
-    assert_eq!(world.load().settings, Settings::defaults(&world.sources.agent_dir));
-    assert_eq!(world.load().notice, None);
+    for number in ["20000", "2e4", "20000.0"] {
+        assert_eq!(read(number), (20_000, 20_000), "{number}");
+    }
+    for number in ["20000.5", "-20000", "9007199254740993", "18446744073709551615", "1e300", "\"20000\""] {
+        assert_eq!(read(number), (16_384, 16_000), "{number}");
+    }
+    assert_eq!(read("9007199254740991").0, 9_007_199_254_740_991);
 }
 
 #[test]
@@ -239,4 +202,17 @@ fn an_unreadable_settings_file_is_reported() {
     let notice = world.load().notice.unwrap();
     assert!(notice.contains("settings.json can't be read"), "{notice}");
     drop(world.dir);
+}
+
+#[test]
+fn pis_compaction_is_near_from_three_fifths_of_its_threshold_on() {
+    let pi = PiCompaction::default();
+    let full = (200_000 - 16_384) * 6 / 10;
+    assert!(pi.is_near(full + 1, Some(200_000)));
+    for (tokens, window) in [(full - 1, Some(200_000)), (0, Some(200_000)), (199_000, None)] {
+        assert!(!pi.is_near(tokens, window));
+    }
+    assert!(pi.is_near(5_000, Some(8_000)), "Pi is always above a negative threshold");
+    let off = PiCompaction { enabled: false, ..pi };
+    assert!(!off.is_near(190_000, Some(200_000)));
 }

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::health::{PATIENCE, Pass, back_off};
+use super::thinking::Thinking;
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
     direct, size,
@@ -170,12 +171,12 @@ impl Chain {
         let found =
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
-        let mut request = request.clone();
-        fit(&found.facts, &mut request).map_err(|failure| match failure.kind {
+        let thinking = self.providers.thinking(&found.key).max(Thinking::of(&found.facts.model));
+        let fitted = fitted(&found.facts, request, thinking).map_err(|failure| match failure.kind {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
-        let mut asking = Asking { chain: self, candidate, found, request, usage };
+        let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
         let is_first = !candidate.was_tried.swap(true, Ordering::Relaxed);
         let pass = self.providers.health.enter(&found.key, is_first).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
@@ -188,7 +189,7 @@ impl Chain {
                 break;
             }
             let began = Instant::now();
-            let answer = asking.call(attempt).await.map_err(Next::Stop)?;
+            let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 answer => {
@@ -217,12 +218,31 @@ struct Asking<'a> {
     chain: &'a Chain,
     candidate: &'a Candidate,
     found: &'a ResolvedModel,
+    thinking: Thinking,
     request: Request,
     /// What all calls used.
     usage: &'a mut Option<Value>,
 }
 
 impl Asking<'_> {
+    /// Makes one call, and another whenever the model turns out to need more thinking for `asked` than it was
+    /// given room for.
+    async fn call_until_thought(&mut self, attempt: u32, asked: &Request) -> Result<Answer, Failure> {
+        loop {
+            let answer = self.call(attempt).await?;
+            let needed = self.thinking.after(&answer);
+            self.chain.providers.needs_thinking(&self.found.key, needed);
+            let is_enough = std::mem::replace(&mut self.thinking, needed) == needed;
+            let asked = Request { in_session: None, ..asked.clone() };
+            match fitted(&self.found.facts, &asked, needed) {
+                Ok(request) if answer.is_err() && !is_enough && request != self.request => {
+                    self.request = request;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
     /// Makes one call; an error if nothing more may be spent.
     async fn call(&mut self, attempt: u32) -> Result<Answer, Failure> {
         if attempt == 0
@@ -232,7 +252,8 @@ impl Asking<'_> {
         }
         self.request.in_session = None;
         let found = self.found;
-        let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
+        let line = found.line.as_ref().filter(|line| line.takes(&self.request));
+        let line = line.filter(|_| !found.only_by_host.load(Ordering::Relaxed));
         let Some(line) = line else { return self.ask_host().await };
         self.admit()?;
         let request = self.request.clone();
@@ -376,6 +397,13 @@ fn key_of(facts: &Facts) -> String {
     facts.auth.api_key.as_ref().map(super::Secret::reveal).hash(&mut hasher);
     facts.model.base_url.hash(&mut hasher);
     format!("{} {:x}", facts.name(), hasher.finish())
+}
+
+/// The request as it is sent to the model.
+fn fitted(facts: &Facts, request: &Request, thinking: Thinking) -> Result<Request, Failure> {
+    let mut request = request.clone();
+    thinking.set(&facts.model, &mut request);
+    fit(facts, &mut request).map(|()| request)
 }
 
 /// Limits the answer to what the model can do, at least as much as Pi does.

@@ -9,6 +9,7 @@ use super::*;
 use crate::llm::Reply;
 
 mod in_session;
+mod thinking;
 
 type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
 type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
@@ -97,6 +98,7 @@ fn request(prompt: &str) -> Request {
         system: "s".into(),
         prompt: prompt.into(),
         max_tokens: 500,
+        reasoning: None,
         timeout_ms: 1_000,
         in_session: None,
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
+use super::super::thinking::effort;
 use super::super::{ModelFacts, Request};
 use super::{Read, refused};
 
@@ -20,12 +21,13 @@ pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
         body["store"] = false.into();
     }
     body[ways.max_tokens_field] = request.max_tokens.into();
-    // No thinking is wanted, and some models must be told so.
+    // Some models must be told not to think.
+    let off = || model.thinking_levels.get("off").and_then(Value::as_str);
     if model.reasoning
         && ways.reasoning_effort
-        && let Some(off) = model.thinking_levels.get("off").and_then(Value::as_str)
+        && let Some(effort) = request.reasoning.map(|level| effort(model, level)).or_else(off)
     {
-        body["reasoning_effort"] = off.into();
+        body["reasoning_effort"] = effort.into();
     }
     body
 }
@@ -83,15 +85,17 @@ struct Ways {
 }
 
 impl Ways {
-    /// From the model's definition, otherwise Pi's guess by address. Of the providers for which Pi guesses,
-    /// only one is asked without Pi.
+    /// From the model's definition, otherwise Pi's guess by address, as far as such providers are asked without
+    /// Pi.
     fn of(model: &ModelFacts) -> Self {
         let usual = !(model.provider == "cerebras" || model.base_url.contains("cerebras.ai"));
         let says = |key: &str| model.compat.get(key).and_then(Value::as_bool);
+        // Only OpenAI itself knows the role; other servers refuse it.
+        let is_openai = model.provider == "openai" || model.base_url.contains("api.openai.com");
         let old_name = model.compat.get("maxTokensField").and_then(Value::as_str) == Some("max_tokens");
         Self {
             store: says("supportsStore").unwrap_or(usual),
-            developer_role: says("supportsDeveloperRole").unwrap_or(usual),
+            developer_role: says("supportsDeveloperRole").unwrap_or(is_openai),
             reasoning_effort: says("supportsReasoningEffort").unwrap_or(true),
             finish_reason: says("supportsFinishReason").unwrap_or(true),
             max_tokens_field: if old_name { "max_tokens" } else { "max_completion_tokens" },

@@ -44,7 +44,8 @@ const FOLLOWED: [&str; 5] = [
 ];
 
 /// Peculiarities that do not affect a single text question without streaming or caching: they concern tools,
-/// earlier messages, requested thinking or sessions.
+/// earlier messages or sessions, or requested thinking, for which [`Direct::takes`](super::Direct::takes) checks
+/// them.
 const HARMLESS: [&str; 30] = [
     "allowEmptySignature",
     "cacheControlFormat",

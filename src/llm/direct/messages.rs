@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
+use super::super::thinking::effort;
 use super::super::{ModelFacts, Request};
 use super::{Read, refused};
 
@@ -18,8 +19,10 @@ pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
     if !request.system.is_empty() {
         body["system"] = text(&request.system);
     }
-    // Null means that its thinking can't be disabled.
-    if model.reasoning && model.thinking_levels.get("off") != Some(&Value::Null) {
+    if let Some(level) = request.reasoning {
+        body["thinking"] = json!({"type": "adaptive", "display": "summarized"});
+        body["output_config"] = json!({"effort": effort(model, level)});
+    } else if model.reasoning {
         body["thinking"] = json!({"type": "disabled"});
     }
     body

@@ -60,6 +60,17 @@ fn variable(name: &str) -> Option<String> {
 }
 
 impl Direct {
+    /// Whether it can be asked this. Thinking that is limited by a number of tokens is left to Pi.
+    pub fn takes(&self, request: &Request) -> bool {
+        let compat = |key: &str| self.model.compat.get(key).unwrap_or(&Value::Null);
+        let budgets = ["supportsThinkingTokenBudget", "thinkingTokenBudgetField"].map(compat);
+        request.reasoning.is_none()
+            || match self.plan.wire {
+                Wire::Completions => budgets.iter().all(|way| way.is_null() || **way == false),
+                Wire::Messages => compat("forceAdaptiveThinking") == true,
+            }
+    }
+
     fn body(&self, request: &Request) -> Value {
         match self.plan.wire {
             Wire::Completions => completions::body(&self.model, request),

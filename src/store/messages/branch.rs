@@ -14,7 +14,7 @@ use crate::store::{Messages, Store};
 const PASSED: usize = 16;
 
 /// The columns of an entry, from `entries e` and its message `m`.
-pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.stub_tokens";
+pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp";
 
 /// From the columns of [`BRANCH_ENTRY`]: the parent and the entry.
 impl FromRow for (Option<EntryId>, BranchEntry) {
@@ -33,7 +33,6 @@ impl FromRow for (Option<EntryId>, BranchEntry) {
             (1, Some(message)) => Step::Message(message),
             (2, rendition) => Step::Edit { target: row.get(4)?, rendition },
             (3, _) => Step::Compaction,
-            (4, _) => Step::Stub { target: row.get(4)?, tokens: tokens_at(row, 11)? },
             _ => Step::Link,
         };
         Ok((row.get(1)?, BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step }))

@@ -26,14 +26,6 @@ pub enum EntryRole<'a> {
     Message(MessageId),
     /// Replaces (or, with `None`, hides) what another entry shows.
     Edit { target: &'a str, rendition: Option<MessageId> },
-    /// Shows a stub of ours in place of what another entry shows.
-    Stub {
-        target: &'a str,
-        /// Estimated tokens of the stub; 0 if nothing is shown.
-        tokens: usize,
-        /// How many hiding edits directly below it are ours too.
-        hides: usize,
-    },
     /// A compaction.
     Compaction,
 }
@@ -93,31 +85,22 @@ impl Messages<'_> {
         )?;
         Ok(found.map(|(lineage, above)| above.child_of(digest) == lineage))
     }
-
-    /// How many hiding edits directly below an entry are ours.
-    pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
-        self.connection.one("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1", [entry])
-    }
 }
 
 impl MessageWriter<'_> {
     /// Stores an entry, and returns its row. [`MessageWriter::count_added`] counts its message.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
-        let (kind, message, target, stub) = match entry.role {
-            EntryRole::Link => (0, None, None, None),
-            EntryRole::Message(message) => (1, Some(message), None, None),
-            EntryRole::Edit { target, rendition } => (2, rendition, Some(target), None),
-            EntryRole::Compaction => (3, None, None, None),
-            EntryRole::Stub { target, tokens, hides } => (4, None, Some(target), Some((tokens, hides))),
+        let (kind, message, target) = match entry.role {
+            EntryRole::Link => (0, None, None),
+            EntryRole::Message(message) => (1, Some(message), None),
+            EntryRole::Edit { target, rendition } => (2, rendition, Some(target)),
+            EntryRole::Compaction => (3, None, None),
         };
-        let (stub_tokens, hides) = stub.unzip();
-        let hides = hides.filter(|hides| *hides > 0);
         let NewEntry { entry_id, parent, head, .. } = entry;
         let row = self.connection.insert(
-            "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
-                                  stub_tokens, hides)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            params![conversation, entry_id, parent, kind, message, head, target, stub_tokens, hides],
+            "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![conversation, entry_id, parent, kind, message, head, target],
         )?;
         Ok(EntryId(row))
     }

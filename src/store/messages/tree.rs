@@ -124,11 +124,10 @@ mod tests {
             let step = match what {
                 0 => Step::Edit { target, rendition: None },
                 1 => Step::Edit { target, rendition: Some(message(1000 + row, MessageKind::Edited)) },
-                2 => Step::Stub { target, tokens: 1 },
-                3 => Step::Link,
-                4 => Step::Message(message(row, MessageKind::Private)),
+                2 => Step::Link,
+                3 => Step::Message(message(row, MessageKind::Private)),
                 // The same message again, as two branches that begin alike have it.
-                5 => Step::Message(message((row - 1).max(1), MessageKind::Conversation)),
+                4 => Step::Message(message((row - 1).max(1), MessageKind::Conversation)),
                 _ => Step::Message(message(row, MessageKind::Conversation)),
             };
             let parent = at.checked_sub(1 + up).filter(|parent| *parent > 0);

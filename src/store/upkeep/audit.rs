@@ -68,7 +68,7 @@ pub struct AuditedEntry {
     pub id: EntryId,
     pub entry_id: String,
     pub parent: Option<EntryId>,
-    /// 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub of ours.
+    /// 0 link only, 1 message, 2 context edit, 3 compaction.
     pub kind: i64,
     /// The message it shows; for an edit, the rendition.
     pub message: Option<MessageId>,
@@ -80,12 +80,8 @@ pub struct AuditedEntry {
     pub head: Option<MessageId>,
     /// That message's identity.
     pub head_lineage: Option<Hash>,
-    /// For an edit or a stub, Pi's id of the entry it edits.
+    /// For an edit, Pi's id of the entry it edits.
     pub target: Option<String>,
-    /// For a stub, the estimated tokens of what is shown instead.
-    pub stub_tokens: Option<usize>,
-    /// For a stub, how many hiding edits directly below it are ours too.
-    pub hides: usize,
 }
 
 /// A summary's raw row, without its text.
@@ -156,8 +152,6 @@ impl FromRow for AuditedEntry {
             head: row.get("head_id")?,
             head_lineage: hash_in(row, "head_lineage")?,
             target: row.get("target")?,
-            stub_tokens: row.get("stub_tokens")?,
-            hides: row.get::<_, Option<usize>>("hides")?.unwrap_or_default(),
         })
     }
 }

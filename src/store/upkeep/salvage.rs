@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::ids::{Hash, MessageId, Nonce};
-use crate::model::{Content, Entry, Stub, replacements};
+use crate::model::{Content, Entry, replacements};
 use crate::store::columns::{FromRow as _, Queries as _};
 use crate::store::db::{connection, migrations, strange};
 use crate::store::{Messages, StoredSession};
@@ -50,8 +50,6 @@ struct OldEntry {
     kind: i64,
     message: Option<i64>,
     target: Option<String>,
-    /// The tokens that a stub shows, and how many hiding edits are below it.
-    stub: (usize, usize),
 }
 
 struct OldMessage {
@@ -92,7 +90,6 @@ impl OldStore {
                 kind: row.get("kind")?,
                 message: row.get("message_id")?,
                 target: row.get("target")?,
-                stub: (row.get("stub_tokens").unwrap_or_default(), row.get("hides").unwrap_or_default()),
             };
             entries.entry(row.get("conversation_id")?).or_default().push(entry);
             Ok(())
@@ -162,10 +159,6 @@ impl OldStore {
                     .find(|replacement| original.lineage.edited(replacement) == rendition.lineage)?;
                 let content = Content::Edit { target: target.clone(), replacement: Some(replacement) };
                 Some((content, rendition.timestamp))
-            }
-            (4, _, Some(target)) => {
-                let (tokens, hides) = entry.stub;
-                Some((Content::Stub(Stub { target: target.clone(), tokens, hides }), 0))
             }
             (0, ..) => Some((Content::Other, 0)),
             (3, ..) => Some((Content::Compaction(None), 0)),

@@ -6,7 +6,7 @@ use super::*;
 fn question_in_session(mark: &str) -> Request {
     let prompt = "Which part of the above is it?".to_owned();
     let (first, last) = ("e1".to_owned(), "e9".to_owned());
-    let in_session = Some(InSession { prompt, first, last, mark: mark.to_owned() });
+    let in_session = Some(InSession { prompt, first, last, effort: None, mark: mark.to_owned() });
     Request { in_session, ..request(&"long ago ".repeat(1_000)) }
 }
 

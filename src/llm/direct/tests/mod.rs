@@ -53,6 +53,7 @@ fn question() -> Request {
         system: "Be short.".into(),
         prompt: "What happened?".into(),
         max_tokens: 5_000,
+        reasoning: None,
         timeout_ms: 20_000,
         in_session: None,
     }

@@ -56,14 +56,11 @@ CREATE TABLE entries (
   conversation_id INTEGER NOT NULL REFERENCES conversations (id),
   entry_id        TEXT NOT NULL,       -- Pi's id, unique within the session only
   parent_id       INTEGER REFERENCES entries (id),
-  kind            INTEGER NOT NULL,    -- 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub: what the model is shown
-                                       -- in place of what `target` shows
+  kind            INTEGER NOT NULL,    -- 0 link only, 1 message, 2 context edit, 3 compaction
   message_id      INTEGER REFERENCES messages (id), -- its message; for an edit the rendition, NULL where it hides
   head_id         INTEGER REFERENCES messages (id), -- the last message at or above: its lineage is this entry's
-  target          TEXT,                -- for an edit or a stub: the entry_id it replaces
+  target          TEXT,                -- for an edit: the entry_id it replaces
   files           TEXT,                -- JSON: files listed by a compaction that is not ours
-  stub_tokens     INTEGER,             -- of what a stub shows instead, an estimate; 0 where nothing is shown
-  hides           INTEGER,             -- how many hiding edits right below it are ours too: nothing in them says so
   UNIQUE (conversation_id, entry_id)
 ) STRICT;
 

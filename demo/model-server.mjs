@@ -127,9 +127,10 @@ const IN_PI = {
  *   free by default, so that sums of usage show it
  * @param {{ id: string, [key: string]: unknown }[]} [options.models] more models, like the first except for the given fields
  * @param {string[]} [options.catalog] providers of Pi's own catalog whose models this server plays too
+ * @param {Record<string, object>} [options.overrides] fields of these models of the catalog, by id
  * @param {Record<string, unknown>} [options.settings] more keys for settings.json
  */
-export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], catalog = [], settings = {} }) {
+export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], catalog = [], overrides = {}, settings = {} }) {
   const model = {
     id: "demo-model",
     name: thinking === "adaptive" ? "scripted demo model, bound like Claude" : "scripted demo model",
@@ -148,7 +149,7 @@ export function writeAgentDir(dir, { url, api = "openai", thinking, contextWindo
     apiKey,
     models: [model, ...models.map((other) => ({ ...model, ...other }))],
   };
-  const real = Object.fromEntries(catalog.map((name) => [name, { baseUrl: url, apiKey }]));
+  const real = Object.fromEntries(catalog.map((name) => [name, { baseUrl: url, apiKey, modelOverrides: overrides }]));
   const own = { defaultProvider: "demo", defaultModel: "demo-model", enableInstallTelemetry: false, ...(thinking && { defaultThinkingLevel: "low" }) };
   mkdirSync(dir, { recursive: true });
   writeJson(path.join(dir, "models.json"), { providers: { demo: provider, ...real } });
@@ -278,12 +279,12 @@ function thoughtOf({ messages, judged: { thinks } }) {
   return thinks ? `Thought after ${messages.length} messages: go on from there.` : "";
 }
 
-/** What a request costs. @param {Received} request @param {PromptCache} cache */
-function inputOf({ api, raw, body, judged }, cache) {
-  const all = judged.thread === "continue" ? JSON.stringify(judged.body) : raw;
-  const { read, written } = api === "anthropic" && judged.markers > 0 ? cache.use(judged.body) : { read: 0, written: 0 };
-  const [cacheRead, cacheWrite] = [Math.floor(read / 4), Math.floor(written / 4)];
-  return { input: Math.max(0, tokensOf(all) - cacheRead - cacheWrite), cacheRead, cacheWrite };
+/** What a request costs; reasoning that the model does not see costs nothing. @param {Received} request @param {PromptCache} cache */
+function inputOf({ api, raw, judged }, cache) {
+  const isCached = api === "responses" || (api === "anthropic" && judged.markers > 0);
+  if (!isCached) return { input: tokensOf(judged.thread === "continue" ? JSON.stringify(judged.body) : raw), cacheRead: 0, cacheWrite: 0 };
+  const { read, written, rest } = cache.use(judged.body);
+  return { input: Math.ceil(rest / 4), cacheRead: Math.floor(read / 4), cacheWrite: Math.floor(written / 4) };
 }
 
 /** @param {string} text */

@@ -1,12 +1,12 @@
 /**
- * A provider's prompt cache with markers, as Anthropic's: what precedes a marker is written, and read again by later requests until it
- * expires.
+ * A provider's prompt cache. With markers, as Anthropic's: what precedes a marker is written, and read again by later requests until it
+ * expires. Without, as OpenAI's: each request is written whole, and the longest prefix that is known is read.
  *
  * A request consists of blocks in a fixed order: tools, system prompt, messages. A marker writes the prefix that ends with it. Reading
  * starts at the last marker and looks back a few blocks for a written prefix, then at the marker before it, and so on; a prefix that is
  * read lives on. A request with `max_tokens: 1`, which only keeps a prefix alive, is like any other here.
  */
-import { blocksOf, chained, meaningOf } from "./judge.mjs";
+import { blocksOf, chained, itemsOf, meaningOf } from "./judge.mjs";
 
 /** How many blocks back from a marker a prefix is found. */
 const LOOKBACK = 20;
@@ -30,20 +30,21 @@ export class PromptCache {
 
   /**
    * Reads what a request finds, and writes what it marks.
-   * @param {any} body in Anthropic's format
-   * @returns {{ read: number, written: number }} bytes
+   * @param {any} body in Anthropic's format, or in that of OpenAI Responses
+   * @returns {{ read: number, written: number, rest: number }} bytes; the rest is what follows the last marker
    */
-  use({ model, tools, system, messages }) {
-    const blocks = [...blocksOf(tools), ...blocksOf(system), ...messages.flatMap(ofMessage)];
+  use({ model, tools, system, messages, instructions, input }) {
+    const blocks = messages ? [...blocksOf(tools), ...blocksOf(system), ...messages.flatMap(ofMessage)] : [tools, instructions, ...itemsOf(input)];
     const meanings = blocks.map(meaningOf);
     let prefix = model;
     const prefixes = meanings.map((meaning) => (prefix = chained(prefix, meaning)));
-    const marked = [...blocks.keys()].filter((at) => blocks[at].cache_control);
+    const marked = [...blocks.keys()].filter((at) => !messages || blocks[at].cache_control);
     const found = this.#found(prefixes, marked);
     this.#read(prefixes[found]);
-    for (const at of marked) this.#write(prefixes[at], blocks[at].cache_control.ttl);
+    for (const at of marked) this.#write(prefixes[at], blocks[at]?.cache_control?.ttl);
     const bytes = (/** @type {number} */ from, /** @type {number} */ to) => meanings.slice(from, to).reduce((sum, meaning) => sum + Buffer.byteLength(meaning), 0);
-    return { read: bytes(0, found + 1), written: bytes(found + 1, (marked.at(-1) ?? -1) + 1) };
+    const end = (marked.at(-1) ?? -1) + 1;
+    return { read: bytes(0, found + 1), written: bytes(found + 1, end), rest: bytes(end, blocks.length) };
   }
 
   /**

@@ -1,165 +1,162 @@
 /**
- * The driver behind `npm run bench:context`: runs long sessions through the real Pi in several ways, and measures the context's size at
- * each request, the cached part, the cost, and what is still known at the end.
+ * The driver behind `npm run bench:context`: what long sessions cost on the real Pi, alone, with two of its settings tuned, and with the
+ * extension at its defaults, by model, window, shape and length.
  *
- * Logs and plots are written to `target/bench/context`.
+ * A shorter session is the beginning of a longer one, so each runs once, in the largest of the asked lengths. Without the extension a session
+ * does not depend on prices, so models that share a wire format share its run.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
-import { startPi } from "../../demo/rpc.mjs";
-import { hostOf, MAIN } from "../../scripts/hosts.mjs";
-import { extension, root } from "../../scripts/paths.mjs";
-import { markdown, median, number } from "../measure.mjs";
-import { summarize } from "../strategies/summarize.mjs";
-import { CHEAP, Meter, PRICES } from "./meter.mjs";
-import { plot } from "./plot.mjs";
-import { Session } from "./session.mjs";
+import { hostOf } from "../../scripts/hosts.mjs";
+import { root } from "../../scripts/paths.mjs";
+import { markdown, number } from "../measure.mjs";
+import { live } from "./live.mjs";
 import { SHAPES } from "./shapes.mjs";
 
-/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {import("./live.mjs").Prices} Prices */
+/** @typedef {import("./live.mjs").Counted} Counted */
 
-/** Tokens of a real model's summary for Pi. */
-const PI_SUMMARY = 2_500;
+/**
+ * A model of Pi's catalog, the one that writes its summaries, and the windows to measure, the catalog's first. `cost` and `small` are the
+ * prices of another pair.
+ * @typedef {{ provider: string, id: string, by: string, windows: number[], cost?: Prices, small?: Prices }} Model
+ */
 
-/** @typedef {{ lcm?: Record<string, unknown>, compaction?: Record<string, unknown>, rival?: "editing" | "micro" }} Way */
+const OPUS = { provider: "anthropic", id: "claude-opus-5-5", by: "claude-haiku-5-5" };
+/** Gemini's wire format is not scripted, and September's models are not bound to their reasoning: only the prices are theirs. @type {Record<string, Model>} */
+const MODELS = {
+  opus: { ...OPUS, windows: [1_000_000, 128_000, 64_000] },
+  fable: { ...OPUS, id: "claude-fable-5-2", windows: [1_000_000, 128_000] },
+  gpt: { provider: "openai", id: "gpt-6.2-sol", by: "gpt-6-luna", windows: [272_000, 128_000] },
+  gemini: { ...OPUS, windows: [1_048_576, 128_000], cost: { input: 2, output: 10, cacheRead: 0.1, cacheWrite: 2 }, small: { input: 0.3, output: 2.5, cacheRead: 0.03, cacheWrite: 0.3, tiers: [] } },
+  september: { ...OPUS, windows: [1_000_000, 128_000], cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }, small: { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25, tiers: [] } },
+};
 
-/** Each with Pi's settings; without `lcm` Pi runs alone, or with a rival. @type {(window: number) => Record<string, Way>} */
-const waysFor = (window) => ({
-  "Pi alone": {},
-  "Pi tuned": { compaction: { reserveTokens: window - 40_000, keepRecentTokens: 6_000 } },
-  "provider-side editing": { rival: "editing" },
-  "micro-compaction": { rival: "micro" },
-  "ours, lean": { lcm: {} },
-  "ours, lean, no cheap model": { lcm: { compactionModels: ["session"] } },
-  "ours, full": { lcm: { context: "full" } },
-});
+/** @typedef {{ lcm?: object, compaction?: object }} Settings of Pi; without `lcm`, Pi runs alone */
+/** @typedef {Awaited<ReturnType<typeof live>>} Lived */
 
-const usage = `npm run bench:context -- [--shape bulky|ten|forty|real|small] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--pi VERSION] [--quick] [--plot FILE]`;
+/** @type {Record<string, (window: number) => Settings>} */
+const WAYS = {
+  alone: () => ({}),
+  tuned: (window) => ({ compaction: { reserveTokens: window - 40_000, keepRecentTokens: 6_000 } }),
+  ours: () => ({ lcm: {} }),
+};
+/** Ways that only run if they are named; `at30000` is the extension with that fold point. @type {typeof WAYS} */
+const MORE_WAYS = { own: () => ({ lcm: { compactionModels: ["session"] } }), full: () => ({ lcm: { context: "full" } }) };
+
+const usage = `npm run bench:context -- [--quick] [--only model=…,window=…,shape=…,length=…,way=…] [--facts N] [--idle N] [--pi VERSION]
+Several values of a kind are separated by +. --idle: the user is away for ten minutes before each N-th prompt.`;
 const { values } = parseArgs({
   options: {
-    shape: { type: "string", default: "bulky" },
-    way: { type: "string", multiple: true },
-    window: { type: "string", default: "128000" },
-    cold: { type: "string", default: "0" },
-    prices: { type: "string", default: "list" },
-    turns: { type: "string" },
-    facts: { type: "string", default: "24" },
-    pi: { type: "string", default: MAIN },
     quick: { type: "boolean", default: false },
-    plot: { type: "string" },
+    only: { type: "string", default: "" },
+    facts: { type: "string" },
+    idle: { type: "string", default: "0" },
+    pi: { type: "string", default: "1.6.0" },
     help: { type: "boolean", default: false },
   },
 });
-const [shape, prices, host] = [SHAPES[values.shape], PRICES[values.prices], hostOf(values.pi)];
-if (values.help || !shape || !prices || !host) {
+const asked = values.only || (values.quick ? "model=opus,window=1000000,shape=recorded+bulky,length=300" : "");
+const only = Object.fromEntries(asked.split(",").filter(Boolean).map((part) => [part.split("=")[0], part.split("=")[1]?.split("+")]));
+const host = hostOf(values.pi);
+if (values.help || !host || Object.keys(only).some((kind) => !["model", "window", "shape", "length", "way"].includes(kind))) {
   process.stdout.write(`${usage}\n`);
   process.exit(values.help ? 0 : 2);
 }
-const { pi: script } = host;
-const [window, cold] = [Number(values.window), Number(values.cold)];
-const turns = Number(values.turns ?? (values.quick ? Math.ceil(100 / (shape.requests / 2)) : shape.turns));
-const wanted = values.way ?? (values.quick ? ["Pi alone", "ours, lean"] : [""]);
+const { pi } = host;
+const lengths = (only.length ?? ["60", "150", "300", "600"]).map(Number);
+const longest = Math.max(...lengths);
+const facts = Number(values.facts ?? (values.quick ? 12 : 24));
 const folder = path.join(root, "target", "bench", "context");
 mkdirSync(folder, { recursive: true });
 
-const rows = [["way", "requests", "tokens a request", "most", "read", "new", "rewritten", "output", "summaries", "cost", "of Pi alone", "Anthropic", "known", "by calls (0 / 1 / 2)"]];
-/** @type {import("./plot.mjs").Line[]} */
-const lines = [];
-/** @type {number | undefined} */
-let alone;
-for (const [name, way] of Object.entries(waysFor(window))) {
-  if (!wanted.some((part) => (part === "ours, lean" ? name === part : name.includes(part)))) continue;
-  process.stderr.write(`${name} …\n`);
-  const { meter, known, facts } = await live(name, way);
-  const requests = meter.readings.filter(({ kind }) => kind === "turn");
-  const sizes = requests.map(({ cached, fresh, again }) => cached + fresh + again);
-  const { read, fresh, again, output, summaries, dollars, lookback } = meter.total();
-  if (name === "Pi alone") alone = dollars;
-  const by = [0, 1, 2].map((calls) => known.filter((took) => took === calls).length);
-  const count = known.filter((took) => took !== undefined).length;
-  const money = [read, fresh, again, output, summaries, dollars].map((cost) => `$${cost.toFixed(2)}`);
-  const share = alone === undefined ? "" : (dollars / alone).toFixed(3);
-  rows.push([name, number(requests.length), number(median(sizes)), number(Math.max(...sizes)), ...money, share, `$${(dollars + lookback).toFixed(2)}`, facts > 0 ? `${count} of ${facts}` : "", facts > 0 ? by.join(" / ") : ""]);
-  lines.push({ name, values: sizes });
-  const log = meter.readings.map((reading, index) => `${JSON.stringify({ index, ...reading })}\n`);
-  writeFileSync(path.join(folder, `${values.shape}-${window}-${cold}-${values.prices}-${name.replace(/\W+/g, "-")}.jsonl`), log.join(""));
+const began = performance.now();
+/** @type {Map<string, Lived>} */
+const lives = new Map();
+/** @type {{ name: string, ofAlone: number, ofTuned: number }[]} */
+const cells = [];
+/** @type {[string, (window: number) => Settings][]} */
+const ways = (only.way ?? Object.keys(WAYS)).map((way) => [way, WAYS[way] ?? MORE_WAYS[way] ?? (() => ({ lcm: { foldAt: Number(way.slice(2)) } }))]);
+const rows = [["model, window, shape, requests", ...ways.map(([way]) => `${way}, $`), "of alone", "of tuned", "known (calls: 0+1+2)", "reasoning lost, within a run", "seen, %", "compactions"]];
+for (const [name, model] of Object.entries(MODELS)) {
+  if (only.model && !only.model.includes(name)) continue;
+  for (const window of only.window ? only.window.map(Number) : model.windows) {
+    for (const [shape, sizes] of Object.entries(SHAPES)) {
+      if (only.shape && !only.shape.includes(shape)) continue;
+      /** @type {Record<string, Lived>} */
+      const lived = {};
+      for (const [way, settingsFor] of ways) lived[way] = await once(way, name, window, shape, settingsFor(window));
+      for (const length of lengths) report(`${name}, ${number(window)}, ${shape}, ${length}`, model, lived, length);
+    }
+  }
 }
-writeFileSync(values.plot ?? path.join(folder, `${values.shape}-${window}-${cold}-${values.prices}.svg`), plot(lines, { title: "Tokens of context, request by request", across: "request" }));
-process.stdout.write(`${values.shape}: ${turns} turns of ${shape.requests} requests, a window of ${number(window)} tokens, ${cold} % of the prompts cold, prices: ${Object.values(prices).join(" / ")}\n\n${markdown(rows)}\n\n`);
+const worst = (/** @type {"ofAlone" | "ofTuned"} */ by) => cells.filter((cell) => cell[by] > 0).sort((one, other) => other[by] - one[by])[0];
+const [ofAlone, ofTuned] = [worst("ofAlone"), worst("ofTuned")];
+const worstCells = ofAlone && ofTuned ? `Worst: ${ofAlone.ofAlone.toFixed(2)} of Pi alone (${ofAlone.name}), ${ofTuned.ofTuned.toFixed(2)} of Pi tuned (${ofTuned.name}).\n\n` : "";
+process.stdout.write(`Pi ${values.pi}; by way: ${ways.map(([way]) => way).join(" / ")}\n\n${markdown(rows)}\n\n${worstCells}${number((performance.now() - began) / 1000)} s\n`);
 process.exit(0);
 
 /**
- * Runs the session, and asks for its facts, each in a separate copy.
- * @param {string} name
- * @param {Way} way
+ * Runs a session, unless it has run.
+ * @param {string} way
+ * @param {string} name of the model
+ * @param {number} window
+ * @param {string} shape
+ * @param {Settings} settings
  */
-async function live(name, { lcm, compaction, rival }) {
-  const scratch = mkdtempSync(path.join(os.tmpdir(), "lcm-context-"));
-  const [agentDir, cwd, sessionDir] = ["agent", "project", "sessions"].map((part) => path.join(scratch, part));
-  for (const dir of [cwd, sessionDir]) mkdirSync(dir);
-  const session = new Session(shape, turns, Number(values.facts));
-  session.write(cwd);
-  const meter = new Meter(prices);
-  const server = await startModelServer({ reply: (request) => metered(session, meter, request) });
-  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: prices, models: [CHEAP], settings: { ...(lcm && { lcm }), ...(compaction && { compaction }), retry: { enabled: false } } });
-  const loaded = lcm ? extension : rival ? path.join(root, "bench", "context", "rivals.mjs") : undefined;
-  const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
-  const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };
-  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env, pi: script });
-  /** The number of calls for each fact; undefined if it is lost. @type {(number | undefined)[]} */
-  const known = [];
-  try {
-    for (let turn = 0; turn < turns; turn++) {
-      if (turn > 0 && (turn * 37) % 100 < cold) {
-        process.kill(/** @type {number} */ (pi.pid), "SIGUSR2");
-        meter.isCold = true;
-      }
-      await pi.prompt(session.begin(turn), { timeoutMs: 600_000 });
-      // The events of hundreds of turns are large, and no longer needed.
-      pi.events.length = 0;
-    }
-    process.stderr.write(`  ${number(meter.readings.length)} requests, $${meter.total().dollars.toFixed(2)}\n`);
-    meter.asks = true;
-    const { sessionFile } = await pi.request("get_state");
-    for (const fact of session.facts) {
-      await pi.request("clone");
-      known.push(callsFor(fact.needle, await pi.prompt(session.ask(fact))));
-      await pi.request("switch_session", { sessionPath: sessionFile });
-      pi.events.length = 0;
-    }
-  } finally {
-    await pi.stop();
-    await server.close();
-    rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
-  }
-  return { meter, known, facts: session.facts.length };
-}
-
-/** A summary; for Pi's prompts it is as long as a real model's. @param {Received} request */
-function summarized({ kind, messages }) {
-  const text = summarize(messages.at(-1)?.text ?? "");
-  return kind === "summary" ? text : text.padEnd(PI_SUMMARY * 4, " And so on.");
-}
-
-/** @param {Session} session @param {Meter} meter @param {Received} request */
-function metered(session, meter, request) {
-  const isSummary = request.kind === "summary" || request.toolNames.length === 0;
-  const reply = isSummary ? { text: summarized(request) } : session.reply(request);
-  const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${reply.toolCalls ? JSON.stringify(reply.toolCalls) : ""}`);
-  // The content of hundreds of requests of half a megabyte is no longer needed.
-  Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });
-  return { ...reply, usage: { input: fresh + again, output, cacheRead: cached } };
+async function once(way, name, window, shape, settings) {
+  const { provider, id, by, cost, small } = MODELS[name];
+  const key = [settings.lcm ? `${name}-${way}` : `${provider}-${way}`, way === "tuned" ? "" : window, shape].filter(Boolean).join("-");
+  const before = lives.get(key);
+  if (before) return before;
+  process.stderr.write(`${key} …\n`);
+  const overrides = { [id]: { contextWindow: window, ...(cost && { cost }) }, ...(small && { [by]: { cost: small } }) };
+  const lived = await live({ model: { provider, id, overrides }, shape: SHAPES[shape], requests: longest, facts, idle: Number(values.idle), pi, settings });
+  writeFileSync(path.join(folder, `${key}.jsonl`), lived.requests.map((request) => `${JSON.stringify(request)}\n`).join(""));
+  lives.set(key, lived);
+  return lived;
 }
 
 /**
- * @param {string} needle
- * @param {import("../../demo/rpc.mjs").PiRecord[]} events of the run that answers
+ * Adds a row.
+ * @param {string} name
+ * @param {Model} model
+ * @param {Record<string, Lived>} lived by way
+ * @param {number} length
  */
-function callsFor(needle, events) {
-  const answered = events.some(({ type, message }) => type === "message_end" && message.role === "assistant" && JSON.stringify(message.content).includes(`It is ${needle}.`));
-  return answered ? events.filter(({ type }) => type === "tool_execution_end").length : undefined;
+function report(name, model, lived, length) {
+  const all = Object.values(lived).map(({ requests, known, prices }) => {
+    const first = firstOf(requests, length);
+    const sum = (/** @type {(one: Counted) => number} */ of) => first.reduce((total, one) => total + of(one), 0);
+    const priceOf = (/** @type {string} */ id) => (id === model.by ? (model.small ?? prices[id]) : (model.cost ?? prices[model.id]));
+    return {
+      dollars: sum((one) => dollars(one.usage, priceOf(one.model))),
+      known: [0, 1, 2].map((calls) => known.filter((took) => took === calls).length).join("+"),
+      lost: `${sum(({ lost }) => lost)}, ${sum(({ lostInRun }) => lostInRun)}`,
+      seen: Math.round((100 * sum(({ seen }) => seen)) / sum(({ seen, dropped }) => seen + dropped)),
+      compactions: first.filter(({ block }) => block > 0).length,
+    };
+  });
+  const [alone, tuned, ours] = ["alone", "tuned", "ours"].map((way) => all[Object.keys(lived).indexOf(way)]?.dollars);
+  cells.push({ name, ofAlone: ours / alone, ofTuned: ours / tuned });
+  const by = (/** @type {(one: typeof all[number]) => unknown} */ of) => all.map(of).join(" / ");
+  const share = (/** @type {number} */ part) => (Number.isNaN(part) ? "" : part.toFixed(2));
+  // Facts are asked for at the end of the longest session.
+  rows.push([name, ...all.map((one) => one.dollars.toFixed(2)), share(ours / alone), share(ours / tuned), length === longest ? by(({ known }) => known) : "", by(({ lost }) => lost), by(({ seen }) => seen), by(({ compactions }) => compactions)]);
+}
+
+/** A session's requests before the agent's next one after so many. @param {Counted[]} requests @param {number} length */
+function firstOf(requests, length) {
+  let turns = 0;
+  const end = requests.findIndex(({ kind }) => kind === "turn" && ++turns > length);
+  return end < 0 ? requests : requests.slice(0, end);
+}
+
+/** What a request costs. @param {Counted["usage"]} usage @param {Prices} prices */
+function dollars({ input, output, cacheRead = 0, cacheWrite = 0 }, prices) {
+  const prompt = input + cacheRead + cacheWrite;
+  const tier = [...(prices.tiers ?? [])].sort((one, other) => other.inputTokensAbove - one.inputTokensAbove).find(({ inputTokensAbove }) => prompt > inputTokensAbove);
+  const price = tier ?? prices;
+  return (input * price.input + output * price.output + cacheRead * price.cacheRead + cacheWrite * price.cacheWrite) / 1e6;
 }

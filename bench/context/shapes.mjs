@@ -2,9 +2,7 @@
 
 /**
  * @typedef {object} Shape
- * @property {number} turns
- * @property {number} requests of each turn; with the last the model answers the user
- * @property {number} calls of tools in each request but the last
+ * @property {number} requests of each turn; with the last the model answers the user, the others call a tool
  * @property {(at: number) => number} result tokens of the n-th result
  * @property {(at: number) => number} answer tokens of the n-th answer
  */
@@ -20,13 +18,12 @@ const RECORDED = {
 
 /** All equally often, without a repeating order. @param {number[]} sizes */
 const oneOf = (sizes) => (/** @type {number} */ at) => sizes[(at * 7919 + Math.floor(at / sizes.length) * 3) % sizes.length];
-const bulky = oneOf([500, 1_400, 2_300, 3_200, 4_100, 5_000]);
+const recorded = { requests: 5, result: oneOf(RECORDED.results), answer: oneOf(RECORDED.answers) };
 
 /** @type {Record<string, Shape>} */
 export const SHAPES = {
-  bulky: { turns: 300, requests: 2, calls: 2, result: bulky, answer: () => 150 },
-  ten: { turns: 60, requests: 10, calls: 1, result: bulky, answer: () => 60 },
-  forty: { turns: 15, requests: 40, calls: 1, result: bulky, answer: () => 60 },
-  real: { turns: 120, requests: 5, calls: 1, result: oneOf(RECORDED.results), answer: oneOf(RECORDED.answers) },
-  small: { turns: 75, requests: 2, calls: 1, result: () => 60, answer: () => 60 },
+  recorded,
+  bulky: { ...recorded, result: (at) => Math.min(11_000, 5 * Math.max(60, recorded.result(at))) },
+  long: { ...recorded, requests: 40 },
+  small: { requests: 2, result: () => 60, answer: () => 60 },
 };

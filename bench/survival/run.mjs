@@ -12,7 +12,6 @@ import { parseArgs } from "node:util";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { startPi } from "../../demo/rpc.mjs";
 import { extension } from "../../scripts/paths.mjs";
-import { CHEAP, Meter, PRICES } from "../context/meter.mjs";
 import { markdown, median, number, pause } from "../measure.mjs";
 import { KINDS, tells } from "./facts.mjs";
 import { SEARCHES, Session } from "./session.mjs";
@@ -29,6 +28,9 @@ const PATIENCE = 12;
 const QUIET_MS = 40;
 /** Sessions to run per number of compactions: short ones have few facts each. @type {Record<string, number>} */
 const SESSIONS = { 1: 4, 5: 2, 20: 1 };
+/** Prices of a typical model of coding agents, and one that is good enough for summaries. */
+const COST = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+const CHEAP = { id: "demo-small", cost: { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 } };
 /** The newest share of the changed files, which counts as recent. */
 const RECENT = 0.2;
 
@@ -138,7 +140,9 @@ async function live(lcm, wanted, loss, seed) {
   const [agentDir, cwd, sessionDir] = ["agent", "project", "sessions"].map((part) => path.join(scratch, part));
   for (const dir of [cwd, sessionDir]) mkdirSync(dir);
   const session = new Session(seed, cwd);
-  const [meter, watch] = [new Meter(PRICES.list), new Watch()];
+  const watch = new Watch();
+  /** @type {Received | undefined} */
+  let before;
   let lastSummary = 0;
   const summary = (/** @type {Received} */ { messages }) => {
     lastSummary = Date.now();
@@ -154,18 +158,17 @@ async function live(lcm, wanted, loss, seed) {
     reply: async (request) => {
       /** @type {import("../../demo/model-server.mjs").Reply} */
       const reply = request.kind === "summary" || request.toolNames.length === 0 ? summary(request) : await turn(request);
-      const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${JSON.stringify(reply.toolCalls ?? "")}`);
-      // The content of hundreds of requests is no longer needed.
-      Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });
-      return { ...reply, usage: { input: fresh + again, output, cacheRead: cached } };
+      // The content of hundreds of requests is no longer needed once they are answered.
+      if (before) Object.assign(before, { raw: "", messages: [], body: {}, judged: {} });
+      before = request;
+      return reply;
     },
   });
-  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: PRICES.list, models: [CHEAP], settings: { ...(lcm && { lcm }), retry: { enabled: false } } });
+  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: COST, models: [CHEAP], settings: { ...(lcm && { lcm }), retry: { enabled: false } } });
   const env = { LCM_DB_DIR: path.join(scratch, "store"), npm_config_update_notifier: "false", npm_config_logs_max: "0" };
   const pi = startPi({ agentDir, cwd, sessionDir, args: lcm ? ["--extension", extension] : ["--no-extensions"], env });
   try {
     const { compactions, asked } = await play(pi, session, wanted);
-    meter.asks = true;
     const found = await lookUp(pi, session, watch, lcm !== undefined);
     return { ...judged(session, watch, found), turns: session.turn + 1, compactions, asked };
   } finally {

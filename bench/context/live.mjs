@@ -1,0 +1,179 @@
+/**
+ * One session on the real Pi, and what the provider counted: the usage of each request, the reasoning that the model no longer sees, and
+ * which facts are still known at the end.
+ *
+ * The server's answers take no time, while a real model's takes seconds. In these, the extension writes summaries in the background. So a
+ * request of the agent is answered once no summary has been requested for `QUIET_MS`.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
+import { startPi } from "../../demo/rpc.mjs";
+import { extension, root } from "../../scripts/paths.mjs";
+import { pause } from "../measure.mjs";
+import { lossySummary } from "../survival/summarizer.mjs";
+import { Session } from "./session.mjs";
+
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {{ input: number, output: number, cacheRead: number, cacheWrite: number, tiers?: (Prices & { inputTokensAbove: number })[] }} Prices */
+
+/**
+ * A request that the provider has answered.
+ * @typedef {object} Counted
+ * @property {Received["kind"]} kind
+ * @property {string} model
+ * @property {import("../../demo/wire.mjs").Usage} usage
+ * @property {number} seen reasoning blocks that the model sees
+ * @property {number} dropped reasoning blocks that were sent, and that it does not see
+ * @property {number} lost answers in the context whose reasoning the model sees no longer, for the first time
+ * @property {number} lostInRun of these, answers of the current run
+ * @property {number} block tokens of the summary that the context begins with since this request; 0 for the same as before
+ */
+
+/**
+ * @typedef {object} Lived
+ * @property {Counted[]} requests
+ * @property {Record<string, Prices>} prices of the provider's models
+ * @property {(number | undefined)[]} known the number of calls for each fact; undefined if it is lost
+ */
+
+/** Of a request that only keeps the prompt cache alive. */
+const NOTHING = { seen: 0, dropped: 0, lost: 0, lostInRun: 0, block: 0 };
+const QUIET_MS = 60;
+/** The share of the important sentences that each summary omits. */
+const LOSS = 0.15;
+/** Pi is away for so many steps of its clock: ten minutes. */
+const [AWAY_STEPS, STEP_MS] = [7, 90_000];
+
+/**
+ * @param {object} cell
+ * @param {{ provider: string, id: string, overrides: Record<string, object> }} cell.model
+ * @param {import("./shapes.mjs").Shape} cell.shape
+ * @param {number} cell.requests
+ * @param {number} cell.facts how many are asked for
+ * @param {number} cell.idle the user is away before each prompt of this number; 0 for never
+ * @param {string} cell.pi Pi's script
+ * @param {{ lcm?: object, compaction?: object }} cell.settings without `lcm`, Pi runs alone
+ * @returns {Promise<Lived>}
+ */
+export async function live({ model, shape, requests, facts, idle, pi: script, settings }) {
+  const scratch = mkdtempSync(path.join(os.tmpdir(), "lcm-context-"));
+  const [agentDir, cwd, sessionDir] = ["agent", "project", "sessions"].map((part) => path.join(scratch, part));
+  for (const dir of [cwd, sessionDir]) mkdirSync(dir);
+  const session = new Session(shape, requests);
+  session.write(cwd);
+  const watch = new Watch(session, settings.lcm !== undefined);
+  let moved = 0;
+  const server = await startModelServer({ reply: (request) => watch.reply(request), cache: { now: () => Date.now() + moved } });
+  writeAgentDir(agentDir, { url: server.url, catalog: [model.provider], overrides: model.overrides, settings: { defaultProvider: model.provider, defaultModel: model.id, ...settings, retry: { enabled: false } } });
+  const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
+  const env = { LCM_DB_DIR: path.join(scratch, "store"), NODE_OPTIONS: `--import=${clock}` };
+  const pi = startPi({ agentDir, cwd, sessionDir, args: settings.lcm ? ["--extension", extension] : ["--no-extensions"], env, pi: script });
+  const away = async () => {
+    for (let step = 0; step < AWAY_STEPS; step++, moved += STEP_MS) {
+      await pi.request("get_state");
+      await pause(QUIET_MS);
+      process.kill(/** @type {number} */ (pi.pid), "SIGUSR2");
+    }
+  };
+  try {
+    for (let turn = 0; turn < session.turns; turn++) {
+      if (idle > 0 && turn % idle === idle - 1) await away();
+      await pi.prompt(session.begin(turn), { timeoutMs: 1_200_000 });
+      const failed = pi.events.find(({ type, message }) => type === "message_end" && message.stopReason === "error");
+      if (failed) throw new Error(`Pi's answer failed: ${failed.message.errorMessage}`);
+      // The events of hundreds of turns are large, and no longer needed.
+      pi.events.length = 0;
+    }
+    await watch.quiet();
+    const counted = server.requests.flatMap(({ index, kind, body, judged: { usage } }) => (usage ? [Object.assign({ ...NOTHING, kind, model: body.model, usage }, watch.seen[index])] : []));
+    const { models } = await pi.request("get_available_models");
+    const { sessionFile } = await pi.request("get_state");
+    /** @type {Lived["known"]} */
+    const known = [];
+    for (const fact of session.facts.slice(0, facts)) {
+      await pi.request("clone");
+      known.push(callsFor(fact.needle, await pi.prompt(session.ask(fact))));
+      await pi.request("switch_session", { sessionPath: sessionFile });
+      pi.events.length = 0;
+    }
+    const ofProvider = models.filter((/** @type {any} */ { provider }) => provider === model.provider);
+    return { requests: counted, prices: Object.fromEntries(ofProvider.map((/** @type {any} */ { id, cost }) => [id, cost])), known };
+  } finally {
+    await pi.stop();
+    await server.close();
+    rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Answers the requests, and counts them. */
+class Watch {
+  /** What was seen of each request, by its index. @type {Omit<Counted, "usage">[]} */
+  seen = [];
+  /** @type {Received | undefined} */
+  #before;
+  #session;
+  #waits;
+  #lastSummary = 0;
+  /** Answers whose reasoning the model sees no longer. @type {Set<number>} */
+  #lost = new Set();
+  #beginning = "";
+
+  /** @param {Session} session @param {boolean} waits for summaries */
+  constructor(session, waits) {
+    this.#session = session;
+    this.#waits = waits;
+  }
+
+  /** @param {Received} request @returns {Promise<import("../../demo/model-server.mjs").Reply>} */
+  async reply(request) {
+    const isSummary = request.kind === "summary" || request.toolNames.length === 0;
+    this.seen[request.index] = this.#see(request, isSummary);
+    if (isSummary) {
+      this.#lastSummary = Date.now();
+      return { thinking: request.judged.thinks ? this.#session.thought(request.index) : "", text: lossySummary(request.messages.at(-1)?.text ?? "", LOSS, [...this.#session.facts, ...this.#session.needs.values()]) };
+    }
+    // The content of hundreds of requests of half a megabyte is no longer needed.
+    if (this.#before) Object.assign(this.#before, { raw: "", messages: [], body: {}, judged: { usage: this.#before.judged.usage } });
+    this.#before = request;
+    await this.quiet();
+    return this.#session.reply(request);
+  }
+
+  /** Waits until no summary has been requested for a while. */
+  async quiet() {
+    if (this.#waits) await pause(QUIET_MS);
+    while (Date.now() - this.#lastSummary < QUIET_MS) await pause(QUIET_MS / 2);
+  }
+
+  /** @param {Received} request @param {boolean} isSummary @returns {Omit<Counted, "usage">} */
+  #see({ kind, body, judged, messages }, isSummary) {
+    const counted = { kind: isSummary ? /** @type {const} */ ("summary") : kind, model: body.model, ...NOTHING, seen: judged.seen, dropped: judged.dropped };
+    if (isSummary) return counted;
+    const thoughts = numbersIn(judged.body, ["thinking", "reasoning"], /Thought (\d+):/);
+    const lost = [...numbersIn(body, ["text", "output_text", "message"], /Answer (\d+):/)].filter((n) => !thoughts.has(n) && !this.#lost.has(n));
+    for (const n of lost) this.#lost.add(n);
+    const beginning = messages[0]?.text ?? "";
+    const block = this.#beginning !== "" && beginning !== this.#beginning ? Math.ceil(Buffer.byteLength(beginning) / 4) : 0;
+    this.#beginning = beginning;
+    return { ...counted, lost: lost.length, lostInRun: lost.filter((n) => n >= this.#session.began).length, block };
+  }
+}
+
+/** The numbers that parts of the model's answers begin with. @param {any} body @param {string[]} types @param {RegExp} begins */
+function numbersIn({ messages, input }, types, begins) {
+  const parts = messages ? messages.flatMap((/** @type {any} */ { role, content }) => (role === "assistant" ? content : [])) : input.filter((/** @type {any} */ { type, role }) => type === "reasoning" || role === "assistant");
+  const numbers = parts.flatMap((/** @type {any} */ part) => (types.includes(part.type) ? [Number(begins.exec(JSON.stringify(part))?.[1])] : []));
+  return new Set(/** @type {number[]} */ (numbers));
+}
+
+/**
+ * @param {string} needle
+ * @param {import("../../demo/rpc.mjs").PiRecord[]} events of the run that answers
+ */
+function callsFor(needle, events) {
+  const answered = events.some(({ type, message }) => type === "message_end" && message.role === "assistant" && JSON.stringify(message.content).includes(`It is ${needle}.`));
+  return answered ? events.filter(({ type }) => type === "tool_execution_end").length : undefined;
+}

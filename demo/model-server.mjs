@@ -255,7 +255,7 @@ function completed(request, { text = "", thinking = thoughtOf(request), thinkTok
   const calls = toolCalls.map((call) => ({ id: `call_${randomBytes(8).toString("hex")}`, ...call }));
   const reasoning = thinking ? (thinkTokens ?? tokensOf(thinking)) : 0;
   const limit = limitOf(body);
-  const isCut = reasoning >= limit || request.kind === "warming";
+  const isCut = (reasoning > 0 && reasoning >= limit) || request.kind === "warming";
   const written = isCut ? 0 : tokensOf(text + JSON.stringify(calls));
   const answer = {
     id: `demo-${request.index}`,

@@ -36,6 +36,8 @@ const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm 
 export class Session {
   /** Whether the extension is active in this session, and the session has not ended. */
   isOpen = false;
+  /** Whether the extension does nothing at all: it is switched off, or another one has its tools. */
+  isLeftAlone = false;
   /** Whether no more entries may be handed over. */
   isClosing = false;
   /** The addon; undefined until it is loaded. @type {Native} */
@@ -138,13 +140,17 @@ export class Session {
     }
     const rival = this.#rival();
     if (rival) {
+      this.isLeftAlone = true;
       const others = `another extension (${rival}) already provides tools with the same names`;
       return this.report(`${others}, so this one does nothing. Remove one of them.`, shared.reported);
     }
     const { settings, notice } = settingsFor(this.native, ctx);
     this.settings = settings;
     if (notice) this.report(notice, shared.reported);
-    if (!settings.enabled) return registerOff(this, OFF, "info");
+    if (!settings.enabled) {
+      this.isLeftAlone = true;
+      return registerOff(this, OFF, "info");
+    }
     registerTools(this);
     registerCommands(this);
     this.isOpen = true;

@@ -21,7 +21,7 @@ const MARK = "lcm_unbound";
 const REFUSED = /bound to a different conversation|invalid `?signature`? in `?thinking`?/i;
 /** Claude by its name, and the generations whose signatures are not checked. */
 const CLAUDE = /claude|fable/i;
-const UNCHECKED = /claude-[23]|(opus|sonnet|haiku)-[34]|(opus|sonnet|fable)-5(?![-.]\d(?!\d))/i;
+const UNCHECKED = /claude[- ][23]|(opus|sonnet|haiku)[- ][34]|(opus|sonnet|fable)[- ]5(?![-.]\d(?!\d))/i;
 /** OpenAI's models whose encrypted reasoning is checked. */
 const CHECKED = /gpt-(6\.[2-9]|[7-9])/i;
 

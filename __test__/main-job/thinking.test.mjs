@@ -10,8 +10,9 @@ import { hostsFor } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { settled } from "../support/ahead.mjs";
 import { blockOf } from "../support/block.mjs";
+import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler } from "../support/history.mjs";
-import { aProject } from "../support/project.mjs";
+import { aProject, temporaryFolder } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
@@ -110,5 +111,19 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
       await again.prompt("And now?");
       assert.equal(project.lastTurn.judged.result, "ok");
     });
+  });
+
+  if (host.version !== "0.87.1") test(`a session goes on without an engine, whose tools it had, on ${host.name}`, async (t) => {
+    const settings = { defaultThinkingLevel: "low", defaultProvider: "vercel-ai-gateway", defaultModel: "anthropic/claude-opus-5.5" };
+    const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], settings });
+    const pi = project.startPi();
+    project.script.turns = task();
+    await pi.prompt("Look twice.");
+    const { sessionFile } = await pi.request("get_state");
+    await pi.stop();
+    const again = project.startPi(["--session", sessionFile], copyWithoutEngine(temporaryFolder(t), "missing"));
+    await again.prompt("And now?");
+    await again.prompt("And then?");
+    assert.deepEqual(results(project), ["ok", "ok", "ok", "ok", "ok"]);
   });
 }

@@ -34,7 +34,7 @@ export class Footer {
   /** Shows the size of the history. Resolves once everything handed over before is stored or has failed, and is counted. */
   update() {
     this.#isStale = true;
-    return (this.#counting ??= this.#count().finally(() => (this.#counting = undefined)));
+    return (this.#counting ??= this.#count());
   }
 
   /** The same within a run, whose turns may be short: not each is counted. */
@@ -48,6 +48,8 @@ export class Footer {
       this.#countedAt = performance.now();
       await this.#showCounts();
     }
+    // At once: an update that comes from now on counts by itself.
+    this.#counting = undefined;
   }
 
   async #showCounts() {

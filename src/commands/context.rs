@@ -2,7 +2,7 @@
 //! cache works.
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::spent::Cache;
 use super::style::hanging;
@@ -103,9 +103,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let row = |(name, value): &(&str, String)| format!("{name:<11}{}", hanging(value, 11, asked.columns));
     let rows: Vec<String> = rows.iter().map(row).collect();
     let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
+    let folds: Vec<Value> = doing.folding.receipts.iter().map(receipt_json).collect();
     let json = json!({
         "tokens": tokens, "window": window, "context": mode, "block": block, "foldPoint": point,
-        "folds": doing.folding.receipts, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at,
+        "folds": folds, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at,
         "summarizer": summarizer, "cost": cost, "cache": cache,
     });
     Ok(Answer::new(rows.join("\n"), json))
@@ -146,6 +147,13 @@ fn block_line(tokens: usize, sections: &[(&str, usize)]) -> String {
     let sections: Vec<String> = sections.collect();
     let colon = if sections.is_empty() { "" } else { ": " };
     format!("{} tokens{colon}{}", grouped(tokens), sections.join(", "))
+}
+
+/// A fold with its costs in dollars.
+fn receipt_json(fold: &Receipt) -> Value {
+    let Receipt { request, before, after, cost, saved, lookups } = *fold;
+    let [cost, saved, lookups] = [cost, saved, lookups].map(|cost| cost / MILLION);
+    json!({"request": request, "before": before, "after": after, "cost": cost, "saved": saved, "lookups": lookups})
 }
 
 /// A fold in one sentence.

@@ -83,8 +83,7 @@ pub struct Due {
 }
 
 /// A fold, and what it has brought. Sizes are in tokens, costs in millionths of the prices' unit.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Receipt {
     /// The number of requests answered before it.
     pub request: usize,

@@ -7,13 +7,15 @@
 
 import { countsOf } from "./context.js";
 import { withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, physicalModel, unwrap } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, physicalModel, unwrap } from "./pi.js";
 import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
 
 /** Complete answers. Pi may retry any other, and a compaction after it would prevent that. */
 const COMPLETE = ["stop", "toolUse"];
+/** Answers that Pi does not send again. */
+const FAILED = ["error", "aborted"];
 
 /** What Pi records if a provider drops reasoning from a request, by the type of the diagnostic. */
 const DROPPED = /^(anthropic|openai)_input_transformations$/;
@@ -90,6 +92,19 @@ export class Boundary {
     return context.live(contextTokens);
   }
 
+  /** Estimated tokens of what was said between the last two answers: a prompt, or messages of extensions. */
+  #said() {
+    const said = [];
+    let answers = 0;
+    for (const entry of ancestors(this.#session.manager)) {
+      const message = entry.type === "message" ? entry.message : undefined;
+      if (message?.role === "assistant" && !FAILED.includes(message.stopReason)) answers++;
+      if (answers > 1 || entry.type === "compaction") break;
+      if (answers === 1 && (message?.role === "user" || entry.type === "custom_message")) said.push(/** @type {any} */ (message ?? entry));
+    }
+    return sizeOf(said);
+  }
+
   /**
    * @param {import("@earendil-works/pi-ai").AssistantMessage} message
    * @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results
@@ -102,6 +117,7 @@ export class Boundary {
       usage: countsOf(message.usage),
       thinking: Math.ceil(thoughts.join("").length / CHARACTERS_PER_TOKEN),
       results: sizeOf(results),
+      said: this.#said(),
       lookups: sizeOf(results.filter(({ toolName }) => toolName.startsWith("lcm_"))),
       reads: results.flatMap((result) => (read.has(result.toolCallId) ? [[read.get(result.toolCallId), sizeOf([result])]] : [])),
       dropped: droppedIn(message),
@@ -112,11 +128,11 @@ export class Boundary {
   }
 }
 
-/** Estimated tokens of results. @param {import("@earendil-works/pi-ai").ToolResultMessage[]} results */
-function sizeOf(results) {
+/** Estimated tokens of messages. @param {{ content?: any }[]} messages */
+function sizeOf(messages) {
   // Another extension's tool may return anything.
-  const texts = results.flatMap(({ content }) => [content ?? []].flat().map((part) => (part?.type === "image" ? IMAGE : String(part?.text ?? "").length)));
-  return Math.ceil(texts.reduce((sum, length) => sum + length, 0) / CHARACTERS_PER_TOKEN);
+  const sizes = messages.flatMap(({ content }) => [content ?? []].flat().map((part) => (part?.type === "image" ? IMAGE : String(part?.text ?? part ?? "").length)));
+  return Math.ceil(sizes.reduce((sum, length) => sum + length, 0) / CHARACTERS_PER_TOKEN);
 }
 
 /** Characters that an image counts for, as in Pi. */

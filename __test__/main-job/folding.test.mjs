@@ -177,6 +177,20 @@ for (const host of hostsFor()) {
   });
 }
 
+test("a long prompt after a fold does not count as what the fold has left", async (t) => {
+  const project = await aLongProject(t, hosts[hosts.length - 1]);
+  const pi = project.startPi(["--session", longSession(project, "pasted").write(project.sessionDir)]);
+  await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
+  await pi.prompt("Where are we?");
+  await ready(project);
+  await pi.prompt("And now?");
+  assert.equal(compactions(await project.session(pi)).length, 1);
+  await pi.prompt(`Look at this: ${"a long line of a log\n".repeat(5_000)}`);
+  const { folds, foldPoint } = await asked(pi, "/lcm context");
+  assert.ok(folds[0].after > 0 && folds[0].after < 20_000, JSON.stringify(folds));
+  assert.equal(foldPoint.carried, folds[0].after);
+});
+
 test("nothing is folded if that is unwanted or nothing is ready", async (t) => {
   const project = await aLongProject(t, hosts[hosts.length - 1]);
   const pi = project.startPi(["--session", longSession(project, "late", "late").write(project.sessionDir)]);

@@ -67,7 +67,8 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
         const pi = await begin(["--session", sessionFile]);
         project.script.turns = task();
         await pi.prompt("Look again.");
-        await pi.request("compact");
+        // A fold may have come just before.
+        await pi.request("compact").catch(({ message }) => assert.match(message, /Already compacted/));
         project.script.turns = [...task(), long("gamma"), long("delta"), long("epsilon"), long("zeta")];
         for (const prompt of ["Once more.", filler("more", 2_000), "Go on.", "And on.", "And on."]) await pi.prompt(prompt);
         await settled(project);

@@ -61,6 +61,8 @@ pub struct Turn {
     /// Estimated tokens of its results, and of those that answer look-ups in the history.
     pub results: usize,
     pub lookups: usize,
+    /// Estimated tokens of the messages that came since the answer before: a prompt, for one.
+    pub said: usize,
     /// Files that it read, each with the estimated tokens of the result.
     pub reads: Vec<(String, usize)>,
     /// Reasoning blocks of earlier answers that the provider has dropped from its request.
@@ -175,7 +177,8 @@ impl Folding {
         let known = turn.live.context_tokens.unwrap_or_default();
         // A provider may report nothing, or impossible numbers.
         let window = turn.live.context_window.unwrap_or(usize::MAX);
-        let (output, results) = (usage.output.min(window), turn.results.min(window));
+        let (output, results, said) =
+            (usage.output.min(window), turn.results.min(window), turn.said.min(window));
         let prompt = match usage.prompt() {
             0 => known.saturating_sub(output),
             prompt => prompt.min(window),
@@ -185,9 +188,9 @@ impl Folding {
         // On another branch, or after Pi's compaction, the last fold has no more effect.
         self.is_fold_open &= !is_first;
         let is_folded = self.is_fold_open && self.receipts.last().is_some_and(|fold| fold.after == 0);
-        // After a fold, what is new is what stood behind the last answer.
+        // After a fold, what is new is what stood behind the last answer, and what was said since.
         let grown = if is_folded {
-            self.context - self.prompt.min(self.context)
+            self.context - self.prompt.min(self.context) + said
         } else {
             prompt.saturating_sub(self.prompt)
         };
@@ -204,7 +207,8 @@ impl Folding {
         let reread = self.reread(&turn.reads);
         if let Some(fold) = self.receipts.last_mut().filter(|_| self.is_fold_open) {
             if fold.after == 0 {
-                fold.after = prompt;
+                // A fold leaves at least something, even if the estimate says otherwise.
+                fold.after = prompt.saturating_sub(said).max(1);
                 fold.cost += (prices.write - prices.read) * float((prompt - read).saturating_sub(grown));
             }
             fold.saved += prices.read * float(fold.before.saturating_sub(fold.after));

@@ -170,6 +170,40 @@ fn a_fold_gets_a_receipt() {
 }
 
 #[test]
+fn a_long_prompt_after_a_fold_is_not_what_the_fold_has_left() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    folding.turn(&turn(36_000, true), &settings);
+    folding.folded();
+    let usage = json!({"input": 0, "output": 200, "cacheRead": 3_400, "cacheWrite": 89_000});
+    folding.turn(&Turn { usage, said: 80_000, ..turn(92_600, true) }, &settings);
+    let receipt = folding.receipts[0];
+    assert_eq!((receipt.before, receipt.after), (36_000, 12_400));
+    assert!(receipt.cost < 9_000.0 * 4.8, "the prompt would have been written in any case: {receipt:?}");
+    assert!(folding.terms(&turn(92_600, true).live, &settings).point() < Some(40_000));
+}
+
+#[test]
+fn a_receipt_ends_where_another_branch_begins() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let elsewhere = |tokens| Turn { goes_on: false, ..turn(tokens, true) };
+    folding.turn(&turn(36_000, true), &settings);
+    folding.folded();
+    // Back to before the fold, which no request has shown yet.
+    for turn in [elsewhere(30_000), turn(31_200, true), turn(32_400, true)] {
+        folding.turn(&turn, &settings);
+    }
+    folding.folded();
+    for turn in [turn(12_600, true), turn(13_800, true), elsewhere(30_000), turn(31_200, true)] {
+        folding.turn(&turn, &settings);
+    }
+    let [never, left] = folding.receipts[..] else { panic!("{:?}", folding.receipts) };
+    assert_eq!((never.before, never.after), (36_000, 0));
+    assert!(never.cost + never.saved < 1.0, "{never:?}");
+    assert_eq!((left.before, left.after), (32_400, 12_400));
+    assert!((left.saved - 2.0 * 0.2 * 20_000.0).abs() < 1.0, "{left:?}");
+}
+
+#[test]
 fn folds_come_later_once_lookups_have_twice_eaten_what_they_saved() {
     let (mut folding, settings) = (Folding::default(), settings());
     let point = |folding: &Folding| folding.terms(&turn(36_000, true).live, &settings).point().unwrap();

@@ -160,6 +160,21 @@ test("messages during the hand-over of the history are stored in their places", 
   });
 });
 
+test("the footer counts what came while a branch that was left was handed over", async (t) => {
+  const { begun, release } = heldUp(t, 2);
+  const { host } = hosted(t);
+  host.history.talk(2);
+  await host.emit("session_start", { reason: "startup" });
+  await eventually(() => assert.match(host.statuses.at(-1) ?? "", /^LCM: 4 msgs/));
+  host.history.abandoned(() => host.history.talk(1));
+  await host.emit("session_tree");
+  await begun;
+  host.history.user("meanwhile");
+  await host.emit("agent_end");
+  release();
+  await eventually(() => assert.match(host.statuses.at(-1) ?? "", /^LCM: 7 msgs/));
+});
+
 test("a compaction uses Pi's own model call and has Pi's format", async (t) => {
   /** @type {{ context: any, options: any }[]} */
   const asked = [];

@@ -36,6 +36,8 @@ const REQUEST_MS = 120_000;
 const RUN_MS = 120_000;
 /** How long Pi may take to exit after its stdin is closed. */
 const LEAVE_MS = 60_000;
+/** How many events the message of a failure shows. */
+const LAST_EVENTS = 8;
 
 /**
  * Starts Pi in rpc mode.
@@ -269,7 +271,8 @@ export class Pi {
   /** @param {string} what */
   #failure(what) {
     const stderr = this.stderr.trim().slice(-2000);
-    return new Error(stderr ? `${what}; Pi's stderr ends:\n${stderr}` : what);
+    const last = this.events.slice(-LAST_EVENTS).map((event) => JSON.stringify(event).slice(0, 300));
+    return new Error([`${what}; Pi's last events:`, ...last, ...(stderr ? ["Pi's stderr ends:", stderr] : [])].join("\n"));
   }
 }
 

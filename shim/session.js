@@ -212,7 +212,6 @@ export class Session {
     this.sync.caughtUp = caughtUp;
     caughtUp.catch((error) => this.report(error));
     caughtUp
-      .then(() => this.footer.update())
       .then(() => this.#alsoRead())
       .then(() => this.#offerImport())
       .catch(() => {});

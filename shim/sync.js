@@ -137,6 +137,8 @@ export class Sync {
       this.#isCatchingUp = false;
     }
     this.walk();
+    // What came meanwhile was not handed over when the footer counted it.
+    void this.#session.footer.update();
   }
 
   /** @returns {Promise<boolean>} whether nothing was left over */

@@ -78,8 +78,10 @@ function withEngines(t, change) {
 /**
  * Delays the hand-over of the history, as in a long session: it has started once `begun` resolves, and continues at `release`.
  * @param {TestContext} t
+ * @param {number} [which] the first hand-over that is delayed
  */
-export function heldUp(t) {
+export function heldUp(t, which = 1) {
+  let handOvers = 0;
   /** @type {() => void} */
   let release = () => {};
   const held = new Promise((resolve) => (release = () => resolve(undefined)));
@@ -87,6 +89,7 @@ export function heldUp(t) {
     withEngines(t, (engine) => {
       const { missing } = engine;
       engine.missing = async (ids) => {
+        if (++handOvers < which) return missing.call(engine, ids);
         resolve(undefined);
         await held;
         return missing.call(engine, ids);

@@ -124,6 +124,8 @@ export declare class Engine {
    * `{"error"}`.
    */
   turn(turn: string): string;
+  /** Lets `turn` ask for a fold until there is one, wherever the fold point is. */
+  askFold(): void;
   /**
    * Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
    * first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,

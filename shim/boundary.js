@@ -7,7 +7,7 @@
 
 import { countsOf } from "./context.js";
 import { withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, ancestors, physicalModel, unwrap } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, canRecall, physicalModel, unwrap } from "./pi.js";
 import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
@@ -16,6 +16,10 @@ import { isBound } from "./thinking.js";
 const COMPLETE = ["stop", "toolUse"];
 /** Answers that Pi does not send again. */
 const FAILED = ["error", "aborted"];
+
+/** Pi's message if all that it may compact fits in the tail that it keeps. */
+const TOO_SMALL = /session too small/;
+const ASKED = "Pi compacts nothing within its `compaction.keepRecentTokens`. What is older than the last messages is folded at the end of the next turn.";
 
 /** What Pi records if a provider drops reasoning from a request, by the type of the diagnostic. */
 const DROPPED = /^(anthropic|openai)_input_transformations$/;
@@ -28,6 +32,21 @@ export class Boundary {
   /** @param {import("./session.js").Session} session */
   constructor(session) {
     this.#session = session;
+  }
+
+  /**
+   * Pi keeps its last `keepRecentTokens` whole, so `/compact` finds nothing in a lean context. A fold may leave less, and Pi accepts one at
+   * the end of a turn.
+   *
+   * @param {import("@earendil-works/pi-coding-agent").SessionCompactFailedEvent} event
+   */
+  async afterFailed({ reason, errorMessage }) {
+    const { ctx, context, pi } = this.#session;
+    if (reason !== "manual" || !TOO_SMALL.test(errorMessage ?? "") || !canRecall(pi)) return;
+    const engine = await this.#session.engine;
+    engine.askFold();
+    this.#session.report(ASKED, new Set(), "info");
+    this.#prepare(context.live(ctx.getContextUsage()?.tokens ?? undefined)).catch(() => {});
   }
 
   /** The context is another one now: a compaction, or another branch. */

@@ -76,6 +76,28 @@ function assertCovers(project, session, block) {
   assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), session.compactedBy());
 }
 
+for (const host of hosts) {
+  test(`/compact folds what Pi keeps, at the end of the next turn, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, contextWindow: 200_000, settings: { compaction: { reserveTokens: 10_000, keepRecentTokens: 20_000 } } });
+    const history = project.history("small");
+    history.talk(20, { words: 150 });
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 40 msgs"));
+    await assert.rejects(pi.request("compact"), /session too small/);
+    assert.match(pi.ui("notify").at(-1)?.message ?? "", /folded at the end of the next turn/);
+    await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are written"));
+    await settled(project);
+    await pi.prompt("Where are we?");
+    await pi.prompt("And now?");
+    const session = await project.session(pi);
+    const [compaction, ...others] = compactions(session);
+    assert.ok(compaction && others.length === 0, `${others.length + 1} compactions`);
+    assert.equal(blockOf(project.turns[project.turns.length - 1]), compaction.summary);
+    assertCovers(project, session, compaction.summary);
+    await pi.stop();
+  });
+}
+
 for (const host of hostsFor()) {
   test(`on ${host.name} the history is folded when it pays`, async (t) => {
     const project = await aLongProject(t, host);

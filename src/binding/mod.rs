@@ -186,6 +186,12 @@ impl Engine {
         answer(self.inner.turn(&turn))
     }
 
+    /// Lets `turn` ask for a fold until there is one, wherever the fold point is.
+    #[napi(catch_unwind)]
+    pub fn ask_fold(&self) {
+        self.inner.ask_fold();
+    }
+
     /// Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
     /// first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
     /// `model`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or

@@ -45,6 +45,11 @@ impl Engine {
         Ok(lock(&self.folding).turn(&turn, &self.settings()))
     }
 
+    /// Folds at the end of the next turn by which the summaries are there, wherever the fold point is.
+    pub fn ask_fold(&self) {
+        lock(&self.folding).ask();
+    }
+
     /// Folds the context, if its summaries are there. `at` is [`At`] as JSON.
     ///
     /// # Errors
@@ -78,7 +83,10 @@ impl Engine {
                 lock(&self.folding).is_overdue = true;
                 Boundary::default()
             }
-            Fold::Nothing => Boundary::default(),
+            Fold::Nothing => {
+                lock(&self.folding).is_asked = false;
+                Boundary::default()
+            }
         };
         let fields = [
             ("folded", Field::Count(usize::from(boundary.entry.is_some()))),

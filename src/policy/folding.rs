@@ -131,6 +131,8 @@ pub struct Folding {
     pub is_fold_near: bool,
     /// Whether a fold was due but lacked summaries: it comes as soon as they are there, also within a run.
     pub is_overdue: bool,
+    /// Whether the user has asked for a fold, wherever the fold point is.
+    pub is_asked: bool,
     summarizer: Option<Prices>,
 }
 
@@ -163,12 +165,22 @@ impl Folding {
         self.summarizer = Some(terms.summarizer);
         let is_near = settings.background && pi.is_near(tokens, turn.live.context_window);
         let may_fold = settings.context == Context::Lean && settings.background && turn.live.can_recall;
+        let is_asked = self.is_asked && turn.live.can_recall;
         let point = terms.point().filter(|_| may_fold);
-        self.needs_all = point.is_some_and(|point| tokens + SOON > point);
-        self.is_fold_near = point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point);
+        self.needs_all = is_asked || point.is_some_and(|point| tokens + SOON > point);
+        self.is_fold_near =
+            is_asked || point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point);
         self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
-        Due { fold: may_fold && terms.is_due(moment), prepare: is_near || self.is_fold_near }
+        let fold = is_asked || may_fold && terms.is_due(moment);
+        Due { fold, prepare: is_near || self.is_fold_near }
+    }
+
+    /// Folds at the end of the next turn by which the summaries are there.
+    pub const fn ask(&mut self) {
+        self.is_asked = true;
+        self.needs_all = true;
+        self.is_fold_near = true;
     }
 
     /// Adds the request of a turn.
@@ -254,6 +266,7 @@ impl Folding {
         });
         self.folds += 1;
         self.is_overdue = false;
+        self.is_asked = false;
         self.is_fold_open = true;
         notice
     }

@@ -52,6 +52,15 @@ async function thoughtThrice(ask, more) {
   return body;
 }
 
+test("tools in the input are tools", async (t) => {
+  const { server, ask } = await aServer(t);
+  const tools = [{ type: "function", name: "read" }];
+  for (const body of [{ tools, input: [user("Hello.")] }, { input: [{ type: "additional_tools", role: "developer", tools }, user("Hello.")] }]) {
+    await ask("responses", { model: "demo-model", ...body });
+    assert.deepEqual(server.requests.at(-1)?.toolNames, ["read"]);
+  }
+});
+
 test("bound thinking fits as long as nothing before it has changed, whatever its form", async (t) => {
   const { server, ask } = await aServer(t);
   const body = await thoughtThrice((body) => ask("anthropic", body));

@@ -336,7 +336,8 @@ function readResponses(body) {
   return {
     system: [body.instructions, ...items.filter(isSystem).map(({ content }) => textOf(content))].filter(Boolean).join("\n"),
     messages: items.filter((item) => !isSystem(item)).reduce(withItem, []),
-    toolNames: (body.tools ?? []).map((/** @type {any} */ tool) => tool.name),
+    // Newer models get their tools as an item of the input.
+    toolNames: [...(body.tools ?? []), ...items.flatMap(({ tools }) => tools ?? [])].map(({ name }) => name),
     streaming: body.stream === true,
   };
 }

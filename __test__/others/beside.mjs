@@ -35,10 +35,12 @@ export const bothOf = ({ oursIsLast }, name) => (oursIsLast ? [theirs(name), ext
 
 /** Without a cache, a summarizer's prompt has everything it gets. */
 const COST = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
+/** The tests compact themselves: a fold, which comes as soon as its summaries are there, would leave them nothing. */
+const FULL = { lcm: { context: "full" } };
 
 /** One Pi for each placing, which runs a file's tests one after the other. @type {Map<Placing, OnePi>} */
 const pis = new Map(placings.map((placing) => {
-  return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000, cost: COST })];
+  return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000, cost: COST, settings: FULL })];
 }));
 
 /**

@@ -205,7 +205,9 @@ impl Folding {
         let grown = if is_first { prompt } else { grown.min(prompt) };
         let read = if self.reports_cache { usage.cache_read.min(prompt) } else { prompt - grown };
         let is_cold = !is_folded && self.reports_cache && read < self.prompt / 2;
-        let request = Request { prompt, read, output, grown, own: turn.live.own_tokens, is_first, is_cold };
+        let bound = if turn.is_bound { turn.thinking.min(output) } else { 0 };
+        let own = turn.live.own_tokens;
+        let request = Request { prompt, read, output, bound, results, grown, own, is_first, is_cold };
         let threshold = Threshold {
             at: pi.threshold(turn.live.context_window),
             kept: pi.keep_recent_tokens,

@@ -25,7 +25,6 @@ pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};
 pub use index::search::{Filter, Passages};
-pub use index::stemming::{Kept, holds};
 pub use index::vocabulary::Pages;
 pub use index::{FullTextIndex, IndexWriter};
 pub use messages::adding::{NewMessage, Prepared};

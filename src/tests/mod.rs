@@ -43,7 +43,6 @@ mod lost_lines;
 mod memory;
 mod misshapen;
 mod misuse;
-mod narrowing;
 mod notes;
 mod opencode_forks;
 mod opening;

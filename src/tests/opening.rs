@@ -62,7 +62,7 @@ async fn a_file_of_the_first_format_is_migrated_and_its_messages_are_found_by_li
     first.execute_batch(include_str!("../store/db/migrations/001_init.sql")).unwrap();
     let lineage = |row: i64| Hash::ROOT.child(&row.to_string());
     let add = |connection: &Connection, row: i64, named: i64, parent: Option<i64>| {
-        let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+        let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
         connection.execute(sql, params![row, lineage(named), parent]).map_err(|error| error.to_string())
     };
     // In several runs of the index, far apart.
@@ -109,7 +109,7 @@ async fn a_file_of_the_first_format_that_cant_be_migrated_stays_as_it_is() {
         made.execute_batch("PRAGMA application_id = 0x504c434d; PRAGMA user_version = 1").unwrap();
         made.execute_batch(schema).unwrap();
         for lineage in [one, other] {
-            let sql = "INSERT INTO messages VALUES (NULL, ?1, NULL, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+            let sql = "INSERT INTO messages VALUES (NULL, ?1, NULL, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
             made.execute(sql, [lineage]).unwrap();
         }
         made.pragma_update(None, "journal_mode", "WAL").unwrap();

@@ -228,7 +228,7 @@ impl UpkeepWriter<'_> {
             self.drop_digests(*message)?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
-                        first_passage = NULL, passages = 0, broken_line = NULL
+                        first_passage = NULL, passages = 0
                   WHERE id = ?1",
                 params![message, nonce, codec::PURGED],
             )?;

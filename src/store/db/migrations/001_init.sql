@@ -32,17 +32,16 @@ CREATE TABLE messages (
   codec         INTEGER NOT NULL,      -- 0 plain, 1 zstd with our dictionary
   bytes         INTEGER NOT NULL,      -- length of the JSON before coding
   first_passage INTEGER,               -- rowid of its first passage in messages_fts, the others follow; NULL: not searched
-  passages      INTEGER NOT NULL,      -- how many
-  broken_line   INTEGER                -- 1: a line was cut between two passages; the index may lack a word of it
+  passages      INTEGER NOT NULL       -- how many
 ) STRICT;
 
 -- A purged message leaves a row of kind 4: its `json` is a random number (`codec` -1), its lineage the hash of that and of the
 -- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
 -- `codec` 2 is a fork's record: zstd with the JSON of its parent, which it copies, as the prefix.
 
--- Finds the few messages that are purged, may change the notes of a branch, or have a cut line.
+-- Finds the few messages that are purged or may change the notes of a branch.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)
- WHERE kind = 4 OR tool_name IN ('lcm_note', 'codemode') OR broken_line = 1;
+ WHERE kind = 4 OR tool_name IN ('lcm_note', 'codemode');
 
 -- Finds the message of a passage, and the next free passage.
 CREATE INDEX messages_by_passage ON messages (first_passage) WHERE first_passage IS NOT NULL;

@@ -62,7 +62,8 @@ async fn a_file_of_the_first_format_is_migrated_and_its_messages_are_found_by_li
     first.execute_batch(include_str!("../store/db/migrations/001_init.sql")).unwrap();
     let lineage = |row: i64| Hash::ROOT.child(&row.to_string());
     let add = |connection: &Connection, row: i64, named: i64, parent: Option<i64>| {
-        let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
+        let sql =
+            "INSERT INTO messages VALUES (?1, ?2, ?3, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
         connection.execute(sql, params![row, lineage(named), parent]).map_err(|error| error.to_string())
     };
     // In several runs of the index, far apart.

@@ -206,7 +206,7 @@ mod tests {
         let lineage = |row: i64| Hash::ROOT.child(&row.to_string());
         let rows = (0..3).flat_map(|run| (run << 14) + 1..=(run << 14) + 1_000);
         for row in rows.chain([i64::MAX]) {
-            let sql = "INSERT INTO messages VALUES (?1, ?2, NULL, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+            let sql = "INSERT INTO messages VALUES (?1, ?2, NULL, 0, 0, 'user', NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
             memory.execute(sql, params![row, lineage(row)]).unwrap();
         }
         for migrate in ["", include_str!("../db/migrations/002_lineages.sql")] {

@@ -38,9 +38,9 @@ const TABLES: [(&str, &str, bool, &str); 6] = [
     (
         "messages",
         "id INTEGER PRIMARY KEY, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp, json, codec, bytes, \
-         first_passage, passages, broken_line",
+         first_passage, passages",
         true,
-        ".BiIITtIIBIIiIi",
+        ".BiIITtIIBIIiI",
     ),
     (
         "entries",

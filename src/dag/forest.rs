@@ -44,6 +44,8 @@ pub struct Forest {
     trees: Arc<Trees>,
     end: usize,
     frontier: OnceLock<Vec<Piece>>,
+    /// The number of valid summaries, and their greatest depth.
+    totals: OnceLock<(usize, u32)>,
 }
 
 impl Line {
@@ -109,14 +111,14 @@ impl Trees {
     /// The summaries that are valid on the messages before `end`.
     pub fn before(self: &Arc<Self>, end: usize) -> Forest {
         if !self.is_degraded {
-            return Forest { trees: Arc::clone(self), end, frontier: OnceLock::new() };
+            return Forest { trees: Arc::clone(self), end, ..Forest::default() };
         }
         // What supersedes a summary must be valid itself.
         let mut trees = Self::default();
         trees.show(self.line.visible[..end].iter().copied());
         trees.add(self.nodes());
         trees.drop_superseded();
-        Forest { trees: Arc::new(trees), end, frontier: OnceLock::new() }
+        Forest { trees: Arc::new(trees), end, ..Forest::default() }
     }
 
     /// Drops degraded summaries that were remade, and those condensed from them. A leaf also counts as remade
@@ -223,7 +225,7 @@ impl Forest {
 
     /// The number of valid summaries.
     pub fn held(&self) -> usize {
-        self.valid().count()
+        self.totals().0
     }
 
     /// The valid summaries for which `is_known` is false, sources first.
@@ -236,7 +238,12 @@ impl Forest {
 
     /// The greatest depth of a valid summary.
     pub fn depth(&self) -> u32 {
-        self.valid().map(|(_, node, _)| node.depth).max().unwrap_or_default()
+        self.totals().1
+    }
+
+    fn totals(&self) -> (usize, u32) {
+        let add = |(held, depth): (usize, u32), node: &Node| (held + 1, depth.max(node.depth));
+        *self.totals.get_or_init(|| self.valid().fold((0, 0), |sum, (_, node, _)| add(sum, node)))
     }
 
     /// The valid degraded summaries.

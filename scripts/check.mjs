@@ -7,7 +7,7 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { PATIENCE_MS, buildAddon, cargoEnvironment } from "./build.mjs";
 import { bringHosts } from "./hosts.mjs";
 import { node22, programOf, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
@@ -15,9 +15,6 @@ import { Failure, setUp } from "./setup.mjs";
 import { buildViewer } from "./viewer.mjs";
 
 const SHIM_TEST = "__test__/shim.test.mjs";
-
-/** A build that takes longer than this shows its output. */
-const PATIENCE_MS = 1500;
 
 /** Runs Rust tests of the library. */
 const CARGO_TEST = ["test", "--locked", "--quiet", "--profile", "fast", "--lib"];

@@ -5,11 +5,11 @@
 //! ([`Messages::rewritten`](crate::store::Messages::rewritten)); then everything is read again. The same
 //! happens when edits are added or removed, because they may change much earlier messages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::dag::{Node, Path};
+use crate::dag::{Path, Trees, Visible};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
@@ -26,16 +26,20 @@ pub struct Memory {
     pub folder: Option<PathBuf>,
 }
 
-/// The cache of one branch.
+/// The cache of one branch. 100,000 entries take about 30 MB.
 #[derive(Clone)]
 pub struct Known {
     conversation: ConversationId,
     /// The store's counter at the time of reading.
     rewritten: i64,
+    /// The branch, and maybe more: a path that goes on below the leaf is kept whole, since the next read is of its end
+    /// again.
     pub path: Arc<Path>,
-    /// Summaries that compactions on the branch carry, with the index of the first such entry.
+    /// The number of the path's entries down to the leaf.
+    pub entries: usize,
+    /// Summaries that compactions on the path carry, with the index of the first such entry.
     pub carried: Arc<HashMap<SummaryId, usize>>,
-    /// Files that compactions by others list, with the indexes of their entries.
+    /// Files that compactions by others on the path list, with the indexes of their entries.
     pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
 }
@@ -43,8 +47,8 @@ pub struct Known {
 /// The summaries that may be valid on a branch.
 #[derive(Clone)]
 pub struct Summaries {
-    /// By depth, because sources have a lower depth than what is made from them.
-    pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
+    /// The path's messages, and the summaries of them.
+    pub trees: Arc<Trees>,
     /// The facts of the messages below a summary, as far as computed.
     pub facts: Arc<HashMap<SummaryId, Arc<Facts>>>,
     /// The last summary of the store that was examined.
@@ -91,9 +95,10 @@ impl Known {
             conversation,
             rewritten,
             path: Arc::new(Path::of(&entries)),
+            entries: entries.len(),
             carried: Arc::default(),
             listed: Vec::new(),
-            summaries: Summaries { nodes: Arc::default(), facts: Arc::default(), newest: SummaryId(0) },
+            summaries: Summaries { trees: Arc::default(), facts: Arc::default(), newest: SummaryId(0) },
         };
         known.note_compactions(view, entries.iter().map(|entry| entry.row))?;
         known.summaries.note(view, &known.path, 0)?;
@@ -107,7 +112,8 @@ impl Known {
             return Ok(None);
         };
         let Some(kept) = self.path.place(last).map(|at| at + 1) else { return Ok(None) };
-        if kept == self.path.entries() && new.is_empty() {
+        if new.is_empty() && !self.path.is_edited_from(kept) {
+            self.entries = kept;
             self.summaries.refresh(view, &self.path)?;
             return Ok(Some(self));
         }
@@ -115,13 +121,20 @@ impl Known {
         if !Arc::make_mut(&mut self.path).go_on(last, &new) {
             return Ok(None);
         }
+        self.entries = self.path.entries();
         if is_cut {
             Arc::make_mut(&mut self.carried).retain(|_, at| *at < kept);
             self.listed.retain(|(at, _)| *at < kept);
+            self.summaries.cut(&self.path.visible()[..seen]);
         }
         self.note_compactions(view, new.iter().map(|entry| entry.row))?;
         self.summaries.note(view, &self.path, seen)?;
         Ok(Some(self))
+    }
+
+    /// What the model sees down to the leaf, or would see without compactions.
+    pub fn visible(&self) -> &[Visible] {
+        &self.path.visible()[..self.path.seen_before(self.entries)]
     }
 
     fn note_compactions(&mut self, view: &View<'_>, entries: impl Iterator<Item = EntryId>) -> Result<()> {
@@ -139,32 +152,36 @@ impl Known {
 }
 
 impl Summaries {
-    /// Adds the summaries that start with a message visible from position `from` on.
+    /// Adds the messages that are visible from position `from` on, and the summaries that start with one of them.
     fn note(&mut self, view: &View<'_>, path: &Path, from: usize) -> Result<()> {
         let seen: Vec<MessageId> = path.visible()[from..].iter().map(|seen| seen.seen.id).collect();
-        self.add(view.summaries().nodes_on(&seen)?);
+        let nodes = view.summaries().nodes_on(&seen)?;
+        let trees = Arc::make_mut(&mut self.trees);
+        trees.show(seen.into_iter());
+        trees.add(nodes.into_iter().map(Arc::new));
         if from > 0 {
-            return self.refresh(view, path).map(drop);
+            return self.refresh(view, path);
         }
         self.newest = view.summaries().newest_summary()?;
         Ok(())
     }
 
-    /// Adds and returns the summaries made since.
-    pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
+    /// Adds the summaries made since.
+    pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<()> {
         let newest = view.summaries().newest_summary()?;
-        if newest == self.newest {
-            return Ok(Vec::new());
+        if newest != self.newest {
+            let new = view.summaries().nodes_since(self.newest, |message| path.shows(message))?;
+            self.newest = newest;
+            Arc::make_mut(&mut self.trees).add(new.into_iter().map(Arc::new));
         }
-        let new = view.summaries().nodes_since(self.newest, |message| path.shows(message))?;
-        self.newest = newest;
-        Ok(self.add(new))
+        Ok(())
     }
 
-    fn add(&mut self, nodes: Vec<Node>) -> Vec<Arc<Node>> {
-        let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
-        Arc::make_mut(&mut self.nodes)
-            .extend(nodes.iter().map(|node| ((node.depth, node.id), Arc::clone(node))));
-        nodes
+    /// Leaves only these messages.
+    fn cut(&mut self, visible: &[Visible]) {
+        let mut trees = Trees::default();
+        trees.show(visible.iter().map(|seen| seen.seen.id));
+        trees.add(self.trees.nodes());
+        self.trees = Arc::new(trees);
     }
 }

@@ -10,7 +10,7 @@ use super::{Answer, Command, CommandContext, Doing};
 use crate::config::{Context, Settings};
 use crate::dag::Step;
 use crate::error::Result;
-use crate::policy::{Live, Receipt};
+use crate::policy::{Live, Prices, Receipt};
 use crate::recall::Scope;
 use crate::store::View;
 use crate::text::{count, dollars, grouped};
@@ -210,7 +210,7 @@ impl Bill {
             requests: bill.requests,
             paid: bill.paid / MILLION,
             with_pi_alone: bill.alone / MILLION,
-            is_stand_in: live.cost.input <= 0.0,
+            is_stand_in: Prices::is_stand_in(live.cost),
         })
     }
 

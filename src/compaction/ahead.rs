@@ -4,6 +4,8 @@
 //! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
 //! waits for it.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -65,23 +67,31 @@ async fn make(
     at_once: usize,
     pause: &CancellationToken,
 ) -> Result<()> {
-    let branch = job.read(part).await?;
-    let chunks = job.pass.cut.uncovered(&branch);
-    let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
-    let recent = newest(&chunks);
-    // The next compaction remakes degraded summaries in any case.
-    let chunks = [chunks, job.pass.cut.extracted(&branch)].concat();
-    for some in chunks.chunks(at_once.max(1)) {
+    let mut tried = HashSet::new();
+    let mut recent = None;
+    loop {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());
         }
-        job.leaf_pass(&branch, some.to_vec(), recent, Fallback::Nothing).await?;
-    }
-    if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
         let branch = job.read(part).await?;
-        let branch = job.condense_by_depth(branch).await?;
-        job.under_pressure(branch, job.budget, Fallback::Nothing).await?;
+        let chunks = job.pass.cut.uncovered(&branch);
+        let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
+        let recent = *recent.get_or_insert_with(|| newest(&chunks));
+        // The next compaction remakes degraded summaries in any case.
+        let mut chunks = [chunks, job.pass.cut.extracted(&branch)].concat();
+        chunks.retain(|chunk| !tried.contains(chunk));
+        chunks.truncate(at_once.max(1));
+        if chunks.is_empty() {
+            break;
+        }
+        tried.extend(chunks.iter().cloned());
+        let nodes = Job::leaves(&branch, chunks, recent, Fallback::Nothing);
+        // The session goes on meanwhile, and its branch would be copied.
+        drop(branch);
+        job.make(nodes).await?;
     }
+    let branch = job.condense_by_depth(job.read(part).await?).await?;
+    job.under_pressure(branch, job.budget, Fallback::Nothing).await?;
     Ok(())
 }
 

@@ -33,8 +33,8 @@ pub async fn changed(
     let (memory, leaf) = (Arc::clone(memory), leaf.to_owned());
     let read = move |view: &View<'_>| {
         let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
-        let path = memory.read(view, conversation, &leaf)?.path;
-        let visible = path.visible();
+        let known = memory.read(view, conversation, &leaf)?;
+        let visible = known.visible();
         let newest = visible.iter().enumerate().skip(visible.len().saturating_sub(MOST_READ));
         let has_files = |message: &Visible| matches!(message.seen.role.as_str(), "assistant" | "toolResult");
         let read = newest

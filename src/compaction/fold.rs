@@ -119,11 +119,12 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
     let Session { store, conversation, memory, .. } = session.clone();
     let at = at.clone();
     let read = move |view: &View<'_>| {
-        let path = memory.read(view, conversation, &at.leaf_id)?.path;
+        let known = memory.read(view, conversation, &at.leaf_id)?;
         let first = at.shown_from.as_ref();
-        let first = first.map_or(Ok(None), |entry| branch::place(view, &path, conversation, entry))?;
-        let from = first.map_or(0, |place| path.seen_before(place));
-        let visible = &path.visible()[from..];
+        let first = first.map_or(Ok(None), |entry| branch::place(view, &known.path, conversation, entry))?;
+        let from =
+            first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
+        let visible = &known.visible()[from..];
         let Some(newest) = newest(visible, TAIL) else { return Ok(Place::Nowhere) };
         let part = Part::Before(visible[newest].entry_id.clone());
         let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;

@@ -225,8 +225,18 @@ impl<'a> Job<'a> {
         recent: usize,
         otherwise: Fallback,
     ) -> Result<()> {
+        self.make(Self::leaves(branch, chunks, recent, otherwise)).await
+    }
+
+    /// The leaf summaries of chunks, to be made.
+    pub(super) fn leaves(
+        branch: &Branch,
+        chunks: Vec<Span>,
+        recent: usize,
+        otherwise: Fallback,
+    ) -> Vec<(Hash, Material, Fallback)> {
         let extracts = branch.degraded_spans();
-        let nodes = chunks.into_iter().map(|chunk| {
+        let leaf = |chunk: Span| {
             // A chunk that has an extract needs no other one.
             let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
             let otherwise = match around.filter(|extract| extract.start <= chunk.start) {
@@ -240,8 +250,8 @@ impl<'a> Job<'a> {
             let chunk = branch.visible()[chunk].to_vec();
             let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
             (span, Material::Messages { chunk, place, before, recent }, otherwise)
-        });
-        self.make(nodes.collect()).await
+        };
+        chunks.into_iter().map(leaf).collect()
     }
 
     /// Makes a condensed summary of each group. `otherwise` applies if no model answers.
@@ -279,7 +289,7 @@ impl<'a> Job<'a> {
 
     /// Makes summaries in parallel. If another process is already making one, waits for it if it is needed
     /// now.
-    async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
+    pub(super) async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
         self.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());

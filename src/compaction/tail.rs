@@ -19,8 +19,8 @@ impl Session<'_> {
         let keep = if is_fold { policy::TAIL } else { pis };
         let leaf = leaf.to_owned();
         let read = move |view: &View<'_>| {
-            let path = memory.read(view, conversation, &leaf)?.path;
-            let visible = path.visible();
+            let known = memory.read(view, conversation, &leaf)?;
+            let visible = known.visible();
             let can_begin = |at: &usize| visible[*at].can_begin();
             let mut kept = 0;
             for at in (0..visible.len()).rev() {

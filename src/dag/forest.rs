@@ -16,84 +16,46 @@ pub enum Piece {
     Message(usize),
 }
 
-/// All summaries that are valid on `visible`, and their frontier.
-#[derive(Debug, Default)]
-pub struct Forest {
-    visible: Vec<MessageId>,
-    /// The visible messages, sorted by row, each with its position.
-    places: Vec<(MessageId, usize)>,
+/// The messages that a branch shows, and all summaries of them. Both only grow, each at its own cost.
+#[derive(Clone, Debug, Default)]
+pub struct Trees {
+    line: Arc<Line>,
     nodes: HashMap<SummaryId, Arc<Node>>,
+    /// The spans of those whose sources follow each other.
     spans: HashMap<SummaryId, Span>,
-    /// For each position, the summary starting there that the frontier would use.
-    best: HashMap<usize, SummaryId>,
-    /// The greatest depth of a valid summary.
-    depth: u32,
-    /// Whether any summary that is or was valid is degraded.
+    /// The others: later messages may complete them.
+    open: BTreeSet<(u32, SummaryId)>,
+    /// For each position, the summaries that start there.
+    starting: HashMap<usize, Vec<SummaryId>>,
+    /// Whether any summary with a span is degraded.
     is_degraded: bool,
-    frontier: OnceLock<Vec<Piece>>,
 }
 
-impl Forest {
-    /// Finds which of `nodes` are valid on `visible`. A node with sources missing from `nodes` is not valid.
-    pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
-        let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
-        // Sources have a lower depth, so sorting by depth puts them first.
-        nodes.sort_by_cached_key(|node| (node.depth, node.id));
-        let mut places: Vec<(MessageId, usize)> =
-            visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
-        places.sort_unstable();
-        let mut forest = Self { visible: visible.to_vec(), places, ..Self::default() };
-        nodes.into_iter().for_each(|node| forest.add(node));
-        if forest.is_degraded {
-            forest.drop_superseded();
-            forest.best.clear();
-            let held: Vec<SummaryId> = forest.spans.keys().copied().collect();
-            held.into_iter().for_each(|id| forest.rank(id));
-            forest.depth = forest.spans.keys().map(|id| forest.nodes[id].depth).max().unwrap_or_default();
-        }
-        forest
-    }
+/// Visible messages in order, and sorted by row, each with its position.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    visible: Vec<MessageId>,
+    places: Vec<(MessageId, usize)>,
+}
 
-    /// The same forest with newer `nodes`, whose sources are among them or already in it.
-    pub fn grown(mut self, mut nodes: Vec<Arc<Node>>) -> Self {
-        if self.is_degraded || nodes.iter().any(|node| node.degraded) {
-            // A node that supersedes another changes more than itself.
-            let all = self.nodes.into_values().chain(nodes);
-            return Self::new(&self.visible, all);
-        }
-        nodes.sort_by_key(|node| (node.depth, node.id));
-        nodes.into_iter().for_each(|node| self.add(node));
-        self.frontier = OnceLock::new();
-        self
-    }
+/// All summaries that are valid on the visible messages before a position, and their frontier.
+#[derive(Debug, Default)]
+pub struct Forest {
+    trees: Arc<Trees>,
+    end: usize,
+    frontier: OnceLock<Vec<Piece>>,
+    /// The number of valid summaries, and their greatest depth.
+    totals: OnceLock<(usize, u32)>,
+}
 
-    fn add(&mut self, node: Arc<Node>) {
-        let span = match &node.sources {
-            Sources::Messages(messages) => self.run_of(messages),
-            Sources::Summaries(children) => chain_of(children, &self.spans),
-        };
-        let (id, holds) = (node.id, span.is_some());
-        if let Some(span) = span {
-            self.spans.insert(id, span);
-            self.depth = self.depth.max(node.depth);
-            self.is_degraded |= node.degraded;
-        }
-        self.nodes.insert(id, node);
-        if holds {
-            self.rank(id);
-        }
-    }
-
-    /// Compares a summary with others that start at the same position: the longest span wins, then the
-    /// deepest, then one written by a model, then the newest prompts, then the lowest id.
-    fn rank(&mut self, id: SummaryId) {
-        let rank = |id: SummaryId| {
-            let (node, span) = (self.nodes.get(&id)?, self.spans.get(&id)?);
-            Some((span.len(), node.depth, !node.degraded, node.prompt_version, Reverse(id)))
-        };
-        let Some(start) = self.spans.get(&id).map(|span| span.start) else { return };
-        if self.best.get(&start).is_none_or(|rival| rank(id) > rank(*rival)) {
-            self.best.insert(start, id);
+impl Line {
+    fn extend(&mut self, visible: impl Iterator<Item = MessageId>) {
+        let start = self.visible.len();
+        self.visible.extend(visible);
+        let new = self.visible[start..].iter().enumerate().map(|(at, message)| (*message, start + at));
+        self.places.extend(new);
+        if !self.places[start.saturating_sub(1)..].is_sorted() {
+            self.places.sort_unstable();
         }
     }
 
@@ -104,6 +66,59 @@ impl Forest {
         let start = self.places.get(at).filter(|(id, _)| id == first)?.1;
         let span = start..start + messages.len();
         (self.visible.get(span.clone())? == messages).then_some(span)
+    }
+}
+
+impl Trees {
+    /// Adds messages that the branch shows after the others.
+    pub fn show(&mut self, visible: impl Iterator<Item = MessageId>) {
+        Arc::make_mut(&mut self.line).extend(visible);
+        self.settle();
+    }
+
+    /// Adds summaries.
+    pub fn add(&mut self, nodes: impl IntoIterator<Item = Arc<Node>>) {
+        for node in nodes {
+            self.open.insert((node.depth, node.id));
+            self.nodes.insert(node.id, node);
+        }
+        self.settle();
+    }
+
+    /// All of its summaries.
+    pub fn nodes(&self) -> impl Iterator<Item = Arc<Node>> {
+        self.nodes.values().cloned()
+    }
+
+    /// Finds the spans of open summaries. Sources have a lower depth, so they come first.
+    fn settle(&mut self) {
+        let Self { line, nodes, spans, open, starting, is_degraded } = self;
+        open.retain(|(_, id)| {
+            let node = &nodes[id];
+            let span = match &node.sources {
+                Sources::Messages(messages) => line.run_of(messages),
+                Sources::Summaries(children) => chain_of(children, spans),
+            };
+            if let Some(span) = &span {
+                starting.entry(span.start).or_default().push(*id);
+                spans.insert(*id, span.clone());
+                *is_degraded |= node.degraded;
+            }
+            span.is_none()
+        });
+    }
+
+    /// The summaries that are valid on the messages before `end`.
+    pub fn before(self: &Arc<Self>, end: usize) -> Forest {
+        if !self.is_degraded {
+            return Forest { trees: Arc::clone(self), end, ..Forest::default() };
+        }
+        // What supersedes a summary must be valid itself.
+        let mut trees = Self::default();
+        trees.show(self.line.visible[..end].iter().copied());
+        trees.add(self.nodes());
+        trees.drop_superseded();
+        Forest { trees: Arc::new(trees), end, ..Forest::default() }
     }
 
     /// Drops degraded summaries that were remade, and those condensed from them. A leaf also counts as remade
@@ -138,6 +153,29 @@ impl Forest {
                 }
             }
         }
+        for ids in self.starting.values_mut() {
+            ids.retain(|id| self.spans.contains_key(id));
+        }
+    }
+}
+
+impl Forest {
+    /// Finds which of `nodes` are valid on `visible`. A node with sources missing from `nodes` is not valid.
+    pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
+        let mut trees = Trees::default();
+        trees.show(visible.iter().copied());
+        trees.add(nodes.into_iter().map(Into::into));
+        Arc::new(trees).before(visible.len())
+    }
+
+    /// The summary that the frontier uses of those that start at a position: the longest span wins, then the deepest,
+    /// then one written by a model, then the newest prompts, then the lowest id.
+    fn best(&self, start: usize) -> Option<(SummaryId, &Span)> {
+        let starting = self.trees.starting.get(&start).into_iter().flatten();
+        starting.filter_map(|id| Some((*id, self.span(*id)?))).max_by_key(|(id, span)| {
+            let node = &self.trees.nodes[id];
+            (span.len(), node.depth, !node.degraded, node.prompt_version, Reverse(*id))
+        })
     }
 
     /// The cover of the whole range: at each position from the root, the best summary that starts there.
@@ -149,12 +187,11 @@ impl Forest {
     fn cover(&self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut at = 0;
-        while at < self.visible.len() {
-            match self.best.get(&at) {
-                Some(id) => {
-                    let span = self.spans[id].clone();
+        while at < self.end {
+            match self.best(at) {
+                Some((id, span)) => {
                     at = span.end;
-                    pieces.push(Piece::Summary(*id, span));
+                    pieces.push(Piece::Summary(id, span.clone()));
                 }
                 None => {
                     pieces.push(Piece::Message(at));
@@ -165,55 +202,71 @@ impl Forest {
         pieces
     }
 
-    /// The node of a summary passed to [`Forest::new`].
+    /// The node of a summary, valid or not.
     pub fn node(&self, id: SummaryId) -> Option<&Node> {
-        self.nodes.get(&id).map(AsRef::as_ref)
+        self.trees.nodes.get(&id).map(AsRef::as_ref)
     }
 
     /// The span of the summary, if it is valid.
     pub fn span(&self, id: SummaryId) -> Option<&Span> {
-        self.spans.get(&id)
+        self.trees.spans.get(&id).filter(|span| span.end <= self.end)
+    }
+
+    /// The valid summaries, with their nodes and spans.
+    fn valid(&self) -> impl Iterator<Item = (SummaryId, &Node, &Span)> {
+        let spans = self.trees.spans.iter().filter(|(_, span)| span.end <= self.end);
+        spans.map(|(id, span)| (*id, self.trees.nodes[id].as_ref(), span))
+    }
+
+    /// Whether there is a valid summary.
+    pub fn is_empty(&self) -> bool {
+        self.valid().next().is_none()
     }
 
     /// The number of valid summaries.
     pub fn held(&self) -> usize {
-        self.spans.len()
+        self.totals().0
     }
 
     /// The valid summaries for which `is_known` is false, sources first.
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
-        let mut ids: Vec<SummaryId> = self.spans.keys().copied().filter(|id| !is_known(*id)).collect();
-        ids.sort_by_key(|id| (self.nodes[id].depth, *id));
-        ids
+        let unknown = self.valid().filter(|(id, ..)| !is_known(*id));
+        let mut ids: Vec<(u32, SummaryId)> = unknown.map(|(id, node, _)| (node.depth, id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The greatest depth of a valid summary.
     pub fn depth(&self) -> u32 {
-        self.depth
+        self.totals().1
+    }
+
+    fn totals(&self) -> (usize, u32) {
+        let add = |(held, depth): (usize, u32), node: &Node| (held + 1, depth.max(node.depth));
+        *self.totals.get_or_init(|| self.valid().fold((0, 0), |sum, (_, node, _)| add(sum, node)))
+    }
+
+    /// The valid degraded summaries.
+    fn degraded(&self) -> impl Iterator<Item = (SummaryId, &Node, &Span)> {
+        let any = self.trees.is_degraded.then(|| self.valid().filter(|(_, node, _)| node.degraded));
+        any.into_iter().flatten()
     }
 
     /// The valid degraded leaf summaries, oldest first.
     pub fn degraded_leaves(&self) -> Vec<SummaryId> {
-        if !self.is_degraded {
-            return Vec::new();
-        }
-        let mut leaves: Vec<SummaryId> = (self.spans.keys().copied())
-            .filter(|id| self.nodes[id].degraded && self.nodes[id].depth == 0)
-            .collect();
-        leaves.sort_by_key(|id| self.spans[id].start);
-        leaves
+        let leaves = self.degraded().filter(|(_, node, _)| node.depth == 0);
+        let mut leaves: Vec<(usize, SummaryId)> = leaves.map(|(id, _, span)| (span.start, id)).collect();
+        leaves.sort_unstable();
+        leaves.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The sources of the valid degraded condensed summaries, with their depths, shallowest first.
     pub fn degraded_groups(&self) -> Vec<(u32, Vec<SummaryId>)> {
-        if !self.is_degraded {
-            return Vec::new();
-        }
-        let mut groups: Vec<(u32, usize, Vec<SummaryId>)> = (self.spans.iter())
-            .filter(|(id, _)| self.nodes[id].degraded)
-            .filter_map(|(id, span)| match &self.nodes[id].sources {
+        let mut groups: Vec<(u32, usize, Vec<SummaryId>)> = self
+            .degraded()
+            .filter_map(|(_, node, span)| match &node.sources {
                 Sources::Messages(_) => None,
-                Sources::Summaries(children) => Some((self.nodes[id].depth, span.start, children.clone())),
+                Sources::Summaries(children) => Some((node.depth, span.start, children.clone())),
             })
             .collect();
         groups.sort();
@@ -222,15 +275,16 @@ impl Forest {
 
     /// The spans of the valid leaf summaries written by a model.
     pub fn sound_leaves(&self) -> HashSet<Span> {
-        let sound = |id: &SummaryId| !self.nodes[id].degraded && self.nodes[id].depth == 0;
-        self.spans.iter().filter(|(id, _)| sound(id)).map(|(_, span)| span.clone()).collect()
+        let sound = self.valid().filter(|(_, node, _)| !node.degraded && node.depth == 0);
+        sound.map(|(.., span)| span.clone()).collect()
     }
 
     /// All valid summaries, deepest first, then from the root.
     pub fn holding(&self) -> Vec<SummaryId> {
-        let mut ids: Vec<SummaryId> = self.spans.keys().copied().collect();
-        ids.sort_by_key(|id| (Reverse(self.nodes[id].depth), self.spans[id].start, *id));
-        ids
+        let mut ids: Vec<_> =
+            self.valid().map(|(id, node, span)| (Reverse(node.depth), span.start, id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(.., id)| id).collect()
     }
 
     /// `roots` and all summaries below them, sources first.
@@ -238,13 +292,13 @@ impl Forest {
         let mut seen = HashSet::new();
         let mut waiting: Vec<SummaryId> = roots.into_iter().collect();
         while let Some(id) = waiting.pop() {
-            let Some(node) = self.nodes.get(&id) else { continue };
+            let Some(node) = self.node(id) else { continue };
             if let (true, Sources::Summaries(children)) = (seen.insert(id), &node.sources) {
                 waiting.extend(children);
             }
         }
         let mut ids: Vec<SummaryId> = seen.into_iter().collect();
-        ids.sort_by_key(|id| (self.nodes[id].depth, *id));
+        ids.sort_by_key(|id| (self.trees.nodes[id].depth, *id));
         ids
     }
 }
@@ -318,9 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn a_grown_forest_equals_one_built_at_once() {
+    fn grown_trees_equal_those_built_at_once_before_any_message() {
         let extract = Node { degraded: true, ..leaf(2, 4..8) };
-        let all = vec![
+        let all = [
             leaf(1, 0..4),
             extract,
             condensed(3, 1, [1, 2]),
@@ -329,20 +383,28 @@ mod tests {
             condensed(6, 1, [1, 4, 5]),
             leaf(7, 3..9),
         ];
-        let visible = messages(0..14);
-        for cut in 0..=all.len() {
-            let (first, then) = all.split_at(cut);
-            let grown =
-                Forest::new(&visible, first.to_vec()).grown(then.iter().cloned().map(Arc::new).collect());
-            let whole = Forest::new(&visible, all.clone());
-            assert_eq!(grown.frontier(), whole.frontier(), "{cut}");
-            assert_eq!((grown.holding(), grown.depth()), (whole.holding(), whole.depth()), "{cut}");
+        let sound: Vec<Node> = all.iter().filter(|node| ![2, 3].contains(&node.id.0)).cloned().collect();
+        for (nodes, shown) in
+            [&all[..], &sound].into_iter().flat_map(|nodes| (0..=14).map(move |at| (nodes, at)))
+        {
+            let mut trees = Trees::default();
+            let (first, then) = nodes.split_at(shown % nodes.len());
+            trees.show(messages(0..14).into_iter().take(shown));
+            trees.add(first.iter().cloned().map(Arc::new));
+            trees.show(messages(0..14).into_iter().skip(shown));
+            trees.add(then.iter().cloned().map(Arc::new));
+            let trees = Arc::new(trees);
+            for end in 0..=14_usize {
+                let (grown, whole) =
+                    (trees.before(end), Forest::new(&messages(0..14)[..end], nodes.to_vec()));
+                assert_eq!(grown.frontier(), whole.frontier(), "{shown} {end}");
+                assert_eq!(
+                    (grown.holding(), grown.depth()),
+                    (whole.holding(), whole.depth()),
+                    "{shown} {end}"
+                );
+            }
         }
-        let sound: Vec<Node> = all.into_iter().filter(|node| ![2, 3].contains(&node.id.0)).collect();
-        let once = Forest::new(&visible, sound[..2].to_vec());
-        assert_eq!(once.frontier().len(), 8);
-        let grown = once.grown(sound[2..].iter().cloned().map(Arc::new).collect());
-        assert_eq!(grown.frontier(), Forest::new(&visible, sound).frontier());
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod forest;
 mod path;
 
 pub use branch::{BranchEntry, BranchMessage, MessageKind, Step, Visible, visible};
-pub use forest::{Forest, Piece};
+pub use forest::{Forest, Piece, Trees};
 pub use path::Path;
 
 use std::ops::Range;

@@ -40,7 +40,7 @@ impl Path {
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
         let is_edit = |entry: &BranchEntry| entry.step.target().is_some();
-        if self.is_foreboding || self.last_edit.is_some_and(|at| at >= kept) || entries.iter().any(is_edit) {
+        if self.is_foreboding || self.is_edited_from(kept) || entries.iter().any(is_edit) {
             return false;
         }
         self.rows.truncate(kept);
@@ -54,6 +54,11 @@ impl Path {
         self.note(entries);
         self.see(visible(entries), kept);
         true
+    }
+
+    /// Whether there is an edit at an index or after it, which may change what an earlier entry shows.
+    pub fn is_edited_from(&self, index: usize) -> bool {
+        self.last_edit.is_some_and(|at| at >= index)
     }
 
     fn note(&mut self, entries: &[BranchEntry]) {
@@ -123,9 +128,10 @@ impl Path {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// The index of the last compaction: since then the context has only grown.
-    pub fn last_compaction(&self) -> usize {
-        self.compactions.last().copied().unwrap_or_default()
+    /// The index of the last compaction before an index: since then the context has only grown.
+    pub fn compaction_before(&self, index: usize) -> usize {
+        let before = self.compactions.partition_point(|at| *at < index);
+        before.checked_sub(1).map_or(0, |last| self.compactions[last])
     }
 }
 

@@ -42,7 +42,8 @@ impl Engine {
     /// When it is malformed.
     pub fn turn(&self, turn: &str) -> Result<Due> {
         let turn: Turn = read_json("the turn", turn)?;
-        Ok(lock(&self.folding).turn(&turn, &self.settings()))
+        let due = lock(&self.folding).turn(&turn, &self.settings());
+        Ok(Due { prepare: due.prepare && self.background.state() == "idle", ..due })
     }
 
     /// Folds at the end of the next turn by which the summaries are there, wherever the fold point is.

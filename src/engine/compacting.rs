@@ -53,7 +53,7 @@ impl Engine {
     pub async fn prepare(&self, at: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead = Ahead { at: read_json("the context", at)?, fold_before: None };
         let settings = self.settings();
-        let Some(turn) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
+        let Some(permit) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
             return Ok(());
@@ -63,16 +63,16 @@ impl Engine {
         if is_fold_near {
             ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
-        let stop = turn.running.stop.clone();
+        let stop = permit.running.stop.clone();
         // What a fold needs may also be written by the session's own model.
         let work = self.work(&settings, host, is_fold_near, stop, Arc::default());
-        let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
+        let prepared = compaction::prepare(work, &ahead, &permit.running.pause).await;
         let (outcome, failed) = match &prepared {
             Ok(Prepared { failed: false, .. }) => ("prepared", false),
             Ok(Prepared { failed: true, .. }) => ("failed", true),
             Err(error) => (error.code().as_str(), true),
         };
-        turn.end(failed);
+        permit.end(failed);
         if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
             lock(&self.folding).pay(usage);
         }

@@ -13,7 +13,7 @@ use super::{Cost, Growth, Moment, Prices, TAIL, Terms, float};
 use crate::config::{Context, PiCompaction, Settings};
 use crate::model::Usage;
 
-/// How many folds are kept for display.
+/// How many folds are kept for display, and how long a file counts as read before.
 const KEPT: usize = 5;
 /// Approximate tokens of system prompt and tools, if Pi does not report them.
 const PROMPT: usize = 8_000;
@@ -119,7 +119,7 @@ pub struct Folding {
     prompt: usize,
     /// The cost of summaries since the last fold.
     summaries: f64,
-    /// Each file that was read, with the number of folds before that.
+    /// Each file that was read within the last few folds, with the number of folds before that.
     read: HashMap<String, usize>,
     folds: usize,
     /// How many folds in a row have been eaten by look-ups.
@@ -263,6 +263,7 @@ impl Folding {
             ..Receipt::default()
         });
         self.folds += 1;
+        self.read.retain(|_, folds| *folds + KEPT >= self.folds);
         self.is_overdue = false;
         self.is_asked = false;
         self.is_fold_open = true;

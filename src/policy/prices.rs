@@ -36,14 +36,20 @@ pub struct Prices {
 impl Prices {
     /// The prices of a model whose catalog prices are `cost`.
     pub fn of(cost: Cost) -> Self {
-        let Cost { input, output, cache_read, cache_write } = cost;
-        if !(input > 0.0 && [output, cache_read, cache_write].iter().all(|price| *price >= 0.0)) {
+        if Self::is_stand_in(cost) {
             return STAND_IN;
         }
+        let Cost { input, output, cache_read, cache_write } = cost;
         // A provider may charge nothing extra for writing. Without cache prices, there is no cache.
         let write = if cache_write > 0.0 { cache_write } else { input };
         let read = if cache_read > 0.0 { cache_read.min(write) } else { write };
         Self { input, output, read, write }
+    }
+
+    /// Whether typical prices stand in for those of a model whose catalog prices are `cost`.
+    pub fn is_stand_in(cost: Cost) -> bool {
+        let Cost { input, output, cache_read, cache_write } = cost;
+        !(input > 0.0 && [output, cache_read, cache_write].iter().all(|price| *price >= 0.0))
     }
 
     /// The prices of the same model for summaries within its session: it reads the whole context from the

@@ -220,6 +220,21 @@ fn folds_come_later_once_lookups_have_twice_eaten_what_they_saved() {
 }
 
 #[test]
+fn a_file_counts_as_read_before_for_a_few_folds() {
+    let is_lookup = |folds| {
+        let (mut folding, settings) = (Folding::default(), settings());
+        let read = || Turn { reads: vec![("src/a.rs".into(), 30_000)], ..turn(13_000, false) };
+        folding.turn(&read(), &settings);
+        for _ in 0..folds {
+            folding.folded();
+        }
+        folding.turn(&read(), &settings);
+        folding.receipts.last().unwrap().lookups > 0.0
+    };
+    assert_eq!([1, 5, 6].map(is_lookup), [true, true, false]);
+}
+
+#[test]
 fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
     let (mut folding, settings) = (Folding::default(), settings());
     for at in 0..20 {

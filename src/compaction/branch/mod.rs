@@ -21,7 +21,10 @@ pub(super) use render::HISTORY;
 /// The part of a branch that is compacted.
 pub(super) struct Branch {
     conversation: ConversationId,
+    /// The branch, and maybe more: see [`Known`].
     path: Arc<Path>,
+    /// The number of the path's entries on the branch.
+    entries: usize,
     /// Positions of all messages to describe, including the kept tail.
     range: Span,
     /// How many of these come before the kept tail.
@@ -63,45 +66,59 @@ impl Branch {
         leaf: &str,
         part: &Part,
     ) -> Result<Self> {
-        let Known { path, carried, listed, summaries: all, .. } = memory.read(view, conversation, leaf)?;
+        let known = memory.read(view, conversation, leaf)?;
+        let shown = known.visible().len();
+        let Known { path, entries, carried, listed, summaries: all, .. } = known;
         let place = |entry: &str| {
             let missing = || Error::store(format!("the entry {entry} is not on the branch of {leaf}"));
-            place(view, &path, conversation, entry)?.ok_or_else(missing)
+            let place = place(view, &path, conversation, entry)?;
+            place.filter(|place| *place < entries).ok_or_else(missing)
         };
-        let visible = path.visible();
         let (from, end) = match part {
             Part::Before(entry) => (0, path.seen_before(place(entry)?)),
-            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), visible.len()),
-            Part::All | Part::After(None) => (0, visible.len()),
+            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
+            Part::All | Part::After(None) => (0, shown),
         };
-        let ids: Vec<MessageId> = visible[from..end].iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
             conversation,
-            range: from..visible.len(),
+            range: from..shown,
             path,
+            entries,
             before: end - from,
-            forest: Forest::new(&ids, all.nodes.values().cloned()),
+            forest: Forest::default(),
             all,
             summaries: HashMap::default(),
             carried,
             said: 0,
             unfolded: None,
-            listed: listed.into_iter().map(|(_, files)| files).collect(),
+            listed: listed.into_iter().filter(|(at, _)| *at < entries).map(|(_, files)| files).collect(),
             facts: Facts::default(),
             standing: Standing::default(),
             notes: Notes::default(),
             can_recall: true,
         };
+        branch.forest = branch.forest();
         branch.load_needed(view)?;
         Ok(branch)
     }
 
     /// Adds summaries made since. The branch's messages do not change during a compaction.
     pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
-        let new = self.all.refresh(view, &self.path)?;
-        self.forest = self.forest.grown(new);
+        // So that the summaries need not be copied.
+        self.forest = Forest::default();
+        self.all.refresh(view, &self.path)?;
+        self.forest = self.forest();
         self.load_needed(view)?;
         Ok(self)
+    }
+
+    /// The valid summaries before the kept tail.
+    fn forest(&self) -> Forest {
+        if self.range.start == 0 {
+            return self.all.trees.before(self.before);
+        }
+        let ids: Vec<MessageId> = self.before().iter().map(|message| message.seen.id).collect();
+        Forest::new(&ids, self.all.trees.nodes())
     }
 
     /// Loads the summaries that may be shown or condensed: few, even of a long history.
@@ -227,7 +244,7 @@ impl Branch {
     /// another branch may use them.
     fn uncarried(&self) -> Vec<SummaryId> {
         // Sources come first.
-        self.forest.held_but(|id| self.carried.contains_key(&id))
+        self.forest.held_but(|id| self.carried.get(&id).is_some_and(|at| *at < self.entries))
     }
 
     /// Context for summarizing from the message at `start`: the messages directly before it, and the user's
@@ -244,8 +261,8 @@ impl Branch {
 
     /// The visible messages since the last compaction, which were only appended to the context.
     pub(super) fn since_compaction(&self) -> &[Visible] {
-        let last = self.path.seen_before(self.path.last_compaction()).max(self.range.start);
-        &self.path.visible()[last..]
+        let last = self.path.seen_before(self.path.compaction_before(self.entries)).max(self.range.start);
+        &self.path.visible()[last..self.range.end]
     }
 
     /// The summaries of the frontier, oldest first.
@@ -258,7 +275,7 @@ impl Branch {
     pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
         let Some(first) = first else { return Ok(0) };
         let place = place(view, &self.path, self.conversation, first)?;
-        Ok(place.map_or(0, |place| self.path.seen_before(place)))
+        Ok(place.filter(|place| *place < self.entries).map_or(0, |place| self.path.seen_before(place)))
     }
 
     /// The entry of the user's last message, if Pi's cut would leave nothing visible. That happens when a
@@ -285,7 +302,7 @@ impl Branch {
     }
 
     pub(super) fn has_summaries(&self) -> bool {
-        self.forest.held() > 0
+        !self.forest.is_empty()
     }
 
     pub(super) fn frontier(&self) -> Vec<Piece> {

@@ -136,7 +136,7 @@ impl Branch {
     /// The number of purged messages in the described part.
     fn purged(&self) -> usize {
         let visible = self.visible();
-        let end = visible.get(self.before).map_or(self.path.entries(), |kept| kept.index);
+        let end = visible.get(self.before).map_or(self.entries, |kept| kept.index);
         let start = match (self.range.start, visible.first()) {
             (0, _) | (_, None) => 0,
             (_, Some(first)) => first.index,

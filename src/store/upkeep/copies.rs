@@ -134,6 +134,13 @@ impl Upkeep<'_> {
     ) -> Result<BTreeSet<MessageId>> {
         let read =
             |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
+        let mut results: BTreeSet<MessageId> = self
+            .connection
+            .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
+        // Mostly no script has ever run, and none of the messages need be read.
+        if results.is_empty() {
+            return Ok(results);
+        }
         let mut scripts: HashSet<String> = HashSet::new();
         for message in messages.iter().filter_map(|id| read(*id)) {
             scripts.extend(message.parts.into_iter().filter_map(|part| match part {
@@ -141,12 +148,6 @@ impl Upkeep<'_> {
                 _ => None,
             }));
         }
-        if scripts.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let mut results: BTreeSet<MessageId> = self
-            .connection
-            .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
         let is_of_one = |result: Message| {
             !result.nested.is_empty() && result.tool_call_id.is_some_and(|call| scripts.contains(&call))
         };

@@ -223,7 +223,8 @@ fn as_json(report: &Report) -> Value {
 /// The answer if there is nothing to import.
 fn nothing_in(source: &Source, folders: &Folders) -> String {
     let what = match source {
-        Source::Path(path) | Source::Rebuild(path, _) => format!("session files in {}", path.display()),
+        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Rebuild(..) => "sessions".to_owned(),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
         Source::Agent { agent, path: Some(path), .. } => {
             format!("sessions of {} in {}", agent.title, path.display())

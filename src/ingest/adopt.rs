@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
 use super::import::{Folders, Home, Progress, Source, import};
+use super::old_sessions::SharedOldStore;
 use crate::error::{Error, Result};
 use crate::store::{Batch, History, OldStore, Place, Store, histories, is_open_elsewhere, real_path};
-use crate::sync::aside;
+use crate::sync::{aside, lock};
 use crate::text;
 use serde::Serialize;
 
@@ -61,7 +63,8 @@ pub async fn adopt(
     // The import marks sessions as opened, so the times are read before.
     let seen = home.store.read(|view| view.messages().sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
-    let found = aside(move || find(&dir, &own, &wanted)).await?;
+    let in_use = own.clone();
+    let found = aside(move || find(&dir, &in_use, &wanted)).await?;
     let mut done = Adopted::default();
     for History { path, project } in found {
         let asked = path.clone();
@@ -84,7 +87,9 @@ pub async fn adopt(
         if done.stopped {
             return Ok(done);
         }
-        let (summaries, lacking) = take_over(&home.store, &path, &seen, cancel).await?;
+        let (from, beside, stop) = (path.clone(), own.clone(), cancel.clone());
+        let old = aside(move || OldStore::open(&from, &beside, &stop)).await?;
+        let (summaries, lacking) = take_over(&home.store, &Arc::new(Mutex::new(old)), seen.clone()).await?;
         done.summaries += summaries;
         done.lacking += lacking;
         done.databases.push(path);
@@ -148,14 +153,12 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
 /// Returns how many summaries are here now, and how many messages are not.
 pub async fn take_over(
     store: &Store,
-    path: &Path,
-    seen: &HashMap<String, i64>,
-    cancel: &CancellationToken,
+    old: &SharedOldStore,
+    seen: HashMap<String, i64>,
 ) -> Result<(usize, usize)> {
-    let Place::File(own) = store.place().clone() else { return Err(Error::closed()) };
-    let (path, cancel) = (path.to_owned(), cancel.clone());
+    let old = Arc::clone(old);
     let read = move || {
-        let old = OldStore::open(&path, &own, &cancel)?;
+        let old = lock(&old);
         Ok((old.summaries()?, old.times()?, old.lineages()?))
     };
     let (summaries, times, lineages) = aside(read).await?;
@@ -169,7 +172,6 @@ pub async fn take_over(
         };
         adopted += store.write(write).await?;
     }
-    let seen = seen.clone();
     let write = move |batch: &Batch<'_>| {
         times
             .iter()

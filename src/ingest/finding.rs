@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::SessionFile;
 use super::foreign::Agent;
+use super::old_sessions::SharedOldStore;
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
 use crate::store::{PurgedEntries, Store, project_of};
@@ -49,7 +50,7 @@ pub enum Source {
     /// whatever its project.
     Path(PathBuf),
     /// A database of this project that is rebuilt, with what is purged in any of them.
-    Rebuild(PathBuf, Arc<PurgedEntries>),
+    Rebuild(SharedOldStore, Arc<PurgedEntries>),
     /// The sessions of this project.
     Project,
     /// The sessions of every project, each into its project's store.
@@ -93,8 +94,8 @@ pub(super) struct Found {
     pub agent: Option<&'static Agent>,
     /// The sessions of the file to import, if not all.
     pub sessions: Option<HashSet<String>>,
-    /// For a database that is rebuilt, what is purged.
-    pub rebuilding: Option<Arc<PurgedEntries>>,
+    /// A database that is rebuilt, and what is purged.
+    pub rebuilding: Option<(SharedOldStore, Arc<PurgedEntries>)>,
 }
 
 impl Found {
@@ -123,9 +124,9 @@ pub(super) fn find(
             };
             return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
         }
-        Source::Rebuild(path, purged) => {
-            let rebuilding = Some(Arc::clone(purged));
-            let found = Found { rebuilding, ..Found::new(path.clone(), None, None) };
+        Source::Rebuild(old, purged) => {
+            let rebuilding = Some((Arc::clone(old), Arc::clone(purged)));
+            let found = Found { rebuilding, ..Found::new(PathBuf::new(), None, None) };
             return Ok((vec![found], Vec::new()));
         }
         // Other worktrees have their own session folders.

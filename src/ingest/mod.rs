@@ -24,4 +24,5 @@ pub mod viewer;
 #[cfg(test)]
 pub use fold::Handover;
 pub use import::differing;
+pub use old_sessions::SharedOldStore;
 pub use persistor::{Persistor, PiSession};

@@ -39,11 +39,14 @@ pub(super) fn is_database(path: &Path) -> bool {
 
 /// The sessions of an old database, in order.
 pub(super) struct OldSessions {
-    store: Arc<Mutex<OldStore>>,
+    store: SharedOldStore,
     sessions: std::vec::IntoIter<StoredSession>,
     rebuilding: Option<Rebuilding>,
     cancel: CancellationToken,
 }
+
+/// A database that is read in parts.
+pub type SharedOldStore = Arc<Mutex<OldStore>>;
 
 /// A rebuild takes what is lost from the sessions' files, and what any of the databases has purged from none. This is
 /// what was purged.
@@ -52,7 +55,7 @@ pub(super) type Rebuilding = Arc<PurgedEntries>;
 /// The entries of one of these sessions, in order. Only the entries of a slice are unpacked at a time: a small file
 /// can hold a lot.
 pub(super) struct OldSessionEntries {
-    store: Arc<Mutex<OldStore>>,
+    store: SharedOldStore,
     rebuilding: Option<Rebuilding>,
     session: String,
     entries: OldEntries,
@@ -68,15 +71,17 @@ pub(super) struct OldSessionEntries {
 
 impl OldSessions {
     /// Opens the database `path`; a copy of its rows is kept next to the file `beside`.
-    pub fn open(
-        path: &Path,
-        beside: &Path,
+    pub fn open(path: &Path, beside: &Path, cancel: &CancellationToken) -> Result<Self> {
+        Self::of(Arc::new(Mutex::new(OldStore::open(path, beside, cancel)?)), None, cancel)
+    }
+
+    pub fn of(
+        store: SharedOldStore,
         rebuilding: Option<Rebuilding>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        let store = OldStore::open(path, beside, cancel)?;
-        let sessions = store.sessions()?.into_iter();
-        Ok(Self { store: Arc::new(Mutex::new(store)), sessions, rebuilding, cancel: cancel.clone() })
+        let sessions = lock(&store).sessions()?.into_iter();
+        Ok(Self { store, sessions, rebuilding, cancel: cancel.clone() })
     }
 
     /// Returns the next session with its file.
@@ -205,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_chain_of_unreadable_entries_is_walked_once() {
         let (_dir, path) = crafted::unreadable_chain(MANY).await;
-        let mut sessions = OldSessions::open(&path, &path, None, &CancellationToken::new()).unwrap();
+        let mut sessions = OldSessions::open(&path, &path, &CancellationToken::new()).unwrap();
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
         while let Some(slice) = entries.slice(&HashSet::new()).unwrap() {
@@ -219,7 +224,7 @@ mod tests {
     async fn reading_stops_between_two_entries() {
         let (_dir, path) = crafted::unreadable_chain(MANY).await;
         let cancel = CancellationToken::new();
-        let mut sessions = OldSessions::open(&path, &path, None, &cancel).unwrap();
+        let mut sessions = OldSessions::open(&path, &path, &cancel).unwrap();
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         assert!(entries.slice(&HashSet::new()).unwrap().is_some());
         cancel.cancel();

@@ -108,7 +108,7 @@ impl<'f> Queue<'f> {
 /// Opens the sessions of a file.
 fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessions> {
     let path = &found.path;
-    let is_in_database = is_database(path);
+    let is_in_database = found.rebuilding.is_some() || is_database(path);
     if let Some(agent) = found.agent {
         let is_meant = |session: &ForeignSession| {
             found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header.id))
@@ -133,12 +133,15 @@ fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessio
         broken: 0,
     };
     if is_in_database {
-        let Place::File(own) = own else { return Err(Error::invalid("there is no file to import it into")) };
-        // Reading it would drop SQLite's locks.
-        if files::are_one(own, path) {
-            return Err(Error::invalid("it is the database that is in use"));
-        }
-        let mut sessions = OldSessions::open(path, own, found.rebuilding.clone(), cancel)?;
+        let mut sessions = match (&found.rebuilding, own) {
+            (Some((old, purged)), _) => OldSessions::of(Arc::clone(old), Some(Arc::clone(purged)), cancel)?,
+            // Reading it would drop SQLite's locks.
+            (None, Place::File(own)) if files::are_one(own, path) => {
+                return Err(Error::invalid("it is the database that is in use"));
+            }
+            (None, Place::File(own)) => OldSessions::open(path, own, cancel)?,
+            (None, Place::Memory) => return Err(Error::invalid("there is no file to import it into")),
+        };
         return Ok(Box::new(std::iter::from_fn(move || {
             let (header, file, slices) = sessions.next().transpose()?.ok()?;
             Some(session(header, file, Box::new(slices)))

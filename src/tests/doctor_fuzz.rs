@@ -16,7 +16,7 @@ use crate::recall::Scope;
 use crate::store::Store;
 
 /// Stores to damage in `npm run test:all`.
-const SEEDS: u32 = 40;
+const SEEDS: u32 = 60;
 
 /// Splitmix: the same rolls each time.
 pub(super) struct Dice(pub(super) u64);

@@ -26,7 +26,8 @@ use crate::store::{SummaryWriter, Upkeep, UpkeepWriter};
 use crate::sync::go_on;
 
 /// The tables that are read: each with its columns, whether its rows have numbers, and the types of its columns, which
-/// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. The rest of a file follows
+/// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. What is joined by an index
+/// is declared INTEGER, like what it is compared with: else SQLite uses no index. The rest of a file follows
 /// from these.
 const TABLES: [(&str, &str, bool, &str); 6] = [
     (
@@ -37,14 +38,15 @@ const TABLES: [(&str, &str, bool, &str); 6] = [
     ),
     (
         "messages",
-        "id INTEGER PRIMARY KEY, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp, json, codec, bytes, \
+        "id INTEGER PRIMARY KEY, lineage, parent_id INTEGER, height, kind, role, tool_name, tokens, timestamp, json, codec, bytes, \
          first_passage, passages",
         true,
         ".BiIITtIIBIIiI",
     ),
     (
         "entries",
-        "id INTEGER PRIMARY KEY, conversation_id, entry_id, parent_id, kind, message_id, head_id, target, files",
+        "id INTEGER PRIMARY KEY, conversation_id INTEGER, entry_id, parent_id INTEGER, kind, message_id INTEGER, head_id, \
+         target, files",
         true,
         ".ITiIiitt",
     ),
@@ -57,7 +59,7 @@ const TABLES: [(&str, &str, bool, &str); 6] = [
     ),
     (
         "summary_sources",
-        "summary_id, ordinal, message_id, source_id, PRIMARY KEY (summary_id, ordinal)",
+        "summary_id INTEGER, ordinal, message_id INTEGER, source_id INTEGER, PRIMARY KEY (summary_id, ordinal)",
         false,
         "IIii",
     ),

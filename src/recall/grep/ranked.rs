@@ -225,7 +225,7 @@ fn weigh(
     Ok(Weighed {
         message,
         passage,
-        score: score * wanted.weight(is_user, &stored.json, &text, shown),
+        score: score * wanted.weight(&stored.role, shown),
         has,
         length: text.len(),
         is_user,

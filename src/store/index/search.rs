@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn the_results_of_a_call_are_found_without_reading_what_follows() {
         let mut memory = Connection::open_in_memory().unwrap();
-        memory.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        memory.execute_batch(include_str!("../db/schema.sql")).unwrap();
         for (row, role) in (1..).zip(["assistant", "toolResult", "toolResult"].iter().chain(&["user"; 60])) {
             let sql = "INSERT INTO messages VALUES
                        (?1, CAST(?1 AS BLOB), nullif(?1 - 1, 0), 0, 0, ?2, NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_words_equal_sqlites_own_list() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection.execute_batch(include_str!("../db/schema.sql")).unwrap();
         connection.execute_batch("CREATE VIRTUAL TABLE listed USING fts5vocab (messages_fts, row)").unwrap();
         let word = |n: usize| ["é", "the", "x", "日本"][n % 4].to_owned() + &(n * n * 7919).to_string();
         for batch in 0..40 {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_truncated_list_of_positions_says_so() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection.execute_batch(include_str!("../db/schema.sql")).unwrap();
         connection
             .execute_batch(
                 "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance)",

@@ -67,15 +67,6 @@ impl Prepared {
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        self.add_message_at(None, message)
-    }
-
-    /// The same, in the row it had before it was lost, if known.
-    pub(in crate::store) fn add_message_at(
-        &self,
-        row: Option<MessageId>,
-        message: &NewMessage<'_>,
-    ) -> Result<MessageId> {
         let Prepared { packed, codec, passages } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
@@ -84,12 +75,11 @@ impl MessageWriter<'_> {
         let first_passage =
             if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
         let mut insert = self.connection.prepare_cached(
-            "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+            "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
                                    json, codec, bytes, first_passage, passages)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?;
         let id = match insert.insert(params![
-            row,
             message.lineage,
             message.parent,
             message.height,

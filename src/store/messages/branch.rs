@@ -120,7 +120,7 @@ impl Messages<'_> {
         Ok(next)
     }
 
-    /// How often a row that should never change was changed or removed: see `migrations/001_init.sql`.
+    /// How often a row that should never change was changed or removed: see `db/schema.sql`.
     pub fn rewritten(&self) -> Result<i64> {
         Ok(self.connection.fact("rewritten")?.and_then(|times| times.parse().ok()).unwrap_or_default())
     }

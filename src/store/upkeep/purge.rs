@@ -251,6 +251,20 @@ impl UpkeepWriter<'_> {
         Ok(plan)
     }
 
+    /// Removes summaries with their edges. The list must include every summary condensed from them.
+    pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
+        // Delete edges before summaries, whichever end is in the list.
+        for sql in [
+            "DELETE FROM carried WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE source_id = ?1",
+            "DELETE FROM summaries WHERE id = ?1",
+        ] {
+            summaries.iter().try_for_each(|summary| self.connection.change(sql, [summary]))?;
+        }
+        Ok(())
+    }
+
     /// Packs the records that stay, but are packed with a message that goes, alone.
     fn repack_below(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
         for message in messages {

@@ -28,14 +28,14 @@ static PREFERRED: LazyLock<Option<Regex>> =
 
 /// The messages that a query asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct Intent {
     decision: bool,
     advice: bool,
     /// Whether the user said it, or the model did.
     of_user: Option<bool>,
 }
 
-impl Wanted {
+impl Intent {
     /// What all `words` of a query, in lowercase, ask for.
     pub fn by(words: &[String]) -> Self {
         let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));

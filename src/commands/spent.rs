@@ -11,7 +11,7 @@ use crate::text::{dollars, grouped};
 
 /// The cost of model calls for summaries.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct Cost {
+pub(super) struct SummaryCost {
     /// Summaries with reported calls.
     pub summaries: usize,
     pub tokens: usize,
@@ -33,7 +33,7 @@ pub(super) struct Cache {
     pub after_compaction: usize,
 }
 
-impl Cost {
+impl SummaryCost {
     pub fn of(usages: &[String]) -> Self {
         let mut cost = Self::default();
         for usage in usages.iter().filter_map(|usage| read_json(usage).ok()) {

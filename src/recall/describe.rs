@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::grep::Place;
-use super::resolve::Target;
+use super::grep::Location;
+use super::resolve::NodeId;
 use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::branch::Cover;
@@ -33,7 +33,7 @@ const MOST_ABOVE: usize = 20;
 /// The part of the history to describe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum Section {
     /// Everything, as counts and summaries.
     #[default]
     Overview,
@@ -134,7 +134,7 @@ pub struct SummaryPortrait {
     /// The summaries condensed from it, nearest first.
     pub above: Vec<SummaryCard>,
     /// Its sources.
-    pub below: Below,
+    pub below: SummarySources,
     /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
     /// Files that its messages touched.
@@ -143,7 +143,7 @@ pub struct SummaryPortrait {
 
 /// The sources of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum SummarySources {
     /// Summaries, in order.
     Summaries(Vec<SummaryCard>),
     /// Messages, in order.
@@ -165,7 +165,7 @@ pub struct MessagePortrait {
     /// hid it.
     pub position: Option<(usize, usize)>,
     /// Where it is, seen from the current branch.
-    pub place: Place,
+    pub place: Location,
     /// Its session, if that is another one.
     pub session: Option<String>,
     /// The summaries over it, from the leaf summary up.
@@ -262,11 +262,11 @@ fn nearest<T>(list: &[T], most: usize, is_newest: bool) -> &[T] {
 }
 
 /// A message or a summary, seen from `scope`.
-pub fn portrait(view: &View<'_>, scope: &Scope, target: Target) -> Result<Portrait> {
+pub fn portrait(view: &View<'_>, scope: &Scope, target: NodeId) -> Result<Portrait> {
     let sight = Visibility::new(view, scope)?;
     match target {
-        Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
-        Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
+        NodeId::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
+        NodeId::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }
 }
 
@@ -294,10 +294,10 @@ fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPort
     let stored = view.summaries().summary(id)?;
     let holds = branch.forest.span(id).is_some();
     let below = match view.summaries().sources(id)? {
-        Sources::Summaries(children) => Below::Summaries(SummaryCard::read_all(view, &children)?),
-        Sources::Messages(messages) => {
-            Below::Messages(messages.iter().map(|id| line(view, branch, *id)).collect::<Result<_>>()?)
-        }
+        Sources::Summaries(children) => SummarySources::Summaries(SummaryCard::read_all(view, &children)?),
+        Sources::Messages(messages) => SummarySources::Messages(
+            messages.iter().map(|id| line(view, branch, *id)).collect::<Result<_>>()?,
+        ),
     };
     Ok(SummaryPortrait {
         card: SummaryCard::of(&stored),
@@ -317,7 +317,9 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
     let position = branch.position(id).map(|at| (at, branch.visible.len()));
     let place = sight.place(id)?;
     let session = match (place, view.messages().sessions_of(id)?.first()) {
-        (Place::OtherSession, Some(session)) => Some(name_of(view, &view.messages().session_id(*session)?)?),
+        (Location::OtherSession, Some(session)) => {
+            Some(name_of(view, &view.messages().session_id(*session)?)?)
+        }
         _ => None,
     };
     Ok(MessagePortrait {

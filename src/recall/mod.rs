@@ -15,7 +15,7 @@ mod visibility;
 
 pub use cards::{Card, MessageCard, SummaryCard};
 pub use original::{Image, Original, whole};
-pub use resolve::{Target, resolve};
+pub use resolve::{NodeId, resolve};
 pub use times::span;
 pub use visibility::Visibility;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{MessageCard, Target};
+use super::{MessageCard, NodeId};
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::model::{Message, Part, original_of};
@@ -52,9 +52,9 @@ impl Original {
 
 /// A whole message or summary, whatever its size: its text, or with `raw` a message's stored JSON, and its
 /// images.
-pub fn whole(view: &View<'_>, target: Target, raw: bool) -> Result<(String, Vec<Image>)> {
+pub fn whole(view: &View<'_>, target: NodeId, raw: bool) -> Result<(String, Vec<Image>)> {
     match target {
-        Target::Message(id) => Original::read(view, id, raw).map(|message| (message.text, message.images)),
-        Target::Summary(id) => Ok((view.summaries().summary(id)?.summary.text, Vec::new())),
+        NodeId::Message(id) => Original::read(view, id, raw).map(|message| (message.text, message.images)),
+        NodeId::Summary(id) => Ok((view.summaries().summary(id)?.summary.text, Vec::new())),
     }
 }

@@ -8,7 +8,7 @@ use crate::store::View;
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum NodeId {
     Message(MessageId),
     Summary(SummaryId),
 }
@@ -18,7 +18,7 @@ pub enum Target {
 ///
 /// # Errors
 /// When it names nothing, with `remedy` after the sentence, or several things.
-pub fn resolve(view: &View<'_>, scope: &Scope, id: &str, remedy: &str) -> Result<Target> {
+pub fn resolve(view: &View<'_>, scope: &Scope, id: &str, remedy: &str) -> Result<NodeId> {
     let handle = Handle::parse(id)?;
     let noun = if handle.kind == HandleKind::Message { "message" } else { "summary" };
     for conversation in [Some(scope.conversation), None] {
@@ -37,19 +37,19 @@ pub fn resolve(view: &View<'_>, scope: &Scope, id: &str, remedy: &str) -> Result
     Err(Error::invalid(format!("there is no {noun} {handle} in this project: {remedy}")))
 }
 
-fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<Target>> {
+fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<NodeId>> {
     Ok(match handle.kind {
         HandleKind::Message => {
-            view.messages().messages_like(handle, conversation)?.into_iter().map(Target::Message).collect()
+            view.messages().messages_like(handle, conversation)?.into_iter().map(NodeId::Message).collect()
         }
         HandleKind::Summary => {
-            view.summaries().summaries_like(handle, conversation)?.into_iter().map(Target::Summary).collect()
+            view.summaries().summaries_like(handle, conversation)?.into_iter().map(NodeId::Summary).collect()
         }
     })
 }
 
 /// The one thing on the current branch with this id, if there is exactly one.
-fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<Target>> {
+fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<NodeId>> {
     let branch = Cover::read(view, scope.conversation, scope.leaf.as_deref())?;
     let (low, high) = handle.range();
     let mut found = Vec::new();
@@ -57,12 +57,12 @@ fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<T
         HandleKind::Message => {
             let messages = view.messages().messages_between(low, high)?;
             let on_branch = messages.into_iter().filter(|message| branch.position(*message).is_some());
-            found.extend(on_branch.map(Target::Message));
+            found.extend(on_branch.map(NodeId::Message));
         }
         HandleKind::Summary => {
             for id in branch.forest.holding() {
                 if (low..=high).contains(&view.summaries().summary(id)?.hash) {
-                    found.push(Target::Summary(id));
+                    found.push(NodeId::Summary(id));
                 }
             }
         }

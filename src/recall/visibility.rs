@@ -12,7 +12,7 @@ use crate::store::{Around, RowRanges, View};
 
 /// Where something is, seen from the current branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// On it.
     Here,
     /// On another branch of the session, or a summary that was superseded.
@@ -53,18 +53,18 @@ impl<'a> Visibility<'a> {
     }
 
     /// Where a message is.
-    pub fn place(&self, message: MessageId) -> Result<Place> {
+    pub fn place(&self, message: MessageId) -> Result<Location> {
         Ok(if self.shows(message)? {
-            Place::Here
+            Location::Here
         } else if self.view.messages().sessions_of(message)?.contains(&self.scope.conversation) {
-            Place::OtherBranch
+            Location::OtherBranch
         } else {
-            Place::OtherSession
+            Location::OtherSession
         })
     }
 
     /// Where the last message of a summary's span is.
-    pub fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
+    pub fn place_of_summary(&self, summary: SummaryId) -> Result<Location> {
         self.place(self.view.messages().original(self.view.summaries().last_message_of(summary)?)?)
     }
 

@@ -1,7 +1,7 @@
 //! How answers name messages and summaries.
 
 use crate::frames::{begin_with_id, opening};
-use crate::recall::grep::{Place, Snippet};
+use crate::recall::grep::{Location, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
 use crate::text::{count, minute, one_line, time_span};
 
@@ -65,11 +65,11 @@ pub(super) fn list(heading: &str, lines: impl IntoIterator<Item = String>) -> St
 }
 
 /// Where it is, if not on the current branch.
-pub(super) fn place(place: Place) -> &'static str {
+pub(super) fn place(place: Location) -> &'static str {
     match place {
-        Place::Here => "",
-        Place::OtherBranch => " · on another branch",
-        Place::OtherSession => " · in another session",
+        Location::Here => "",
+        Location::OtherBranch => " · on another branch",
+        Location::OtherSession => " · in another session",
     }
 }
 

@@ -38,7 +38,7 @@ pub enum Block {
 pub const IDS: &str = "lcm_grep and lcm_describe show ids";
 
 /// How a tool that only reads answers a call.
-type Answer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
+type ToolAnswer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.
 pub fn specs(notes: bool) -> Value {
@@ -62,7 +62,7 @@ pub async fn call(
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
     go_on(cancel)?;
-    let answer: Answer = match (name, notepad) {
+    let answer: ToolAnswer = match (name, notepad) {
         (lcm_grep::NAME, _) => lcm_grep::answer,
         (lcm_expand::NAME, _) => lcm_expand::answer,
         (lcm_describe::NAME, _) => lcm_describe::answer,

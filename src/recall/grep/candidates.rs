@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use memchr::memmem;
 
 use super::Search;
-use super::query::{Mark, Query, Role, Term, quote};
+use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
 use crate::error::Result;
 use crate::store::{Pages, Passages, View};
@@ -62,8 +62,8 @@ pub(super) struct Candidates {
 }
 
 /// A term that the index contains.
-struct Known<'a> {
-    term: &'a Term,
+struct KnownTerm<'a> {
+    term: &'a QueryTerm,
     expression: String,
     matches: usize,
 }
@@ -87,14 +87,14 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
         }
         let matches = counter.count_up(&term.expression)?;
         if matches > 0 {
-            known.push(Known { term, expression: term.expression.clone(), matches });
-        } else if term.role == Role::Asked {
+            known.push(KnownTerm { term, expression: term.expression.clone(), matches });
+        } else if term.role == TermRole::Asked {
             known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
         }
     }
     reach.worth = counter.worth();
     // The query's own terms come before synonyms when work is limited.
-    known.sort_by_key(|known| (known.term.role == Role::Synonym, known.matches));
+    known.sort_by_key(|known| (known.term.role == TermRole::Synonym, known.matches));
     let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
     let mut frequent = Vec::new();
     for known in known {
@@ -104,7 +104,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
             let worth = known.term.weight * counter.telling(known.matches);
             let rows = counter.within.from(&known.expression, 0)?;
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
-        } else if known.term.role == Role::Asked {
+        } else if known.term.role == TermRole::Asked {
             frequent.push(known);
         }
     }
@@ -146,9 +146,9 @@ impl Candidates {
     /// match adjacent words. The identifier itself is one word.
     fn find_in_large_store<'a>(
         &mut self,
-        term: &'a Term,
+        term: &'a QueryTerm,
         counter: &mut Counter<'_>,
-    ) -> Result<Option<Known<'a>>> {
+    ) -> Result<Option<KnownTerm<'a>>> {
         let from = counter.from(&term.tokens)?;
         let rows = counter.within.from(&term.expression, from)?;
         let rows = &rows[rows.len().saturating_sub(RANKED)..];
@@ -159,15 +159,19 @@ impl Candidates {
         let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
         let is_found = matches > 0 || !rows.is_empty();
         self.passages.extend(rows.iter().filter(|row| !had.contains(row)).map(|row| (*row, worth)));
-        if is_found || term.role == Role::Extra {
-            return Ok((matches > 0).then_some(Known { term, expression, matches }));
+        if is_found || term.role == TermRole::Extra {
+            return Ok((matches > 0).then_some(KnownTerm { term, expression, matches }));
         }
         self.find_by_rarest(term, counter)
     }
 
     /// Finds a phrase by its rarest word, if only the text can show where it occurs. The other words add
     /// weight to those passages.
-    fn find_by_rarest<'a>(&mut self, term: &'a Term, counter: &mut Counter<'_>) -> Result<Option<Known<'a>>> {
+    fn find_by_rarest<'a>(
+        &mut self,
+        term: &'a QueryTerm,
+        counter: &mut Counter<'_>,
+    ) -> Result<Option<KnownTerm<'a>>> {
         let mut counted = Vec::new();
         for token in &term.tokens {
             counted.push((counter.count_up(token)?, token));
@@ -178,24 +182,24 @@ impl Candidates {
         let others =
             known.map(|(matches, token)| (token.trim_matches('"').to_lowercase(), counter.telling(matches)));
         self.frequent.extend(others);
-        Ok(rarest.map(|(matches, token)| Known { term, expression: token.clone(), matches }))
+        Ok(rarest.map(|(matches, token)| KnownTerm { term, expression: token.clone(), matches }))
     }
 
     /// Finds a replacement for a term that the index does not contain: words that begin with it, contain it
     /// or resemble its spelling.
     fn find_instead<'a>(
         &mut self,
-        term: &'a Term,
+        term: &'a QueryTerm,
         counter: &mut Counter<'_>,
         vocabulary: &mut Vocabulary<'_>,
-    ) -> Result<Option<Known<'a>>> {
+    ) -> Result<Option<KnownTerm<'a>>> {
         if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
             return Ok(None);
         }
         let begun = format!("{} *", quote(&term.text));
         let matches = counter.count_up(&begun)?;
         if matches > 0 {
-            return Ok(Some(Known { term, expression: begun, matches }));
+            return Ok(Some(KnownTerm { term, expression: begun, matches }));
         }
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
         let [word] = plain.as_slice() else { return Ok(None) };
@@ -215,7 +219,7 @@ impl Candidates {
 
     /// Adds the newest passages with all frequent terms. If nothing else was found, also those with any of
     /// them.
-    fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[Known<'_>]) -> Result<()> {
+    fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[KnownTerm<'_>]) -> Result<()> {
         let nothing_else = self.passages.is_empty();
         let expressions: Vec<String> = frequent.iter().map(|known| known.expression.clone()).collect();
         let from = counter.from(&expressions)?;
@@ -223,7 +227,7 @@ impl Candidates {
             let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
             all.join(between)
         };
-        let worth = |known: &Known<'_>| known.term.weight * counter.telling(known.matches);
+        let worth = |known: &KnownTerm<'_>| known.term.weight * counter.telling(known.matches);
         if frequent.len() > 1 || nothing_else {
             let all: f64 = frequent.iter().map(worth).sum();
             let rows = counter.within.from(&joined(" AND "), from)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Hit, Sort};
+use super::{SearchHit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -17,7 +17,7 @@ struct SnippetWords<'a> {
 /// Of equal outputs, that is the newest, unless the oldest comes first: the same file, read again. Of equal
 /// words, it is the best.
 #[must_use]
-pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
+pub fn fold_equals(hits: Vec<SearchHit>, sort: Sort) -> Vec<SearchHit> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
     let speaker = |at: usize| hits[at].card.message().map(|card| (&card.role, &card.tool));
@@ -34,7 +34,7 @@ pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
             None => groups.push(vec![at]),
         }
     }
-    let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
+    let mut hits: Vec<Option<SearchHit>> = hits.into_iter().map(Some).collect();
     let folded = groups.into_iter().filter_map(|mut group| {
         // When a tool's output was stored.
         let age = |at: &usize| {
@@ -47,7 +47,7 @@ pub fn fold_equals(hits: Vec<Hit>, sort: Sort) -> Vec<Hit> {
         group.retain(|at| *at != shown);
         let handle = |at: usize| Some(hits[at].take()?.card.handle().to_owned());
         let also = group.into_iter().filter_map(handle).collect();
-        Some(Hit { also, ..hits[shown].take()? })
+        Some(SearchHit { also, ..hits[shown].take()? })
     });
     folded.collect()
 }

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::Scope;
 use super::cards::{Card, MessageCard, SummaryCard};
 use super::times::span;
-pub use super::visibility::Place;
+pub use super::visibility::Location;
 use super::visibility::Visibility;
 use crate::error::{Error, Result};
 use crate::ids::{AGENTS, ConversationId, MessageId, PI, SummaryId};
@@ -188,11 +188,11 @@ impl Question {
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
+pub struct SearchResults {
     /// The results, in order.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// How to continue, if there are more.
-    pub next: Option<Next>,
+    pub next: Option<NextPage>,
     /// What was searched.
     pub searched: Searched,
     /// Matches elsewhere, if there are none here.
@@ -203,13 +203,13 @@ pub struct Findings {
 
 /// One result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The message or summary.
     pub card: Card,
     /// The leaf summary over a message on this branch.
     pub covering: Option<String>,
     /// Where it is, seen from the current branch.
-    pub place: Place,
+    pub place: Location,
     /// Pi's id of its session, if results are grouped by session.
     pub session: Option<String>,
     /// The text around the match.
@@ -222,7 +222,7 @@ pub struct Hit {
 
 /// Where further results are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct NextPage {
     /// Where to continue.
     pub cursor: String,
     /// How many more there are, if known.
@@ -262,7 +262,7 @@ pub fn grep(
     scope: &Scope,
     question: &Question,
     cancel: &CancellationToken,
-) -> Result<Findings> {
+) -> Result<SearchResults> {
     if question.query.trim().is_empty() {
         return Err(Error::invalid(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
@@ -423,9 +423,9 @@ impl Search<'_> {
         session.map(|session| self.view.messages().session_id(session)).transpose()
     }
 
-    fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<Hit> {
+    fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {
         let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
-        Ok(Hit {
+        Ok(SearchHit {
             card: Card::Message(MessageCard::of(stored)),
             covering: leaf.map(|leaf| leaf.hash.summary_handle()),
             place: self.sight.place(id)?,
@@ -436,18 +436,18 @@ impl Search<'_> {
         })
     }
 
-    fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<Hit> {
+    fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<SearchHit> {
         let place = match self.sight.branch()?.forest.span(summary.id) {
-            Some(_) => Place::Here,
+            Some(_) => Location::Here,
             // One that was superseded has its messages here.
             None => match self.sight.place_of_summary(summary.id)? {
-                Place::Here => Place::OtherBranch,
+                Location::Here => Location::OtherBranch,
                 place => place,
             },
         };
         let card = Card::Summary(SummaryCard::of(summary));
         let (also, neighbors) = (Vec::new(), Vec::new());
-        Ok(Hit { card, covering: None, place, session: None, snippet, also, neighbors })
+        Ok(SearchHit { card, covering: None, place, session: None, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {

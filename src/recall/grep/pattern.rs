@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
 use super::scan;
-use super::{Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
+use super::{Elsewhere, Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
@@ -27,23 +27,23 @@ type Stop = (MessageId, i64);
 
 /// An answer being filled.
 #[derive(Default)]
-struct Page {
-    findings: Findings,
+struct ResultPage {
+    findings: SearchResults,
     /// The cursor of its last hit.
     last: String,
 }
 
-impl Page {
+impl ResultPage {
     /// Adds a match at `cursor`; if the page is full, records that there is more. Returns whether to
     /// continue.
     fn add(
         &mut self,
         search: &Search<'_>,
         cursor: String,
-        hit: impl FnOnce() -> Result<Hit>,
+        hit: impl FnOnce() -> Result<SearchHit>,
     ) -> Result<bool> {
         if self.findings.hits.len() >= search.limit() {
-            self.findings.next = Some(Next { cursor: std::mem::take(&mut self.last), more: None });
+            self.findings.next = Some(NextPage { cursor: std::mem::take(&mut self.last), more: None });
             return Ok(false);
         }
         self.findings.hits.push(hit()?);
@@ -54,16 +54,16 @@ impl Page {
     /// Records that the search stopped, unless the answer was full before.
     fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
         if let Some((at, row)) = stop.filter(|_| self.findings.next.is_none()) {
-            self.findings.next = Some(Next { cursor: format!("m{row}"), more: None });
+            self.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
             self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
         }
         Ok(())
     }
 }
 
-pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
+pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let regex = compile(&search.question.query)?;
-    let mut page = Page::default();
+    let mut page = ResultPage::default();
     let (is_of_summaries, beyond) = start(search)?;
     if !is_of_summaries && search.question.kinds != Kinds::Summaries {
         messages(search, &regex, beyond.map(MessageId), &mut page)?;
@@ -100,7 +100,12 @@ fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
     }
 }
 
-fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page: &mut Page) -> Result<()> {
+fn messages(
+    search: &Search<'_>,
+    regex: &Regex,
+    beyond: Option<MessageId>,
+    page: &mut ResultPage,
+) -> Result<()> {
     let turn = turn(search);
     let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
     let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
@@ -122,7 +127,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         }
         Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, Some(snippet))))
     };
-    let take_in = |page: &mut Page, (id, snippet): (MessageId, Option<Snippet>)| match snippet {
+    let take_in = |page: &mut ResultPage, (id, snippet): (MessageId, Option<Snippet>)| match snippet {
         Some(snippet) => found(search, page, id, snippet),
         None => {
             let before = if turn == Turn::OldestFirst { -1 } else { 1 };
@@ -147,7 +152,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
 }
 
 /// Adds a match. Returns whether to look for another.
-fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) -> Result<bool> {
+fn found(search: &Search<'_>, page: &mut ResultPage, id: MessageId, snippet: Snippet) -> Result<bool> {
     search.go_on()?;
     if !search.lets_through(id)? {
         return Ok(true);
@@ -155,7 +160,12 @@ fn found(search: &Search<'_>, page: &mut Page, id: MessageId, snippet: Snippet) 
     page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
 }
 
-fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page: &mut Page) -> Result<()> {
+fn summaries(
+    search: &Search<'_>,
+    regex: &Regex,
+    beyond: Option<SummaryId>,
+    page: &mut ResultPage,
+) -> Result<()> {
     search.view.summaries().summaries_in_turn(
         turn(search),
         beyond,

@@ -34,7 +34,7 @@ const SYNONYMS_WEIGHT: f64 = 0.25;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Query {
     /// What to search for; a passage's scores are added up.
-    pub terms: Vec<Term>,
+    pub terms: Vec<QueryTerm>,
     /// The whole query in lowercase.
     pub whole: String,
     /// All its words in lowercase, in order.
@@ -49,7 +49,7 @@ pub(super) struct Query {
 
 /// A term to search for in the index.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Term {
+pub(super) struct QueryTerm {
     /// As written in the query.
     pub text: String,
     /// Quoted strings, joined by OR.
@@ -59,12 +59,12 @@ pub(super) struct Term {
     /// The weight of a match.
     pub weight: f64,
     /// Its role in the query.
-    pub role: Role,
+    pub role: TermRole,
 }
 
 /// A term's role in its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum TermRole {
     /// A term of the query. If the index lacks it, similar words replace it.
     Asked,
     /// It only adds to the score of other terms.
@@ -87,7 +87,7 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(LONGEST)];
         let parts_of_query = terms(text);
-        let mut terms: Vec<Term> = parts_of_query.iter().map(|term| asked(term)).collect();
+        let mut terms: Vec<QueryTerm> = parts_of_query.iter().map(|term| asked(term)).collect();
         terms.extend(
             quoted_phrases(text).into_iter().map(|phrase| extra(phrase, quote(phrase), PHRASE_WEIGHT)),
         );
@@ -120,23 +120,23 @@ fn pieces_of(text: &str) -> Vec<String> {
     words(text).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect()
 }
 
-fn asked(term: &str) -> Term {
+fn asked(term: &str) -> QueryTerm {
     let ideographs = bigrams(term).into_iter().map(|pair| format!("parts : {}", quote(&pair)));
     let plain =
         words(term).filter(|(_, word)| !word.contains(is_ideograph)).flat_map(|(_, word)| humps(word));
     let plain = plain.map(quote);
-    Term {
+    QueryTerm {
         text: term.to_owned(),
         expression: whole(term).join(" OR "),
         tokens: plain.chain(ideographs).collect(),
         weight: 1.0,
-        role: Role::Asked,
+        role: TermRole::Asked,
     }
 }
 
-fn extra(text: &str, expression: String, weight: f64) -> Term {
+fn extra(text: &str, expression: String, weight: f64) -> QueryTerm {
     let tokens = words(text).map(|(_, word)| quote(word)).collect();
-    Term { text: text.to_owned(), expression, tokens, weight, role: Role::Extra }
+    QueryTerm { text: text.to_owned(), expression, tokens, weight, role: TermRole::Extra }
 }
 
 /// Synonyms of the query's plain words.
@@ -145,9 +145,9 @@ fn synonyms_of(terms: &[&str]) -> BTreeMap<String, Vec<&'static str>> {
     known.filter(|(alike, _)| !alike.is_empty()).map(|(alike, word)| (word, alike)).collect()
 }
 
-fn meaning_the_same(alike: &[&str]) -> Term {
+fn meaning_the_same(alike: &[&str]) -> QueryTerm {
     let any: Vec<String> = alike.iter().map(|word| quote(word)).collect();
-    Term { role: Role::Synonym, ..extra("", any.join(" OR "), SYNONYMS_WEIGHT) }
+    QueryTerm { role: TermRole::Synonym, ..extra("", any.join(" OR "), SYNONYMS_WEIGHT) }
 }
 
 /// Neighboring plain words joined into one, like identifiers.
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     fn expressions(text: &str) -> Vec<String> {
-        let terms = Query::parse(text).terms.into_iter().filter(|term| term.role != Role::Synonym);
+        let terms = Query::parse(text).terms.into_iter().filter(|term| term.role != TermRole::Synonym);
         terms.map(|term| term.expression).collect()
     }
 
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_quoted_phrase_adds_a_term() {
         let query = Query::parse(r#"say "connection refused" now"#);
-        let weighty = |term: &&Term| term.expression.contains(' ');
+        let weighty = |term: &&QueryTerm| term.expression.contains(' ');
         let phrases: Vec<_> =
             query.terms.iter().filter(weighty).map(|term| (term.expression.as_str(), term.weight)).collect();
         assert_eq!(phrases, [(r#""connection refused""#, 1.5)]);

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
-use super::query::{Mark, Query, Term};
+use super::query::{Mark, Query, QueryTerm};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
 use super::sessions::by_session;
 use super::turns::{is_talk, read_together};
-use super::wanted::Wanted;
-use super::{DEFAULT_LIMIT, Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
+use super::wanted::Intent;
+use super::{DEFAULT_LIMIT, Elsewhere, Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{passages, searchable};
@@ -36,19 +36,19 @@ pub(super) const WEAK: f64 = 0.32;
 const SUMMARY_WEIGHT: f64 = 0.8;
 
 /// A match that is not shown yet.
-pub(super) struct Candidate {
-    pub target: Target,
+pub(super) struct RankedMatch {
+    pub target: MatchedNode,
     pub score: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum MatchedNode {
     Summary(SummaryId),
     /// A message and its best passage.
     Message(MessageId, usize),
 }
 
-pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
+pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let query = Query::parse(&search.question.query);
     if query.terms.is_empty() {
         return Err(Error::invalid(format!(
@@ -65,7 +65,10 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         query.marks.iter().cloned().chain(reach.marks.drain(..)).chain(alike(&query)).collect();
     let candidates = candidates(search, &query, &reach)?;
     if candidates.is_empty() {
-        return Ok(Findings { elsewhere: elsewhere(search, &query, &reach)?, ..Findings::default() });
+        return Ok(SearchResults {
+            elsewhere: elsewhere(search, &query, &reach)?,
+            ..SearchResults::default()
+        });
     }
     let by_sessions = search.question.kinds == Kinds::Sessions;
     let candidates = match by_sessions {
@@ -81,8 +84,8 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         candidates.iter().skip(from).take(shown).map(|candidate| hit(search, &marks, candidate.target));
     let hits = hits.collect::<Result<_>>()?;
     let more = candidates.len().saturating_sub(from + shown);
-    let next = (more > 0).then(|| Next { cursor: (from + shown).to_string(), more: Some(more) });
-    Ok(Findings { hits, next, ..Findings::default() })
+    let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
+    Ok(SearchResults { hits, next, ..SearchResults::default() })
 }
 
 /// Synonyms say little about where a passage matches.
@@ -91,7 +94,7 @@ fn alike(query: &Query) -> impl Iterator<Item = Mark> {
 }
 
 /// When sorting by time, far weaker matches are left out.
-fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+fn in_order(sort: Sort, mut candidates: Vec<RankedMatch>) -> Vec<RankedMatch> {
     if sort != Sort::Relevance {
         let best = candidates.first().map_or(0.0, |candidate| candidate.score);
         candidates.retain(|candidate| candidate.score >= best * WEAK);
@@ -104,7 +107,7 @@ fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// How many results from `from` on make an answer; with `wants_more`, weak ones too.
-fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) -> usize {
+fn shown(candidates: &[RankedMatch], from: usize, limit: usize, wants_more: bool) -> usize {
     let rest = candidates.get(from..).unwrap_or_default();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
     // Later pages include the weak ones.
@@ -118,7 +121,7 @@ fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) 
 }
 
 /// All matches, best first; among equals, newer first.
-fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
+fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<RankedMatch>> {
     let kinds = search.question.kinds;
     let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
     let mut summaries = if search.takes_summaries() { summaries(search, query)? } else { Vec::new() };
@@ -133,18 +136,18 @@ fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<
     Ok(messages)
 }
 
-fn by_score(one: &Candidate, other: &Candidate) -> std::cmp::Ordering {
+fn by_score(one: &RankedMatch, other: &RankedMatch) -> std::cmp::Ordering {
     other.score.total_cmp(&one.score).then(other.target.cmp(&one.target))
 }
 
-fn rescale(candidates: &mut [Candidate], best: f64) {
+fn rescale(candidates: &mut [RankedMatch], best: f64) {
     let top = candidates.first().map_or(1.0, |candidate| candidate.score);
     for candidate in candidates {
         candidate.score *= best / top;
     }
 }
 
-fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
+fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<RankedMatch>> {
     let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = Vec::new();
     let mut places: HashMap<MessageId, usize> = HashMap::new();
     let mut passages = 0;
@@ -165,7 +168,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
             break;
         }
     }
-    let (lens, wanted) = (Lens::new(query, reach), Wanted::by(&query.phrase));
+    let (lens, wanted) = (Lens::new(query, reach), Intent::by(&query.phrase));
     let mut behind = found.split_off(found.len().min(WEIGHED));
     let mut weighed = Vec::new();
     let weigh_all = |found: Vec<(MessageId, Vec<(usize, f64)>)>, weighed: &mut Vec<Weighed>| {
@@ -189,13 +192,13 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
         // Only now, or the answer beside a question would get a share of it.
         let said = if one.is_talk { wanted.said_by(one.is_user) } else { 1.0 };
         let score = one.score * said * if is_dated { DATED } else { 1.0 };
-        Candidate { target: Target::Message(one.message, one.passage), score }
+        RankedMatch { target: MatchedNode::Message(one.message, one.passage), score }
     });
-    let mut candidates: Vec<Candidate> = ranked.collect();
+    let mut candidates: Vec<RankedMatch> = ranked.collect();
     candidates.sort_by(by_score);
     let unweighed = |(message, passages): (MessageId, Vec<(usize, f64)>)| {
         let (passage, score) = passages[0];
-        Candidate { target: Target::Message(message, passage), score }
+        RankedMatch { target: MatchedNode::Message(message, passage), score }
     };
     candidates.extend(behind.into_iter().map(unweighed));
     Ok(candidates)
@@ -205,7 +208,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
 fn weigh(
     search: &Search<'_>,
     lens: &Lens<'_>,
-    wanted: &Wanted,
+    wanted: &Intent,
     reach: &Candidates,
     message: MessageId,
     found: &[(usize, f64)],
@@ -225,7 +228,7 @@ fn weigh(
     Ok(Weighed {
         message,
         passage,
-        score: score * wanted.weight(is_user, &stored.json, &text, shown),
+        score: score * wanted.weight(&stored.role, shown),
         has,
         length: text.len(),
         is_user,
@@ -235,9 +238,9 @@ fn weigh(
     })
 }
 
-fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
+fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<RankedMatch>> {
     let mut scores: HashMap<SummaryId, f64> = HashMap::new();
-    for Term { expression, weight, .. } in &query.terms {
+    for QueryTerm { expression, weight, .. } in &query.terms {
         search.go_on()?;
         for hit in search.view.index().search_summaries(expression, &search.filter, PASSAGES)? {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
@@ -250,21 +253,21 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
             continue;
         }
         let closeness = lens.read(&search.view.summaries().summary(summary)?.text).gain;
-        candidates.push(Candidate { target: Target::Summary(summary), score: score * closeness });
+        candidates.push(RankedMatch { target: MatchedNode::Summary(summary), score: score * closeness });
     }
     candidates.sort_by(by_score);
     Ok(candidates)
 }
 
-fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
+fn hit(search: &Search<'_>, marks: &[Mark], target: MatchedNode) -> Result<SearchHit> {
     match target {
-        Target::Message(id, passage) => {
+        MatchedNode::Message(id, passage) => {
             let stored = search.view.messages().message(id)?;
             let text = searchable(&stored.json);
             let within = passages(&text).get(passage).cloned().unwrap_or(0..0);
             search.hit(id, &stored, Snippet::best(&text, &within, marks, search.width()))
         }
-        Target::Summary(id) => {
+        MatchedNode::Summary(id) => {
             let summary = search.view.summaries().summary(id)?;
             let within = 0..summary.text.len();
             search.summary_hit(&summary, Snippet::best(&summary.text, &within, marks, search.width()))

@@ -74,7 +74,7 @@ pub(super) fn weigh_roles(weighed: &mut [Weighed]) {
 }
 
 /// How a passage compares with the query.
-pub(super) struct Reading {
+pub(super) struct Closeness {
     /// The bonus for having the query's words close together and in order.
     pub gain: f64,
     /// How well it has each word of the query.
@@ -84,13 +84,13 @@ pub(super) struct Reading {
 /// A query to compare passages with.
 pub(super) struct Lens<'a> {
     query: &'a Query,
-    words: Vec<Wanted<'a>>,
+    words: Vec<QueryWord<'a>>,
     /// The weight of all words.
     worth: f64,
 }
 
 /// A word of the query.
-struct Wanted<'a> {
+struct QueryWord<'a> {
     word: &'a str,
     /// The index words that replace it.
     stand_ins: &'a [String],
@@ -104,18 +104,18 @@ type Places = Vec<(usize, f64)>;
 
 impl<'a> Lens<'a> {
     pub fn new(query: &'a Query, reach: &'a Candidates) -> Self {
-        let wanted = |word: &'a String| Wanted {
+        let wanted = |word: &'a String| QueryWord {
             word,
             stand_ins: reach.stand_ins.get(word).map(Vec::as_slice).unwrap_or_default(),
             synonyms: query.synonyms.get(word).map(Vec::as_slice).unwrap_or_default(),
             worth: reach.worth.get(word).copied().unwrap_or(USUALLY_TOLD),
         };
-        let words: Vec<Wanted<'_>> = query.words.iter().map(wanted).collect();
+        let words: Vec<QueryWord<'_>> = query.words.iter().map(wanted).collect();
         Self { query, worth: words.iter().map(|wanted| wanted.worth).sum(), words }
     }
 
     /// Compares a passage with the query.
-    pub fn read(&self, passage: &str) -> Reading {
+    pub fn read(&self, passage: &str) -> Closeness {
         let places = self.places(passage);
         let mut gain = self.as_it_stands(passage);
         if places.len() > 1 {
@@ -123,7 +123,7 @@ impl<'a> Lens<'a> {
             gain *= 1.0 + WITHIN * self.best_window(&places).powf(1.5);
             gain *= 1.0 + MADE_OF * self.best_identifier(passage);
         }
-        Reading { gain, has: best(&places) }
+        Closeness { gain, has: best(&places) }
     }
 
     /// How well a text has each word of the query.
@@ -184,7 +184,7 @@ impl<'a> Lens<'a> {
         let share = |identifier: &str| {
             let pieces: Vec<String> =
                 words(identifier).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect();
-            let has = |wanted: &Wanted<'_>| pieces.iter().any(|piece| are_kin(piece, wanted.word));
+            let has = |wanted: &QueryWord<'_>| pieces.iter().any(|piece| are_kin(piece, wanted.word));
             let fits = (self.words.len()..=LONGEST_IDENTIFIER).contains(&pieces.len());
             #[expect(clippy::cast_precision_loss, reason = "both are small")]
             let share = self.words.len() as f64 / pieces.len().max(1) as f64;
@@ -194,7 +194,7 @@ impl<'a> Lens<'a> {
     }
 }
 
-impl Wanted<'_> {
+impl QueryWord<'_> {
     fn places(&self, pieces: &[(usize, String)]) -> Places {
         let counts = |piece: &str| {
             let is_meant =

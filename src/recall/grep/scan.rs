@@ -26,7 +26,7 @@ const MOST_BYTES: usize = 256 * 1024;
 const AHEAD: usize = 3;
 
 /// A batch, and where its results are awaited.
-type Job<R> = (Vec<Packed>, Sender<Result<Vec<R>>>);
+type ScanJob<R> = (Vec<Packed>, Sender<Result<Vec<R>>>);
 
 /// Runs `look` on what `read` provides, on all cores, and passes its results to `found` in order, until that
 /// returns `false`.
@@ -37,7 +37,7 @@ pub(super) fn in_order<R: Send>(
 ) -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let stop = AtomicBool::new(false);
-    let (jobs, todo) = channel::<Job<R>>();
+    let (jobs, todo) = channel::<ScanJob<R>>();
     let todo = Mutex::new(todo);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -53,7 +53,7 @@ pub(super) fn in_order<R: Send>(
 }
 
 fn work_off<R>(
-    todo: &Mutex<Receiver<Job<R>>>,
+    todo: &Mutex<Receiver<ScanJob<R>>>,
     look: impl Fn(Packed) -> Result<Option<R>>,
     stop: &AtomicBool,
 ) {
@@ -71,7 +71,7 @@ fn work_off<R>(
 
 /// The reader's state.
 struct Lane<R, F> {
-    jobs: Sender<Job<R>>,
+    jobs: Sender<ScanJob<R>>,
     found: F,
     batch: Vec<Packed>,
     bytes: usize,

@@ -1,7 +1,7 @@
 //! Groups what was found by session, the best session first.
 
 use super::Search;
-use super::ranked::{Candidate, Target, WEAK};
+use super::ranked::{MatchedNode, RankedMatch, WEAK};
 use crate::error::Result;
 use crate::ids::ConversationId;
 
@@ -16,15 +16,15 @@ struct Group {
     score: f64,
     /// The weight of the next message's score.
     share: f64,
-    best: Vec<Candidate>,
+    best: Vec<RankedMatch>,
 }
 
 /// The best session first, each with its best messages, fewer for worse sessions. Each further message counts
 /// less in a session's score, so that many weak ones don't outweigh one good one.
-pub(super) fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
+pub(super) fn by_session(search: &Search<'_>, candidates: Vec<RankedMatch>) -> Result<Vec<RankedMatch>> {
     let mut groups: Vec<Group> = Vec::new();
     for candidate in candidates {
-        let Target::Message(message, _) = candidate.target else { continue };
+        let MatchedNode::Message(message, _) = candidate.target else { continue };
         let Some(session) = search.session_of(message)? else { continue };
         let at = groups.iter().position(|group| group.session == session).unwrap_or_else(|| {
             groups.push(Group { session, score: 0.0, share: 1.0, best: Vec::new() });

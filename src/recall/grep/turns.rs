@@ -20,7 +20,7 @@ const FROM_NEIGHBOR: f64 = 0.3;
 const COVERS: f64 = 1.0;
 
 /// What is known of a message beside a candidate.
-struct Turn {
+struct TalkTurn {
     is_talk: bool,
     length: usize,
     /// How well it has each word of the query.
@@ -65,9 +65,9 @@ pub(super) fn read_together(search: &Search<'_>, lens: &Lens<'_>, weighed: &mut 
 fn turn<'a>(
     search: &Search<'_>,
     lens: &Lens<'_>,
-    turns: &'a mut HashMap<MessageId, Turn>,
+    turns: &'a mut HashMap<MessageId, TalkTurn>,
     id: MessageId,
-) -> Result<&'a Turn> {
+) -> Result<&'a TalkTurn> {
     match turns.entry(id) {
         Entry::Occupied(known) => Ok(known.into_mut()),
         Entry::Vacant(unknown) => {
@@ -75,7 +75,7 @@ fn turn<'a>(
             let text = searchable(&stored.json);
             let is_talk = is_talk(&stored.role);
             let has = if is_talk && text.len() <= TOGETHER { lens.has(&text) } else { Vec::new() };
-            Ok(unknown.insert(Turn { is_talk, length: text.len(), has }))
+            Ok(unknown.insert(TalkTurn { is_talk, length: text.len(), has }))
         }
     }
 }

@@ -10,6 +10,7 @@ mod frames;
 mod ids;
 mod log;
 mod sync;
+mod tasks;
 mod text;
 mod tokens;
 

@@ -24,7 +24,7 @@ use crate::policy::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
 use crate::store::{ReadOnly, Store, places, project_of, real_path};
-use crate::sync::aside;
+use crate::tasks::aside;
 use crate::text::legible;
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};

@@ -6,7 +6,7 @@ use super::args::CommandLine;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
 use crate::config::{Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
-use crate::sync::aside;
+use crate::tasks::aside;
 use crate::text::one_line;
 
 const GLOBAL: &str = "--global";

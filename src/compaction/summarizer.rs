@@ -21,7 +21,8 @@ use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, count_usage, size};
 use crate::model::State;
-use crate::sync::{go_on, lock};
+use crate::sync::lock;
+use crate::tasks::go_on;
 use crate::{text, tokens};
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.

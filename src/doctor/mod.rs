@@ -19,7 +19,7 @@ use crate::ingest::differing;
 use crate::ingest::file::SessionFile;
 use crate::model::{Content, agent_of, replacements};
 use crate::store::{AuditedMessage, Store, StoredSession, View};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text;
 
 pub use rebuild::{Rebuilt, rebuild};

@@ -19,7 +19,8 @@ use crate::ingest::SharedOldStore;
 use crate::ingest::adopt::take_over;
 use crate::ingest::import::{Folders, Home, Progress, Report, Source, import};
 use crate::store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
-use crate::sync::{aside, lock};
+use crate::sync::lock;
+use crate::tasks::aside;
 use crate::text;
 
 /// What was rebuilt.

@@ -7,7 +7,7 @@ use crate::config::ProjectIdentity;
 use crate::error::Result;
 use crate::ingest::import::Home;
 use crate::store::{History, Place, Store, history_before};
-use crate::sync::aside;
+use crate::tasks::aside;
 use crate::text;
 
 /// A message, shown once, about the project's history before `projectIdentity` changed.

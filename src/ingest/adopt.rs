@@ -13,7 +13,8 @@ use super::import::{Folders, Home, Progress, Source, import};
 use super::old_sessions::SharedOldStore;
 use crate::error::{Error, Result};
 use crate::store::{Batch, History, OldStore, Place, Store, histories, is_open_elsewhere, real_path};
-use crate::sync::{aside, lock};
+use crate::sync::lock;
+use crate::tasks::aside;
 use crate::text;
 use serde::Serialize;
 

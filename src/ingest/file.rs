@@ -19,7 +19,7 @@ use crate::files;
 use crate::ids::Hash;
 use crate::model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
 use crate::store::reading;
-use crate::sync::go_on;
+use crate::tasks::go_on;
 
 /// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;

@@ -25,7 +25,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::model::agent_of_session;
 use crate::store::{Batch, Place, Store, View, project_of};
-use crate::sync::{aside, go_on};
+use crate::tasks::{aside, go_on};
 use crate::text;
 
 /// The progress of an import.

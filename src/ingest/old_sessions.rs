@@ -15,7 +15,8 @@ use crate::files;
 use crate::ids::Hash;
 use crate::model::{Content, Entry};
 use crate::store::{OldEntries, OldStore, PurgedEntries, RECOVERED, StoredSession};
-use crate::sync::{go_on, lock};
+use crate::sync::lock;
+use crate::tasks::go_on;
 
 /// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;

@@ -20,7 +20,7 @@ use crate::files;
 use crate::ids::{ConversationId, Hash};
 use crate::model::{Content, Entry, SummaryRecord, agent_of, is_record};
 use crate::store::{Place, RECOVERED, Store};
-use crate::sync::aside;
+use crate::tasks::aside;
 
 /// Two sessions without an id would be merged, so neither is stored.
 const NO_ID: &str =

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::recall::Image;
 use crate::recall::Scope;
 use crate::store::{Store, View};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 pub use lcm_expand::NAME as EXPAND;
 pub use lcm_note::{Notepad, stored as stored_notes};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::ids::{AGENTS, ConversationId, MessageId, PI, SummaryId};
 use crate::model::searchable;
 use crate::store::{Filter, StoredMessage, StoredSummary, View};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text::{self, one_line};
 
 pub use fold::fold_equals;

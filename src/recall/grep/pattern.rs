@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
 use crate::store::{Packed, StoredSummary, Turn};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text;
 
 /// The maximum size of a compiled expression in bytes.

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::connection::{Place, tidy_up};
 use super::worker::Store;
 use crate::error::Result;
-use crate::sync::aside;
+use crate::tasks::aside;
 
 /// Index segments of one size that are merged at a time while much is written: the most that FTS5 takes. A gigabyte of
 /// logs is merged once, not twice; its words are then read from up to a hundred segments, which a search does not notice.

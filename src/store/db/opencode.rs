@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::untrusted;
 use crate::error::{Error, Result};
 use crate::store::messages::codec;
-use crate::sync::go_on;
+use crate::tasks::go_on;
 
 /// The tables that are read.
 const TABLES: [&str; 4] = ["session", "message", "part", "session_message"];

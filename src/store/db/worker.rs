@@ -27,7 +27,8 @@ use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
 use crate::store::{Batch, View};
-use crate::sync::{aside, lock};
+use crate::sync::lock;
+use crate::tasks::aside;
 
 /// Work for the writer.
 struct Job {

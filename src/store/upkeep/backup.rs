@@ -13,7 +13,7 @@ use crate::files::temporary::Temporary;
 use crate::store::columns::Queries as _;
 use crate::store::db::connection;
 use crate::store::{Upkeep, UpkeepWriter};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text;
 
 /// The key for the paths of backups, a JSON array.

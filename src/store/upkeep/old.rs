@@ -23,7 +23,7 @@ use crate::store::messages::stored::StoredJson;
 use crate::store::summaries::extras::files_from_sql;
 use crate::store::{Messages, NewSummary, PreparedText, StoredSession, StoredSummary};
 use crate::store::{SummaryWriter, Upkeep, UpkeepWriter};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 
 /// The tables that are read: each with its columns, whether its rows have numbers, and the types of its columns, which
 /// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. What is joined by an index

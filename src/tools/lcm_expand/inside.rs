@@ -10,7 +10,7 @@ use super::{Block, DEEPEST, Expansion, HEADER, Heading, Location, Original, call
 use crate::error::Result;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::{Card, NodeId, SummaryCard};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text::{count, one_line};
 use crate::tokens;
 

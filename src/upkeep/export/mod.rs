@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::recall::Scope;
 use crate::store::{ExportedEntry, StoredSession, View};
-use crate::sync::go_on;
+use crate::tasks::go_on;
 use crate::text::{grouped, minute, now};
 use output::{Output, unwritable};
 

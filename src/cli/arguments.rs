@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::commands::{
     self, Rest, args, backup, doctor, export, import, search, sessions, show, stats, tree,
 };
-use crate::error::{Error, Result};
-use crate::ids::AGENTS;
-use crate::recall::grep::{ROLES, WRITERS};
-use crate::text::one_line;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::AGENTS;
+use lcm_model::text::one_line;
+use lcm_recall::grep::{ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;

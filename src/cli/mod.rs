@@ -14,20 +14,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
-use crate::config::{self, ProjectIdentity, Settings, Sources};
-use crate::error::{Code, Error, Result};
-use crate::files::temporary;
-use crate::ids::ConversationId;
-use crate::ingest::import::{Folders, Home};
 use crate::mcp::{self, Histories};
-use crate::policy::Live;
-use crate::recall::Scope;
-use crate::recall::grep::session;
-use crate::store::{ReadOnly, Store, places, project_of, real_path};
-use crate::tasks::aside;
-use crate::text::legible;
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
+use lcm_ingest::import::{Folders, Home};
+use lcm_model::config::{self, ProjectIdentity, Settings, Sources};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::files::temporary;
+use lcm_model::ids::ConversationId;
+use lcm_model::policy::Live;
+use lcm_model::text::legible;
+use lcm_recall::Scope;
+use lcm_recall::grep::session;
+use lcm_store::tasks::aside;
+use lcm_store::{ReadOnly, Store, places, project_of, real_path};
 
 /// A shell command and its context.
 #[derive(Clone, Debug, Deserialize)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Command, import, search};
-use crate::config::at_home;
-use crate::error::{Error, Result};
-use crate::text::one_line;
+use lcm_model::config::at_home;
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Command, Rest, args};
-use crate::error::{Error, Result};
-use crate::ingest::adopt::{Adopted, adopt};
-use crate::ingest::foreign::agent;
-use crate::ingest::import::{
+use lcm_ingest::adopt::{Adopted, adopt};
+use lcm_ingest::foreign::agent;
+use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
-use crate::sync::lock;
-use crate::text::{count, grouped, grouped_count, one_line};
+use lcm_model::error::{Error, Result};
+use lcm_model::sync::lock;
+use lcm_model::text::{count, grouped, grouped_count, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;

@@ -30,18 +30,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{DEFINITIONS, Settings, Sources};
-use crate::error::{Error, Result};
-use crate::ingest::import::{Folders, Home};
-use crate::policy::{Folding, Live};
-use crate::recall::Scope;
-use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
-use crate::store::Store;
-use crate::text;
 use args::CommandLine;
 pub use args::Rest;
 pub(crate) use help::command;
 use import::Importer;
+use lcm_ingest::import::{Folders, Home};
+use lcm_model::config::{DEFINITIONS, Settings, Sources};
+use lcm_model::error::{Error, Result};
+use lcm_model::policy::{Folding, Live};
+use lcm_model::text;
+use lcm_recall::Scope;
+use lcm_recall::describe::{BranchTokens, Overview, branch_tokens, overview};
+use lcm_store::Store;
 pub use style::Style;
 pub use summarizer::Summarizer;
 

@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::recall::grep::{
+use crate::tools::{in_marks, marked};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{age, count, in_line, now, one_line, timestamp};
+use lcm_recall::grep::{
     Branches, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode, Question, ROLES, SearchHit, SearchResults,
     Sort, WRITERS, grep,
 };
-use crate::recall::{Card, MessageCard, Scope, SummaryCard, span};
-use crate::store::View;
-use crate::text::{age, count, in_line, now, one_line, timestamp};
-use crate::tools::{in_marks, marked};
+use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
+use lcm_store::View;
 
 const NAME: &str = "search";
 pub(crate) const PROJECT: &str = "--project";

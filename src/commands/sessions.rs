@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
-use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::model::Message;
-use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped_count, one_line, time_span, timestamp};
+use lcm_model::Message;
+use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
+use lcm_model::text::{count, grouped_count, one_line, time_span, timestamp};
+use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
     name: "sessions",

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
-use crate::config::{Origin, Setting, Sources, change, setting, settings};
-use crate::error::{Error, Result};
-use crate::tasks::aside;
-use crate::text::one_line;
+use lcm_model::config::{Origin, Setting, Sources, change, setting, settings};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
+use lcm_store::tasks::aside;
 
 const GLOBAL: &str = "--global";
 const PROJECT: &str = "--project";

@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::recall::describe::{
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{count, grouped, in_line, minute, time_span, timestamp};
+use lcm_recall::describe::{
     MessageLine, MessagePortrait, Portrait, SummaryPortrait, SummarySources, portrait,
 };
-use crate::recall::{Image, MessageCard, SummaryCard, resolve, whole};
-use crate::store::View;
-use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
+use lcm_recall::{Image, MessageCard, SummaryCard, resolve, whole};
+use lcm_store::View;
 
 const RAW: &str = "--raw";
 

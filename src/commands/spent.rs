@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::dag::{BranchEntry, Step};
-use crate::error::Result;
-use crate::model::{Usage, read_json};
-use crate::recall::Scope;
-use crate::store::View;
-use crate::text::{dollars, grouped};
+use lcm_model::dag::{BranchEntry, Step};
+use lcm_model::error::Result;
+use lcm_model::text::{dollars, grouped};
+use lcm_model::{Usage, read_json};
+use lcm_recall::Scope;
+use lcm_store::View;
 
 /// The cost of model calls for summaries.
 #[derive(Debug, Default, PartialEq, Serialize)]

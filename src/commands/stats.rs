@@ -8,10 +8,10 @@ use super::help::database;
 use super::spent::{Cache, SummaryCost};
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
-use crate::error::Result;
-use crate::recall::describe::{BranchTokens, Overview};
-use crate::store::{DepthCount, Place, Sizes, Store, Totals, View};
-use crate::text::{count, grouped, megabytes};
+use lcm_model::error::Result;
+use lcm_model::text::{count, grouped, megabytes};
+use lcm_recall::describe::{BranchTokens, Overview};
+use lcm_store::{DepthCount, Place, Sizes, Store, Totals, View};
 
 /// Columns for the rows' names.
 const NAMES: usize = 15;

@@ -12,16 +12,16 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Doctor;
-use crate::error::{Code, Error, Result};
-use crate::files::temporary::Temporary;
-use crate::ids::ConversationId;
-use crate::ingest::SharedOldStore;
-use crate::ingest::adopt::take_over;
-use crate::ingest::import::{Folders, Home, Progress, Report, Source, import};
-use crate::store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
-use crate::sync::lock;
-use crate::tasks::aside;
-use crate::text;
+use lcm_ingest::SharedOldStore;
+use lcm_ingest::adopt::take_over;
+use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::files::temporary::Temporary;
+use lcm_model::ids::ConversationId;
+use lcm_model::sync::lock;
+use lcm_model::text;
+use lcm_store::tasks::aside;
+use lcm_store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
 
 /// What was rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -28,10 +28,10 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Code, Error, Result};
-use crate::recall::Scope;
-use crate::store::Store;
 use crate::tools::{self, Block};
+use lcm_model::error::{Code, Error, Result};
+use lcm_recall::Scope;
+use lcm_store::Store;
 use roots::Roots;
 
 /// A request's context, and MCP's answer to it.

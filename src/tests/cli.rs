@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::support::Session;
 use crate::cli::{Cli, CliReply};
-use crate::store::real_path;
-use crate::text::is_unsafe;
+use lcm_model::text::is_unsafe;
+use lcm_store::real_path;
 
 /// A machine with a project and Pi's folder.
 pub struct Machine {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::extent::stride;
 use super::import::Machine;
 use super::patient::texts_of;
 use super::support::{Session, TestStore};
-use crate::store::Place;
+use lcm_store::Place;
+use lcm_testing::stride;
 
 /// An old database of three sessions, one a fork with edits and a compaction; and its digest.
 async fn old_database() -> (Machine, PathBuf, Vec<String>) {

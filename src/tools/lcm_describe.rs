@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
 use super::{Block, IDS, lcm_expand};
-use crate::error::{Error, Result};
-use crate::ids::ConversationId;
-use crate::model::{Files, Message, agent_of_session};
-use crate::recall::describe::{
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::ConversationId;
+use lcm_model::text::{count, in_line, minute, one_line, time_span};
+use lcm_model::{Files, Message, agent_of_session};
+use lcm_recall::describe::{
     End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Portrait, Section, SummaryPortrait,
     SummarySources, end, name_of, overview, portrait,
 };
-use crate::recall::grep::Location;
-use crate::recall::{Scope, SummaryCard, resolve};
-use crate::store::{SessionFacts, View};
-use crate::text::{count, in_line, minute, one_line, time_span};
+use lcm_recall::grep::Location;
+use lcm_recall::{Scope, SummaryCard, resolve};
+use lcm_store::{SessionFacts, View};
 
 pub(super) const NAME: &str = "lcm_describe";
 

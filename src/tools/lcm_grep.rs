@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
 use super::{Block, lines};
-use crate::error::{Error, Result};
-use crate::recall::grep::{
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{self, count};
+use lcm_recall::grep::{
     Branches, Kinds, Location, MOST_COUNTED, Mode, Question, SearchHit, SearchResults, Searched, Sort,
     fold_equals, grep,
 };
-use crate::recall::{Card, Scope};
-use crate::store::View;
-use crate::text::{self, count};
+use lcm_recall::{Card, Scope};
+use lcm_store::View;
 
 /// How long a regular expression may search before the answer says how far it got.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::Block;
 use super::parameters::{checked, schema};
-use crate::error::{Error, Result};
-use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
-use crate::recall::Scope;
-use crate::store::Store;
-use crate::sync::lock;
-use crate::text::{count, grouped};
+use lcm_model::error::{Error, Result};
+use lcm_model::sync::lock;
+use lcm_model::text::{count, grouped};
+use lcm_model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 pub(super) const NAME: &str = NOTE_TOOL;
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::dag::Step;
-use crate::error::{Error, Result};
-use crate::ids::{Handle, HandleKind};
-use crate::model::agent_of_session;
-use crate::recall::Scope;
-use crate::store::{Place, Purge, PurgePlan, Store, View};
-use crate::text::{one_line, parse_iso};
+use lcm_model::agent_of_session;
+use lcm_model::dag::Step;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{Handle, HandleKind};
+use lcm_model::text::{one_line, parse_iso};
+use lcm_recall::Scope;
+use lcm_store::{Place, Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]

@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use super::{Block, Budget, Expansion, HEADER, Original, Page, call, lines};
-use crate::error::{Error, Result};
-use crate::ids::MessageId;
-use crate::text::count;
-use crate::tokens;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::MessageId;
+use lcm_model::text::count;
+use lcm_model::tokens;
 
 /// Maximum number of messages on each side.
 const MOST: usize = 20;

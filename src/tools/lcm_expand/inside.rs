@@ -7,12 +7,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Block, DEEPEST, Expansion, HEADER, Heading, Location, Original, call, headings, lines};
-use crate::error::Result;
-use crate::recall::grep::{Lookup, Snippet};
-use crate::recall::{Card, NodeId, SummaryCard};
-use crate::tasks::go_on;
-use crate::text::{count, one_line};
-use crate::tokens;
+use lcm_model::error::Result;
+use lcm_model::text::{count, one_line};
+use lcm_model::tokens;
+use lcm_recall::grep::{Lookup, Snippet};
+use lcm_recall::{Card, NodeId, SummaryCard};
+use lcm_store::tasks::go_on;
 
 /// Maximum number of messages searched under a summary.
 const MOST_MESSAGES: usize = 20_000;

@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
 use super::{Block, IDS, lines};
-use crate::dag::Sources;
-use crate::error::{Error, Result};
-use crate::frames::{Fence, Tags};
-use crate::ids::{MessageId, SummaryId};
-use crate::recall::grep::Location;
-use crate::recall::{Image, NodeId, Original, Scope, SummaryCard, Visibility, resolve};
-use crate::store::{Shown, View};
-use crate::text::{count, one_line};
-use crate::tokens;
+use lcm_model::dag::Sources;
+use lcm_model::error::{Error, Result};
+use lcm_model::frames::{Fence, Tags};
+use lcm_model::ids::{MessageId, SummaryId};
+use lcm_model::text::{count, one_line};
+use lcm_model::tokens;
+use lcm_recall::grep::Location;
+use lcm_recall::{Image, NodeId, Original, Scope, SummaryCard, Visibility, resolve};
+use lcm_store::{Shown, View};
 use page::{Budget, HEADER, Slice};
 
 /// The tool's name.

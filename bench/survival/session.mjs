@@ -188,14 +188,14 @@ export class Session {
   }
 
   /** @param {Dice} dice @param {number} [tokens] @param {Fact[]} [facts] */
-  #remarks(dice, tokens = SHAPES.real.answer(this.#reads), facts = []) {
+  #remarks(dice, tokens = SHAPES.recorded.answer(this.#reads), facts = []) {
     let text = "";
     while (text.length < Math.min(tokens, 250) * TOKEN) text += `${text && " "}${REMARKS[dice.below(REMARKS.length)](dice)}`;
     return [text, ...facts.map((fact) => fact.text)].join(" ");
   }
 
   /** @param {string} topic @param {Dice} dice @param {number} [tokens] of the result @returns {Step} */
-  #reading(topic, dice, tokens = SHAPES.real.result(this.#reads)) {
+  #reading(topic, dice, tokens = SHAPES.recorded.result(this.#reads)) {
     const name = `data/${slug(topic)}/${this.#reads++}.txt`;
     this.#write(name, dice.code(tokens * TOKEN));
     const ways = [

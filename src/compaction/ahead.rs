@@ -49,8 +49,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
         instructions: None,
         model: ahead.at.model.clone(),
     };
-    let mut job = Job::begin(work, target).await?;
-    job.pass.asks_again = true;
+    let job = Job::begin(work, target).await?;
     let made = make(&job, &Part::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {

@@ -5,12 +5,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::facts;
+use crate::facts::{self, gate};
 use crate::model::{Message, Role};
 use crate::{text, tokens};
 
 /// The fewest tokens of a line worth showing.
 const LEAST: usize = 4;
+/// The share of an extract for details: 1/n.
+const DETAILS: usize = 8;
 /// The fewest characters of a token.
 const TOKEN: usize = 2;
 
@@ -26,9 +28,12 @@ static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Characters of one quoted line.
 const LINE: usize = 240;
 
-/// An extract of about `cap` tokens: the user's requests, decisions, error lines, files, commands.
+/// An extract of about `cap` tokens: the user's requests, decisions, error lines, files, commands, and the exact
+/// details that these lack.
 pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
-    let mut lines = Lines::new(cap, format!("Extract of {}", text::count(messages.len(), "message")));
+    let details = gate::details(messages.iter().copied());
+    let room = if details.is_empty() { 0 } else { cap / DETAILS };
+    let mut lines = Lines::new(cap - room, format!("Extract of {}", text::count(messages.len(), "message")));
     let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
     lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
@@ -37,7 +42,7 @@ pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     lines.section("Files and commands:", cap, messages.iter().copied().flat_map(calls));
     lines.section("Output:", cap / 2, output.map(|message| message.headline(LINE)));
     lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
-    lines.text
+    gate::added_within(&details, lines.text, room * TOKEN, 0)
 }
 
 /// An extract of summaries: the beginning of each, in equal shares.
@@ -154,5 +159,13 @@ mod tests {
             let extract = of_messages(&many, cap);
             assert!(tokens::estimate(&extract) <= cap + 2, "{cap}: {extract}");
         }
+    }
+
+    #[test]
+    fn an_extract_has_the_exact_details_of_what_it_shortens() {
+        let long = format!("{} and it took 812 ms.", "It is slow, ".repeat(60));
+        let message = Message::parse(&serde_json::json!({"role": "user", "content": long}).to_string());
+        let extract = of_messages(&[&message], 120);
+        assert!(extract.ends_with("\nAlso: took 812 ms") && tokens::estimate(&extract) <= 120, "{extract}");
     }
 }

@@ -83,7 +83,6 @@ impl<'a> Job<'a> {
             typed,
             most_tokens: budget / BLOCK_SHARE,
             redact: settings.redact,
-            asks_again: false,
         };
         let claims = Claims::new(store);
         let Target { leaf, model, .. } = target;

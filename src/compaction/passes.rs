@@ -41,8 +41,6 @@ const NAME: usize = 60;
 pub(super) const BEFORE: usize = 3;
 /// Characters of each of them.
 const BEFORE_CHARS: usize = 240;
-/// The most dollars that a summary may have cost for another answer to be cheap.
-const CHEAP: f64 = 0.005;
 /// How many messages at either end of a chunk identify its place in the session's conversation.
 const ENDS: usize = 2;
 
@@ -95,8 +93,6 @@ pub(super) struct Pass {
     /// The largest target of a summary, so that several fit the block.
     pub most_tokens: usize,
     pub redact: bool,
-    /// Whether a model may be asked once more for what its summary lacks: only when nobody waits.
-    pub asks_again: bool,
 }
 
 impl Pass {
@@ -222,7 +218,8 @@ impl Pass {
             (State::Degraded, Fallback::Finer) if self.summarizer.has_given_up() => return Ok(None),
             (State::Degraded, Fallback::Extract | Fallback::Finer) => Vec::new(),
             (State::Ok, _) => {
-                let claimed = self.gated(&mut written, &messages, &question, (size, target)).await;
+                let (text, claimed) = self.gated(&written.text, &messages);
+                written.text = text;
                 quotes::proven(claimed.unwrap_or_default(), &said)
             }
         };
@@ -289,36 +286,11 @@ impl Pass {
         if self.redact { redacted_message(message) } else { message }
     }
 
-    /// Appends to a summary, in a last line, the important details it has lost, and takes its quotes off. If
-    /// it lost too many and another answer is cheap, asks once more, and keeps the answer that lacks less.
-    async fn gated(
-        &self,
-        written: &mut Written,
-        messages: &[(Visible, Message)],
-        question: &Question<'_>,
-        (size, target): (usize, usize),
-    ) -> Option<Vec<Quote>> {
+    /// Takes a summary's quotes off, and appends the exact details it has lost in a last line.
+    fn gated(&self, text: &str, messages: &[(Visible, Message)]) -> (String, Option<Vec<Quote>>) {
         let shown: Vec<Message> = messages.iter().map(|(_, message)| self.shown(message.clone())).collect();
-        let anchors = gate::anchors(shown.iter().flat_map(gate::said));
-        let (mut text, mut claimed) = self.taken_off(&written.text);
-        let missing = gate::missing(&anchors, &text);
-        let cost = written.usage.as_ref().and_then(|usage| usage["cost"]["total"].as_f64());
-        let is_cheap = cost.is_some_and(|cost| cost <= CHEAP);
-        if self.asks_again && is_cheap && gate::is_poor(&anchors, &missing, &text) {
-            let names: Vec<&str> = missing.iter().map(|anchor| anchor.text.as_str()).collect();
-            let names = text::one_line(&names.join(", "), 1_000);
-            let wish = format!("{}\nIt must mention: {names}", question.instructions.unwrap_or_default());
-            let question = Question { instructions: Some(wish.trim()), ..*question };
-            let again = self.summarizer.once_more(&question, size, target, &mut written.usage).await;
-            let again = again.map(|text| self.taken_off(&text));
-            let lacks_less = |(text, _): &(String, _)| gate::missing(&anchors, text).len() < missing.len();
-            (text, claimed) = again.filter(lacks_less).unwrap_or((text, claimed));
-        }
-        written.text = match gate::also(&gate::missing(&anchors, &text), gate::room(&text)) {
-            Some(also) => format!("{text}\n{also}"),
-            None => text,
-        };
-        claimed
+        let (text, claimed) = self.taken_off(text);
+        (gate::added(&gate::details(&shown), text), claimed)
     }
 
     /// A summary without its quotes. Within the session, the model sees what would be masked for a summarizer.

@@ -181,19 +181,6 @@ impl Summarizer {
         Ok(Written { text: extract(cap(target, source_tokens)), state: State::Degraded, model: None, usage })
     }
 
-    /// Another answer about `material`, which has a useful one. `None` if none comes that is as useful.
-    pub(super) async fn once_more(
-        &self,
-        material: &Material<'_>,
-        source_tokens: usize,
-        target: usize,
-        usage: &mut Option<Value>,
-    ) -> Option<String> {
-        let answer = self.answer(material, Level::Detailed(target), target, usage, 0).await.ok()?;
-        self.patience.renew();
-        answer.and_then(|reply| smaller(reply, source_tokens)).ok().map(|reply| reply.text)
-    }
-
     /// Asks one question or, if it exceeds the window, several. Adds what they used to `usage`.
     async fn answer(
         &self,

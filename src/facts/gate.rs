@@ -1,202 +1,224 @@
-//! The gate: adds, in one line, the important details that a model's summary has lost.
+//! The gate: adds, in one line, the exact details that a summary has lost.
 //!
-//! Anchors are words that can't be paraphrased: changed or mentioned files, defined names, numbers with a
-//! unit or as a setting's value, error codes, technical terms. The user's rules are anchors too, matched by
-//! what they are about. Anchors are collected where they are meaningful: in the user's and the model's text,
-//! in what an edit writes, and in tool output lines that look like errors. `patterns` and `numbers` define
-//! what an anchor is, `reader` where to look, `rules` what counts as a rule, and `summary` when an anchor is
-//! present: in any spelling that a reader would take for the same.
+//! A detail is what a rule finds on any text: a file's path, a number with its unit, an error's code. Other
+//! things that matter, such as names and decisions, a prompt asks for. `errors`, `numbers` and `paths` define
+//! what a detail looks like, and when a text has it: in any spelling that a reader would take for the same.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use numbers::Number;
-use patterns::{end_of, folder};
-use reader::{ASSISTANT, BY_ASSISTANT, BY_USER, EDITED, Reader, USER};
-use summary::{Summary, has};
 
 use crate::model::{Message, Part, Role};
 
+mod errors;
 mod numbers;
-mod patterns;
-mod reader;
-mod rules;
-mod summary;
+mod paths;
 
-/// A part of the conversation, in order. What the model read from a file may be left out.
-#[derive(Clone, Copy, Debug)]
-pub enum Said<'a> {
-    /// The user's text.
-    User(&'a str),
-    /// The model's text.
-    Assistant(&'a str),
-    /// An edited or written file.
-    Edit {
-        /// Its path.
-        path: &'a str,
-        /// The old text; empty if there was none or it is unknown.
-        old: &'a str,
-        /// The new text.
-        new: &'a str,
-    },
-    /// Any other tool call: its command or its path.
-    Call(&'a str),
-    /// A tool's output.
-    Output(&'a str),
-}
-
-/// Returns the parts of a message, except file contents that were read and results of our own tools.
-pub fn said(message: &Message) -> Vec<Said<'_>> {
-    let mut pieces = Vec::new();
-    for part in &message.parts {
-        match (part, &message.role) {
-            (Part::Text(text), Role::User) => pieces.push(Said::User(text)),
-            (Part::Text(text), Role::Assistant) => pieces.push(Said::Assistant(text)),
-            (Part::Text(text), Role::ToolResult | Role::Bash)
-                if message.tool.as_deref() != Some("read") && !message.is_recall_echo() =>
-            {
-                pieces.push(Said::Output(text));
-            }
-            (Part::ToolCall { arguments, .. }, _) => pieces.extend(called(arguments)),
-            _ => {}
-        }
-    }
-    pieces.extend(message.nested_done().flat_map(|(_, arguments)| called(arguments)));
-    pieces
-}
-
-/// What a call writes, runs or refers to.
-fn called(arguments: &Value) -> Vec<Said<'_>> {
-    fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-        value[key].as_str().unwrap_or_default()
-    }
-    let path = text(arguments, "path");
-    let edit = |edit| Said::Edit { path, old: text(edit, "oldText"), new: text(edit, "newText") };
-    match (arguments["edits"].as_array(), path, text(arguments, "content"), text(arguments, "command")) {
-        (Some(edits), ..) => edits.iter().map(edit).collect(),
-        _ if arguments["newText"].is_string() => vec![edit(arguments)],
-        (_, path, new, _) if !path.is_empty() && !new.is_empty() => vec![Said::Edit { path, old: "", new }],
-        (.., command) if !command.is_empty() => vec![Said::Call(command)],
-        (_, path, ..) if !path.is_empty() => vec![Said::Call(path)],
-        _ => Vec::new(),
-    }
-}
-
-/// The least room for anchors in bytes; that for rules, and for errors and changed files.
+/// The most details that are collected; bytes of a message that count as prose, the rest was probably pasted;
+/// bytes of output that are read at each end.
+const MOST: usize = 4_000;
+const PROSE: usize = 20_000;
+const OUTPUT: usize = 200_000;
+/// The least room for details in bytes; that for errors and changed files.
 const LEAST: usize = 120;
-const RULES: usize = 400;
 const VITAL: usize = 200;
+/// The weight of a detail: in output, in the model's text, in the user's, as an error or a changed file.
+const IN_OUTPUT: u32 = 1;
+const BY_ASSISTANT: u32 = 2;
+const BY_USER: u32 = 4;
+const IS_VITAL: u32 = 6;
+/// What being in several messages adds at most; errors from which on output alone makes none important.
+const REPEATED: u32 = 4;
+const FEW: usize = 2;
+/// Beginnings of sentences that only announce what the model looks at.
+const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
 
-/// The kind of an anchor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A file.
-    Path,
-    /// A name in code.
-    Name,
-    /// A number with its unit.
-    Number,
-    /// An error's code or class.
+/// What a detail is.
+#[derive(Clone, Debug)]
+enum Kind {
+    /// A file; the flag says whether another has the same name.
+    Path(bool),
+    Number(Number),
     Error,
-    /// A rule or a decision by the user.
-    Rule,
 }
 
 /// A detail that a summary must not lose.
 #[derive(Clone, Debug)]
-pub struct Anchor {
-    /// Its kind.
-    pub kind: Kind,
+pub struct Detail {
+    kind: Kind,
     /// Its text after `Also: `.
-    pub text: String,
-    /// Its importance.
-    pub weight: u32,
+    text: String,
     /// The text to look for, in lowercase; for a file, the whole path.
     key: String,
-    number: Option<Number>,
-    /// What a rule is about: words, each with its weight.
-    about: Vec<(String, f64)>,
-    /// Whether another file has the same name.
-    has_twin: bool,
-    /// The last part that contains it.
+    weight: u32,
+    /// The last message that contains it.
     seen: usize,
 }
 
-/// Returns the anchors of a range, most important first.
-pub fn anchors<'a>(said: impl IntoIterator<Item = Said<'a>>) -> Vec<Anchor> {
+/// Returns the details of `messages`, most important first. What the model read from a file may be left out.
+pub fn details<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<Detail> {
     let mut reader = Reader::default();
-    for (at, piece) in said.into_iter().enumerate() {
+    for (at, message) in messages.into_iter().enumerate() {
         reader.at = at;
-        match piece {
-            Said::User(text) => reader.prose(text, USER, BY_USER),
-            Said::Assistant(text) => reader.prose(text, ASSISTANT, BY_ASSISTANT),
-            Said::Edit { path, old, new } => reader.edit(path, old, new),
-            Said::Call(text) => reader.call(text),
-            Said::Output(text) => reader.output(text),
-        }
+        reader.read(message);
     }
-    reader.finish()
+    // Of many errors that only output has, those that recur matter.
+    let errors = reader.found.values().filter(|detail| matches!(detail.kind, Kind::Error)).count();
+    let least = if errors > FEW { BY_ASSISTANT } else { IN_OUTPUT };
+    let mut all = paths::one_each(reader.found.into_values().filter(|detail| detail.weight >= least));
+    all.sort_by(|a, b| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text)));
+    all
 }
 
-/// Returns those that `summary` lacks, in the same order.
+/// Returns `summary` with a last line `Also: …` of those of `details` that it lacks, as far as they fit into 8 %
+/// of its bytes, or little more if it is short: errors and changed files first.
 #[must_use]
-pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
-    let summary = Summary::of(summary);
-    let mut beside: HashMap<&str, usize> = HashMap::new();
-    for file in anchors.iter().filter(|anchor| anchor.kind == Kind::Path) {
-        *beside.entry(folder(&file.key)).or_default() += 1;
-    }
-    // Nobody lists every file of a folder that was changed as a whole.
-    let is_of_many = |anchor: &Anchor| {
-        let folder = folder(&anchor.key);
-        beside.get(folder).is_some_and(|files| *files > 5)
-            && has(&summary.lower, &format!("{}/", end_of(folder, 1)), "-.")
-    };
-    anchors.iter().filter(|anchor| !summary.holds(anchor) && !is_of_many(anchor)).collect()
+pub fn added(details: &[Detail], summary: String) -> String {
+    let room = (summary.len() * 8 / 100).max(LEAST);
+    added_within(details, summary, room, VITAL)
 }
 
-/// Returns `Also: …` with the user's rules, then errors and changed files, and as many of the others as fit
-/// into what these leave of `room` bytes, or into half of it.
+/// The same within `room` bytes, or `vital` for errors and changed files if that is more.
 #[must_use]
-pub fn also(missing: &[&Anchor], room: usize) -> Option<String> {
-    let of =
-        |is_one: fn(&Anchor) -> bool| missing.iter().copied().filter(move |anchor| is_one(anchor)).collect();
-    let is_vital =
-        |anchor: &Anchor| anchor.kind == Kind::Error || anchor.kind == Kind::Path && anchor.weight >= EDITED;
+pub fn added_within(details: &[Detail], summary: String, room: usize, vital: usize) -> String {
+    let (lower, numbers) = (paths::unfolded(&summary).to_lowercase(), numbers::said(&summary));
+    let missing = details.iter().filter(|detail| match &detail.kind {
+        Kind::Path(has_twin) => !paths::is_in(&lower, &detail.key, *has_twin),
+        Kind::Error => !errors::is_in(&lower, &detail.key),
+        Kind::Number(number) => !numbers.iter().any(|said| number.is_said_by(said)),
+    });
     let mut line = String::from("Also:");
-    add(&mut line, of(|anchor| anchor.kind == Kind::Rule), room.max(RULES));
-    add(&mut line, of(is_vital), room.max(VITAL));
-    let left = room.saturating_sub(line.len());
-    add(&mut line, of(|anchor| anchor.kind != Kind::Rule), left.max(room / 2));
-    Some(line).filter(|line| !line.ends_with(':'))
-}
-
-/// Whether `summary` lacks more than the line can say, or more than half of all.
-#[must_use]
-pub fn is_poor(anchors: &[Anchor], missing: &[&Anchor], summary: &str) -> bool {
-    let line = also(missing, room(summary)).unwrap_or_default();
-    missing.len() > anchors.len() / 2 || missing.iter().any(|anchor| !has(&line, &anchor.text, "-./"))
-}
-
-/// Adds as many to `line` as fit into `room` bytes.
-fn add(line: &mut String, anchors: Vec<&Anchor>, room: usize) {
-    let most = line.len() + room;
-    for anchor in anchors {
-        // A number may already be in its rule's text.
-        let is_new = !has(line, &anchor.text, "-./");
-        if is_new && line.len() + anchor.text.len() + 2 <= most {
+    for detail in missing {
+        let most = if detail.weight >= IS_VITAL { room.max(vital) } else { room };
+        if line.len() + detail.text.len() + 2 <= most {
             line.push_str(if line.ends_with(':') { " " } else { ", " });
-            line.push_str(&anchor.text);
+            line.push_str(&detail.text);
+        }
+    }
+    if line.ends_with(':') { summary } else { format!("{summary}\n{line}") }
+}
+
+#[derive(Default)]
+struct Reader {
+    at: usize,
+    found: HashMap<String, Detail>,
+}
+
+impl Reader {
+    fn read(&mut self, message: &Message) {
+        for part in &message.parts {
+            match (part, &message.role) {
+                (Part::Text(text), Role::User) => self.prose(text, BY_USER),
+                (Part::Text(text), Role::Assistant) => self.prose(text, BY_ASSISTANT),
+                (Part::Text(text), Role::ToolResult | Role::Bash)
+                    if message.tool.as_deref() != Some("read") && !message.is_recall_echo() =>
+                {
+                    self.output(text);
+                }
+                (Part::ToolCall { arguments, .. }, _) => self.call(arguments),
+                _ => {}
+            }
+        }
+        message.nested_done().for_each(|(_, arguments)| self.call(arguments));
+    }
+
+    fn prose(&mut self, text: &str, weight: u32) {
+        let (prose, pasted) = text.split_at(text.floor_char_boundary(PROSE));
+        self.output(pasted);
+        for (at, part) in prose.split("```").enumerate() {
+            if at % 2 == 1 {
+                self.output(part);
+                continue;
+            }
+            for sentence in part.lines().flat_map(|line| line.split(". ")) {
+                let start = sentence[..sentence.floor_char_boundary(24)].to_lowercase();
+                let is_plan = weight < BY_USER && PLANS.iter().any(|plan| start.contains(plan));
+                let is_of_trace = start.trim_start().starts_with("at ");
+                for path in paths::paths(sentence).filter(|_| !is_plan && !is_of_trace) {
+                    // The model mentions many files in passing that are not of the project.
+                    let is_marked = path.contains('/') || sentence.contains(&format!("`{path}"));
+                    if weight == BY_USER || is_marked {
+                        self.path(path, weight);
+                    }
+                }
+            }
+            for (key, text) in errors::told(part) {
+                self.note(Kind::Error, key, text, IS_VITAL);
+            }
+            for number in numbers::numbers(part).into_iter().filter(|one| one.is_telling(weight == BY_USER)) {
+                self.note(Kind::Number(number.clone()), number.key(), number.shown(part), weight);
+            }
+        }
+    }
+
+    /// What a call writes, or what its command creates, changes or moves.
+    fn call(&mut self, arguments: &Value) {
+        let text = |key: &str| arguments[key].as_str();
+        let is_change = ["edits", "newText", "content"].iter().any(|key| !arguments[*key].is_null());
+        if let Some(path) = text("path").filter(|_| is_change) {
+            self.path(path, IS_VITAL);
+        }
+    }
+
+    fn output(&mut self, text: &str) {
+        let (start, end) =
+            (text.floor_char_boundary(OUTPUT), text.ceil_char_boundary(text.len().saturating_sub(OUTPUT)));
+        for part in [&text[..start], &text[end.max(start)..]] {
+            for (key, text) in errors::printed(part) {
+                self.note(Kind::Error, key, text, IN_OUTPUT);
+            }
+        }
+    }
+
+    fn path(&mut self, path: &str, weight: u32) {
+        let path = path.replace('\\', "/");
+        let path = path.trim_start_matches("./");
+        if !paths::is_noise(path) {
+            self.note(Kind::Path(false), path.to_lowercase(), path.to_owned(), weight);
+        }
+    }
+
+    fn note(&mut self, kind: Kind, key: String, text: String, weight: u32) {
+        let at = self.at;
+        // Output must not use up the room for prose.
+        let room = if weight > BY_ASSISTANT { MOST } else { MOST / 2 };
+        if let Some(known) = self.found.get_mut(&key) {
+            known.say_again(weight, at);
+        } else if self.found.len() < room {
+            self.found.insert(key.clone(), Detail { kind, text, key, weight, seen: at });
         }
     }
 }
 
-/// Returns how many bytes may be added to `summary`: 8 % of its own, or room for a few anchors if it is
-/// short.
-#[must_use]
-pub fn room(summary: &str) -> usize {
-    (summary.len() * 8 / 100).max(LEAST)
+impl Detail {
+    fn say_again(&mut self, weight: u32, at: usize) {
+        let most = weight.max(IS_VITAL) + REPEATED;
+        self.weight = (self.weight.max(weight) + u32::from(self.seen != at)).min(most);
+        self.seen = self.seen.max(at);
+    }
+}
+
+/// Whether `text` contains `word` as a whole word, not next to any of the characters `more` either.
+fn has(text: &str, word: &str, more: &str) -> bool {
+    let goes_on = |c: char| is_letter(c) || c == '_' || more.contains(c);
+    let is_whole = |(at, _): (usize, &str)| {
+        let after = &text[at + word.len()..];
+        // The period at the end of a sentence is not part of a name.
+        let after = if more.contains('.') { after.strip_prefix('.').unwrap_or(after) } else { after };
+        !after.starts_with(goes_on) && !text[..at].ends_with(goes_on)
+    };
+    !word.is_empty() && text.match_indices(word).any(is_whole)
+}
+
+/// Whether it can be part of a word. Chinese and Japanese have no spaces between a name and its neighbors.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !('\u{2e80}'..'\u{fb00}').contains(&c)
+}
+
+fn is_among(words: &str, word: &str) -> bool {
+    !word.is_empty() && !word.contains(' ') && words.contains(&format!(" {word} "))
 }
 
 #[cfg(test)]

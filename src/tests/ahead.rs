@@ -117,36 +117,18 @@ async fn a_session_that_pi_keeps_whole_needs_no_model_call() {
     assert!(model.prompts().is_empty());
 }
 
-/// Only while nobody waits, and only if the first answer was cheap; the answer that lacks less is kept.
 #[tokio::test]
-async fn a_summary_that_lacks_much_is_asked_for_once_more_if_that_is_cheap() {
-    let rules = "Never deploy on Fridays. Keep it below 250 ms.";
-    let full = format!("The user said: {rules} Changed `evict_oldest` in src/cache.rs, and 40 kB are free.");
-    for (cost, second, ahead, asked, kept) in [
-        (0.001, full.as_str(), true, 1, "The user said"),
-        (0.001, "Less.", true, 1, "Also: Never deploy on Fridays, Keep it below 250 ms"),
-        (0.1, full.as_str(), true, 0, "Also: Never deploy on Fridays, Keep it below 250 ms"),
-        (0.001, full.as_str(), false, 0, "Also: Never deploy on Fridays, Keep it below 250 ms"),
-    ] {
-        let session = Session::new().user(rules);
-        let session = session.assistant("`evict_oldest` in src/cache.rs frees 40 kB.").chat(30, 30);
-        let store = TestStore::new();
-        let conversation = store.ingest("one", &session).await;
-        let compact = compact(&store, conversation, &session);
-        let second = second.to_owned();
-        let model = ScriptedModel::new(move |request| {
-            let text = if request.prompt.contains("It must mention: ") { &second } else { "It went on, 77." };
-            let usage = Some(serde_json::json!({"cost": {"total": cost}}));
-            Ok(crate::llm::Reply { text: text.to_owned(), model: None, usage })
-        });
-        if ahead {
-            prepared(&compact, model.clone(), &CancellationToken::new()).await;
-        }
-        let block = compacted(compact.run(&model).await).summary;
-        assert!(block.contains(kept), "{block}");
-        let more = model.prompts().iter().filter(|prompt| prompt.contains("It must mention: ")).count();
-        assert_eq!(more, asked, "{cost} {ahead}");
-    }
+async fn a_summary_has_the_exact_details_that_its_text_lacks() {
+    let session = Session::new().user("Keep it below 250 ms.");
+    let session = session.assistant("`evict_oldest` in src/cache.rs frees 40 kB.").chat(30, 30);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = compact(&store, conversation, &session);
+    let model = ScriptedModel::new(|_| {
+        Ok(crate::llm::Reply { text: "It went on.".to_owned(), model: None, usage: None })
+    });
+    let block = compacted(compact.run(&model).await).summary;
+    assert!(block.contains("Also: below 250 ms, cache.rs, frees 40 kB"), "{block}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ export const SESSION = 100_000;
 const SLICE = 256 * 1024;
 
 /** The sources that determine a store's bytes. */
-const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/migrations"];
+const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/schema.sql"];
 
 /** Where stores and logs are kept from one run to the next. */
 export const kept = path.join(root, "target", "bench");
@@ -159,8 +159,7 @@ async function fill({ say }, folder, session, messages) {
 function key() {
   const hash = createHash("sha256");
   for (const source of SOURCES.map((name) => path.join(root, name))) {
-    const files = source.endsWith("migrations") ? readdirSync(source).sort().map((name) => path.join(source, name)) : [source];
-    for (const file of files) hash.update(readFileSync(file));
+    hash.update(readFileSync(source));
   }
   return hash.digest("hex").slice(0, 12);
 }

@@ -58,7 +58,7 @@ export const hostOf = (version) => allHosts.find((host) => host.version === vers
 
 /**
  * The hosts for a behavior: all of them in `npm run test:all`, or if TEST_HOSTS is set; in `npm test` the main one, and those that the test
- * names because Pi differs there. `docs/tests.md` shows the choice.
+ * names because Pi differs there.
  * @param {...string} also more versions
  */
 export function hostsFor(...also) {

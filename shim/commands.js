@@ -37,6 +37,9 @@ const SETTINGS = /^\s*settings(?=\s|$)/;
 /** The subcommands that add a message for the model. */
 const ADDS_CONTEXT = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
+/** The subcommand that puts another file in the place of the store's. */
+const REBUILDS = /^\s*doctor\s(?=.*--rebuild)/;
+
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
 
@@ -194,7 +197,8 @@ class Commands {
     if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
     const { footer, pi } = this.#session;
     const stop = footer.followImport(await this.#session.ready());
-    const { text, answer, confirm, entry } = await this.#ask(line, ctx).finally(stop);
+    const asked = this.#ask(line, ctx).finally(stop);
+    const { text, answer, confirm, entry } = await (REBUILDS.test(line) ? asked.finally(() => this.#session.renew()) : asked);
     if (entry) pi.sendMessage({ ...entry, display: false });
     if (!confirm || !ctx.hasUI) say(ctx, text, /** @type {any} */ (answer)?.error ? "error" : "info", answer);
     else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);

@@ -54,8 +54,9 @@ export class Footer {
 
   async #showCounts() {
     try {
-      const { text, notice } = unwrap(await (await this.#session.engine).status());
+      const { text, notice, reopen } = unwrap(await (await this.#session.engine).status());
       if (notice) this.#session.report(notice);
+      if (reopen) return void this.#session.renew();
       if (!this.#isCompacting) this.#show("lcm", this.#session.settings.status ? text : undefined);
     } catch {
       // The session has closed: there is no footer to show it in.

@@ -30,6 +30,8 @@ export class LastRequest {
   #sent;
   /** The last answered one. @type {Answered | undefined} */
   #answered;
+  /** The model that would think more about a question within the session than outside. @type {string | undefined} */
+  #asksOutside;
   #manager;
 
   /** @param {Manager} manager @param {Answered} [answered] */
@@ -48,7 +50,7 @@ export class LastRequest {
    */
   note(payload, model, from) {
     if (!payload?.tools?.length || payload.max_tokens === 1 || payload.max_completion_tokens === 1 || !isSupported(model)) return;
-    this.#sent = { payload, model: `${model.provider}/${model.id}`, from, leafId: this.#manager.getLeafId() };
+    this.#sent = { payload, model: nameOf(model), from, leafId: this.#manager.getLeafId() };
   }
 
   /** Records that it was answered: only then the provider has it cached. @param {any} answer */
@@ -57,15 +59,10 @@ export class LastRequest {
     this.#sent = undefined;
   }
 
-  /**
-   * Whether the model most likely has the request cached, and would think no more about a question than outside the session.
-   *
-   * @param {any} model
-   * @param {string} [effort] with which it thinks there
-   */
-  isCached(model, effort) {
+  /** Whether the model most likely has the request cached, and as far as known may be asked within the session. @param {any} model */
+  isCached(model) {
     const answered = this.#answered;
-    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinksMore(answered.payload, effort) && Date.now() - answered.timestamp < FRESH_MS;
+    return isSupported(model) && answered?.model === nameOf(model) && this.#asksOutside !== answered.model && Date.now() - answered.timestamp < FRESH_MS;
   }
 
   /**
@@ -76,7 +73,8 @@ export class LastRequest {
    */
   cachedTokens(model, range) {
     const answered = this.#answered;
-    if (!answered || !this.isCached(model, range.effort)) return null;
+    this.#asksOutside = answered && thinksMore(answered.payload, range.effort) ? answered.model : undefined;
+    if (!answered || !this.isCached(model)) return null;
     answered.json ??= JSON.stringify(answered.payload);
     if (!contains(answered.json, this.#textsOf(answered, range))) return null;
     return answered.tokens ?? Math.ceil(answered.json.length / CHARACTERS_PER_TOKEN);
@@ -113,6 +111,9 @@ export class LastRequest {
     return undefined;
   }
 }
+
+/** @param {any} model */
+const nameOf = ({ provider, id }) => `${provider}/${id}`;
 
 /** @param {any} model */
 function isSupported(model) {

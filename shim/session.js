@@ -89,6 +89,8 @@ export class Session {
    * @param {"info" | "warning"} [type]
    */
   report(error, known = this.#reported, type = "warning") {
+    // The store is being opened anew.
+    if (/** @type {any} */ (error)?.code === "LCM_CLOSED") return;
     const message = `pi-lossless-context: ${messageOf(error)}`;
     if (known.has(message)) return;
     known.add(message);
@@ -196,6 +198,13 @@ export class Session {
       return engine;
     };
     return (this.#reopening ??= reopen().finally(() => (this.#reopening = null)));
+  }
+
+  /** Opens the store anew: another file has taken its place. */
+  async renew() {
+    const before = await this.engine.catch(() => undefined);
+    await before?.close();
+    await this.#reopen().catch((error) => this.report(error));
   }
 
   /** @param {Engine} engine that was just opened */

@@ -20,8 +20,8 @@ pub enum Code {
     Cancelled,
     /// The database file belongs to another program.
     Foreign,
-    /// The database file was written by a newer version of this program.
-    Newer,
+    /// The database file has another format than this version's.
+    Format,
     /// The database file can't be read any more, or not completely.
     Damaged,
     /// The disk, the database or its content is at fault.
@@ -40,7 +40,7 @@ impl Code {
             Self::Invalid => "LCM_INVALID",
             Self::Cancelled => "LCM_CANCELLED",
             Self::Foreign => "LCM_FOREIGN",
-            Self::Newer => "LCM_NEWER",
+            Self::Format => "LCM_FORMAT",
             Self::Damaged => "LCM_DAMAGED",
             Self::Store => "LCM_STORE",
             Self::Gap => "LCM_GAP",
@@ -68,9 +68,9 @@ impl Error {
         Self { code: Code::Foreign, message: message.into(), source: None }
     }
 
-    /// A database made by a later version of this program, which this one can't understand.
-    pub fn newer(message: impl Into<String>) -> Self {
-        Self { code: Code::Newer, message: message.into(), source: None }
+    /// A database of another format, which this version can't read.
+    pub fn format(message: impl Into<String>) -> Self {
+        Self { code: Code::Format, message: message.into(), source: None }
     }
 
     /// A database that can't be read any more, or not completely.

@@ -69,6 +69,18 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
+/// Whether both paths lead to one file.
+pub fn are_one(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    let id = |path: &Path| {
+        use std::os::unix::fs::MetadataExt as _;
+        path.metadata().ok().map(|file| (file.dev(), file.ino()))
+    };
+    #[cfg(not(unix))]
+    let id = |path: &Path| path.canonicalize().ok();
+    id(one).is_some_and(|one| id(other) == Some(one))
+}
+
 /// The bytes that a file has on its disk, for all one can tell: a sparse file claims any length. Not for a database that
 /// this process has open, as closing a file ends all locks on it.
 pub fn bytes_of(path: &Path) -> u64 {

@@ -114,9 +114,9 @@ describe("an invalid file is named in one sentence and left unchanged", { concur
   /** @type {[string, (file: string) => void, RegExp][]} */
   const cases = [
     ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or another program has changed it\n$/],
-    ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\)\n$/],
-    ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is not a database, or is damaged: file is not a database\n$/],
-    ["truncated", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],
+    ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db has format 99, and this version of pi-lossless-context reads format 1: use the version that wrote it\n$/],
+    ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is (?:not a database, or is damaged|damaged \(pi-lcm doctor --rebuild mends it\)): file is not a database\n$/],
+    ["truncated", (file) => truncateSync(file, 4096), /\.db is damaged(?: \(pi-lcm doctor --rebuild mends it\))?: .*malformed\n$/],
   ];
   for (const [what, spoil, pattern] of cases) {
     test(what, async (t) => {
@@ -124,7 +124,7 @@ describe("an invalid file is named in one sentence and left unchanged", { concur
       const file = databaseFile(own);
       spoil(file);
       const before = bytesIn(own.storeDir);
-      for (const args of [["stats"], ["doctor"], ["doctor", "--fix"], ["stats", "--db", file]]) {
+      for (const args of [["stats"], ["doctor"], ["stats", "--db", file]]) {
         const { code, stdout, stderr } = await answer(own, ...args);
         assert.deepEqual([code, stdout], [2, ""], args.join(" "));
         assert.match(stderr, pattern);
@@ -146,7 +146,11 @@ describe("an invalid file is named in one sentence and left unchanged", { concur
     const { code, stdout, stderr } = await answer(own, "doctor");
     assert.deepEqual([code, stderr], [1, ""]);
     assert.match(stdout, /WRONG/);
+    assert.match(stdout, /\npi-lcm doctor --rebuild makes a new database/);
     assert.doesNotMatch(stdout, / \/lcm /);
+    const rebuilt = await ask(own, "doctor", "--rebuild");
+    assert.deepEqual([rebuilt.database, rebuilt.kept.length, rebuilt.sessions], [file, 1, 1]);
+    assert.equal((await answer(own, "doctor")).code, 0);
   });
 });
 

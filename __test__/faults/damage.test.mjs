@@ -3,7 +3,7 @@
  * damaged database is kept, the user is told once, and Pi continues.
  */
 import assert from "node:assert/strict";
-import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import { openSync, readFileSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
@@ -27,6 +27,9 @@ function spoil(file, where) {
   }
 }
 
+/** What the user is told when the history continues in another file. */
+const warning = /\.db is damaged: .*; new messages go to \S+-2\.db instead, and this session from its beginning\. \/lcm doctor --rebuild joins both$/;
+
 for (const host of hostsFor()) {
   test(`Pi ${host.version}: a damaged page of the database is reported once, and Pi continues`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
@@ -43,7 +46,6 @@ for (const host of hostsFor()) {
       spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
       const before = readFileSync(file);
       const name = databaseOf(project, "-2");
-      const warning = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/;
       for (let starts = 0; starts < 2; starts++) {
         await assertWholeIn(project, pi, { name, warning, from: await reopen(project, pi) });
         await pause(project, pi);
@@ -57,29 +59,34 @@ for (const host of hostsFor()) {
       const from = await reopen(project, pi);
       await talk(project, pi, "at first");
       await eventually(() => assertAgreement(project));
-      spoil(file, "name = 'messages' AND pagetype = 'leaf'");
+      spoil(file, "name = 'messages' AND path = '/000/'");
       project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0001x" } }] }];
       await pi.prompt("Look it up.");
       const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
-      assert.match(answer?.text ?? "", /is damaged \(see \/lcm doctor\)/);
+      assert.match(answer?.text ?? "", /is damaged \(\/lcm doctor --rebuild mends it\)/);
       await waitForWarning(pi, from);
       await talk(project, pi, "and on");
-      assertWarnedOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
+      assertWarnedOnce(pi, /\.db is damaged \(\/lcm doctor --rebuild mends it\): .*malformed$/, from);
       await pause(project, pi);
     });
 
-    await t.test("one that a write needs: the user is told a remedy, and it works", async () => {
+    await t.test("one that a write needs: new messages go to a new file, and a rebuild joins both", async () => {
       bringBack();
       spoil(file, "name = 'messages' AND pagetype = 'leaf'");
       const from = await reopen(project, pi);
       await talk(project, pi, "meanwhile");
       await waitForWarning(pi, from);
       await talk(project, pi, "and on");
-      assertWarnedOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
-      assert.match(await doctor(pi), /quit Pi, move \S+\.db away \(with its -wal and -shm\), start Pi in this session/);
+      assertWarnedOnce(pi, warning, from);
+      await eventually(() => assertAgreement(project, undefined, databaseOf(project, "-2")));
+      const said = pi.ui("notify").length;
+      await pi.prompt("/lcm doctor --rebuild");
+      const answer = () => pi.ui("notify").slice(said).find(({ message }) => message.includes(" was rebuilt: "));
+      const { message } = await pi.waitFor(answer);
+      assert.ok(message.startsWith(`${file} was rebuilt: 1 session, `), message);
+      assert.equal(message.match(/\nThe old file remains: \S+\.bak/g)?.length, 2, message);
+      await assertWholeIn(project, pi, { from: pi.events.length });
       await leave(pi);
-
-      for (const ending of ["", "-wal", "-shm"]) if (existsSync(file + ending)) renameSync(file + ending, `${file}.old${ending}`);
       await assertWhole(project);
     });
   });

@@ -95,7 +95,7 @@ for (const host of hostsFor()) {
     });
 
     await t.test("a limit holds and is reported once, and extracts are replaced later", async () => {
-      const file = await opened(project, pi, "limit", { modelTokensPerSession: 1_500, leafPassConcurrency: 1 }, () => ({ text, usage: { input: 900, output: 100 } }));
+      const file = await opened(project, pi, "limit", { modelTokensPerHour: 1_500, leafPassConcurrency: 1 }, () => ({ text, usage: { input: 900, output: 100 } }));
       await pi.request("compact");
       await pi.waitFor(() => warnings(pi).length > 1);
       await pi.prompt("more ".repeat(300));
@@ -108,9 +108,9 @@ for (const host of hostsFor()) {
       assert.equal(blockOf(project.lastTurn), block);
       const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
       assert.deepEqual(about, [
-        "pi-lossless-context: the limit of 1,500 tokens of model calls in this session is reached (setting `modelTokensPerSession`), so summaries are made without a model for now and replaced later",
+        "pi-lossless-context: the limit of 1,500 tokens of model calls within an hour is reached (setting `modelTokensPerHour`), so summaries are made without a model for now and replaced later",
       ]);
-      assert.match(warnings(pi)[0], /of them without a model, to be replaced later \(the limit of the setting `modelTokensPerSession` is reached\)$/);
+      assert.match(warnings(pi)[0], /of them without a model, to be replaced later \(the limit of the setting `modelTokensPerHour` is reached\)$/);
       await pi.stop();
       pi = project.startPi(["--session", file]);
       await pi.prompt("still more ".repeat(300));

@@ -210,7 +210,6 @@ const ELSEWHERE = {
   compactInstructions: "main-job/compacting.test",
   directModelCalls: "models/chain.test",
   modelTimeoutSeconds: "support/fires",
-  modelTokensPerSession: "models/spending.test",
   sizeBudgetMegabytes: "settings/showing.test",
   status: "settings/showing.test",
   debugMode: "settings/showing.test",

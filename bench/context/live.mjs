@@ -36,6 +36,7 @@ import { Session } from "./session.mjs";
  * @typedef {object} Lived
  * @property {Counted[]} requests
  * @property {Record<string, Prices>} prices of the provider's models
+ * @property {string} context what `/lcm context` says at the end
  * @property {(number | undefined)[]} known the number of calls for each fact; undefined if it is lost
  */
 
@@ -89,6 +90,8 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
     }
     await watch.quiet();
     const counted = server.requests.flatMap(({ index, kind, body, judged: { usage } }) => (usage ? [Object.assign({ ...NOTHING, kind, model: body.model, usage }, watch.seen[index])] : []));
+    if (settings.lcm) await pi.request("prompt", { message: "/lcm context" });
+    const context = pi.ui("notify").at(-1)?.message ?? "";
     const { models } = await pi.request("get_available_models");
     const { sessionFile } = await pi.request("get_state");
     /** @type {Lived["known"]} */
@@ -100,7 +103,7 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
       pi.events.length = 0;
     }
     const ofProvider = models.filter((/** @type {any} */ { provider }) => provider === model.provider);
-    return { requests: counted, prices: Object.fromEntries(ofProvider.map((/** @type {any} */ { id, cost }) => [id, cost])), known };
+    return { requests: counted, prices: Object.fromEntries(ofProvider.map((/** @type {any} */ { id, cost }) => [id, cost])), known, context };
   } finally {
     await pi.stop();
     await server.close();
@@ -176,4 +179,12 @@ function numbersIn({ messages, input }, types, begins) {
 function callsFor(needle, events) {
   const answered = events.some(({ type, message }) => type === "message_end" && message.role === "assistant" && JSON.stringify(message.content).includes(`It is ${needle}.`));
   return answered ? events.filter(({ type }) => type === "tool_execution_end").length : undefined;
+}
+
+/** What a request costs. @param {Counted["usage"]} usage @param {Prices} prices */
+export function dollars({ input, output, cacheRead = 0, cacheWrite = 0 }, prices) {
+  const prompt = input + cacheRead + cacheWrite;
+  const tier = [...(prices.tiers ?? [])].sort((one, other) => other.inputTokensAbove - one.inputTokensAbove).find(({ inputTokensAbove }) => prompt > inputTokensAbove);
+  const price = tier ?? prices;
+  return (input * price.input + output * price.output + cacheRead * price.cacheRead + cacheWrite * price.cacheWrite) / 1e6;
 }

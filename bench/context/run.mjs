@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { hostOf } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { markdown, number } from "../measure.mjs";
-import { live } from "./live.mjs";
+import { dollars, live } from "./live.mjs";
 import { SHAPES } from "./shapes.mjs";
 
 /** @typedef {import("./live.mjs").Prices} Prices */
@@ -151,12 +151,4 @@ function firstOf(requests, length) {
   let turns = 0;
   const end = requests.findIndex(({ kind }) => kind === "turn" && ++turns > length);
   return end < 0 ? requests : requests.slice(0, end);
-}
-
-/** What a request costs. @param {Counted["usage"]} usage @param {Prices} prices */
-function dollars({ input, output, cacheRead = 0, cacheWrite = 0 }, prices) {
-  const prompt = input + cacheRead + cacheWrite;
-  const tier = [...(prices.tiers ?? [])].sort((one, other) => other.inputTokensAbove - one.inputTokensAbove).find(({ inputTokensAbove }) => prompt > inputTokensAbove);
-  const price = tier ?? prices;
-  return (input * price.input + output * price.output + cacheRead * price.cacheRead + cacheWrite * price.cacheWrite) / 1e6;
 }

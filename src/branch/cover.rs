@@ -26,12 +26,7 @@ impl Cover {
         Self::with_nodes(view, visible.unwrap_or_default())
     }
 
-    /// Reads the summaries of the branch with these `entries`, from root to leaf.
-    pub fn of(view: &View<'_>, entries: &[BranchEntry]) -> Result<Self> {
-        Self::with_nodes(view, shown(entries))
-    }
-
-    /// The same without reading: of `nodes`, those that are valid on the branch.
+    /// The same without reading, of the branch with these `entries`: of `nodes`, those that are valid on it.
     pub fn among(nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>, entries: &[BranchEntry]) -> Self {
         Self::new(shown(entries), nodes)
     }
@@ -48,11 +43,6 @@ impl Cover {
             visible.iter().enumerate().map(|(at, message)| (message.original, at)).collect();
         positions.sort_unstable();
         Self { visible, forest, frontier, positions }
-    }
-
-    /// What the model sees, oldest first.
-    pub fn seen(&self) -> Vec<MessageId> {
-        seen(&self.visible)
     }
 
     /// The summaries of the frontier, oldest first.

@@ -17,10 +17,8 @@ use crate::model::Files;
 use crate::store::View;
 use crate::sync::lock;
 
-/// A branch with more entries is not cached; 100,000 take about 30 MB.
-const MOST: usize = 200_000;
-
-/// Lives as long as the session, and is shared by all work on it.
+/// Lives as long as the session, and is shared by all work on it. 100,000 entries take about 30 MB, a fraction of what
+/// Pi itself keeps of them.
 #[derive(Default)]
 pub struct Memory {
     known: Mutex<Option<Known>>,
@@ -74,7 +72,7 @@ impl Memory {
             Some(known) => known,
             None => Known::read(view, conversation, leaf, rewritten)?,
         };
-        self.keep(&known);
+        *lock(&self.known) = Some(known.clone());
         Ok(known)
     }
 
@@ -82,12 +80,6 @@ impl Memory {
     pub fn learn(&self, path: &Arc<Path>, summaries: &Summaries) {
         if let Some(known) = lock(&self.known).as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
-        }
-    }
-
-    fn keep(&self, known: &Known) {
-        if known.path.entries() <= MOST {
-            *lock(&self.known) = Some(known.clone());
         }
     }
 }

@@ -328,7 +328,7 @@ impl Invocation {
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" => Access::Adds,
-            "doctor" if self.rest.has(doctor::FIX) => Access::Changes,
+            "doctor" if self.rest.has(doctor::REBUILD) => Access::Changes,
             _ => Access::Reads,
         }
     }
@@ -337,11 +337,10 @@ impl Invocation {
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty());
-        let is_sound = |report: &Value| report["sound"] == true;
         match self.name.as_str() {
             GREP if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
-            "doctor" if !is_sound(answer) && !is_sound(&answer["report"]) => NOTHING,
+            "doctor" if answer["sound"] == false => NOTHING,
             "import" if has_failed || answer["stopped"] == true || !answer["stoppedAfter"].is_null() => {
                 FAILED
             }

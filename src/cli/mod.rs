@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::import::Importer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::files::temporary;
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
@@ -250,7 +250,9 @@ impl CliRequest {
         let found = aside(move || Store::read_only(&dir, &wanted)).await;
         let (store, notice) = match (access, found) {
             (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
-            (Access::Reads | Access::Changes, Err(error)) => return Err(error),
+            (Access::Reads, Err(error)) => return Err(error),
+            // A rebuild mends the damage.
+            (Access::Changes, Err(error)) if error.code() != Code::Damaged => return Err(error),
             (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
             (Access::Changes | Access::Adds, found) => {
                 if let Ok(Some(opened)) = found {

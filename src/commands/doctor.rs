@@ -1,39 +1,51 @@
-//! `/lcm doctor`: says what was checked, what is wrong, and what to do about it.
+//! `/lcm doctor`: says what was checked and what is wrong; with `--rebuild`, makes a sound database of what can be read.
 
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
-use crate::doctor::{Check, Doctor, Finding, Mended, Outcome, Remedy, Report};
+use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use crate::error::Result;
-use crate::store::Place;
-use crate::text::{grouped, grouped_count, one_line};
+use crate::text::{count, grouped, grouped_count, one_line};
 
-pub(crate) const FIX: &str = "--fix";
+pub(crate) const REBUILD: &str = "--rebuild";
 
 pub(crate) const COMMAND: Command = Command {
     name: "doctor",
-    help: "check the stored history; --fix repairs it, after a backup",
+    help: "check the stored history; --rebuild makes it anew from all that can be read",
     usage: &[
         ("doctor", "checks everything that is stored and changes nothing"),
-        ("doctor --fix", "repairs what it can, after a backup"),
+        (
+            "doctor --rebuild",
+            "makes a new database from all that can be read in the old one and in the sessions' files; the old file stays",
+        ),
     ],
-    arguments: &[(FIX, "repair what it can, after a backup")],
+    arguments: &[(REBUILD, "make a new database from all that can be read")],
     is_long: true,
     answer: |asked| Box::pin(answer(asked)),
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
+    asked.rest.none()?;
+    if asked.rest.has(REBUILD) {
+        let rebuilt = rebuild(asked.home, asked.folders, asked.importer.progress_of(), &asked.cancel).await?;
+        return Ok(Answer::new(rendered(&rebuilt), rebuilt));
+    }
     let store = asked.store();
     let doctor =
         Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
-    asked.rest.none()?;
-    if asked.rest.has(FIX) {
-        let outcome = doctor.fix().await?;
-        return Ok(Answer::new(render_outcome(&outcome, store.place()), outcome_as_json(&outcome)));
+    let mut report = doctor.check().await?;
+    if let Some(file) = report.checks.first_mut() {
+        // Another file of this project is not in use.
+        file.notes.extend(store.notice().map(ToOwned::to_owned));
     }
-    let report = doctor.check().await?;
-    let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
-    Ok(Answer::new(text, as_json(&report)))
+    let advice = match report.is_sound() {
+        true => "Everything is in order.",
+        false => {
+            "/lcm doctor --rebuild makes a new database from all that can be read in this one and in the sessions' files. \
+             This file stays."
+        }
+    };
+    Ok(Answer::new(format!("{}\n\n{advice}", render(&report)), as_json(&report)))
 }
 
 fn as_json(report: &Report) -> Value {
@@ -50,42 +62,22 @@ fn as_json(report: &Report) -> Value {
     json!({"sound": report.is_sound(), "checks": report.checks.iter().map(check).collect::<Value>()})
 }
 
-fn outcome_as_json(outcome: &Outcome) -> Value {
-    match outcome {
-        Outcome::Sound(report) | Outcome::Helpless(report) => {
-            json!({"mended": false, "report": as_json(report)})
-        }
-        Outcome::Mended(mended) => {
-            let Mended { before, backup, done, after } = &**mended;
-            let done: Value = done.iter().map(|(n, what)| json!({"count": n, "what": what})).collect();
-            json!({
-                "mended": true, "before": as_json(before), "backup": backup.display().to_string(), "done": done,
-                "report": as_json(after)
-            })
-        }
+fn rendered(rebuilt: &Rebuilt) -> String {
+    let Rebuilt { database, sessions, messages, summaries, lost, kept } = rebuilt;
+    let mut out = format!(
+        "{} was rebuilt: {}, {}, {}.",
+        database.display(),
+        grouped_count(*sessions, "session"),
+        grouped_count(*messages, "message"),
+        grouped_count(*summaries, "summary")
+    );
+    if *lost > 0 {
+        out += &format!(" {} could not be read.", count(*lost, "row"));
     }
-}
-
-fn render_outcome(outcome: &Outcome, place: &Place) -> String {
-    match outcome {
-        Outcome::Sound(report) => format!("{}\n\nThere is nothing to repair.", render(report)),
-        Outcome::Helpless(report) => {
-            format!("{}\n\nNothing was changed. {}", render(report), other_ways(report, place).join("\n"))
-        }
-        Outcome::Mended(mended) => {
-            let Mended { before, backup, done, after } = &**mended;
-            let done: Vec<String> =
-                done.iter().map(|(n, what)| format!("  {}× {what}", grouped(*n))).collect();
-            format!(
-                "Before\n{}\n\nA copy of the database as it was: {}\n\nDone\n{}\n\nAfter\n{}\n\n{}",
-                render(before),
-                backup.display(),
-                done.join("\n"),
-                render(after),
-                advice(after, place)
-            )
-        }
+    for path in kept {
+        out += &format!("\nThe old file remains: {}", path.display());
     }
+    out
 }
 
 fn render(report: &Report) -> String {
@@ -117,37 +109,6 @@ fn found(finding: &Finding) -> String {
     let named: Vec<String> = named.iter().map(|name| one_line(name, 120)).collect();
     let more = if *count > named.len() { ", …" } else { "" };
     format!("{}× {what}: {}{more}", grouped(*count), named.join(", "))
-}
-
-fn advice(report: &Report, place: &Place) -> String {
-    if report.is_sound() {
-        return "Everything is in order.".into();
-    }
-    let mut advice = Vec::new();
-    if report.calls_for(Remedy::Fix) {
-        advice.push("/lcm doctor --fix repairs what it can, after a backup.".to_owned());
-    }
-    advice.extend(other_ways(report, place));
-    advice.join("\n")
-}
-
-/// Remedies other than a repair in place.
-fn other_ways(report: &Report, place: &Place) -> Vec<String> {
-    let mut advice = Vec::new();
-    let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
-    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Rebuild), place) {
-        advice.push(format!(
-            "Problems of the file or the tree, and texts that are in no session file, can't be repaired in place. To rebuild \
-             the history from Pi's session files: quit Pi, move {} away (with its -wal and -shm), start Pi in this \
-             session, and run /lcm import for the older ones; summaries are restored too. For sessions whose files are \
-             gone, run /lcm import with the path of the old database.",
-            path.display()
-        ));
-    }
-    if report.calls_for(Remedy::None) {
-        advice.push("A branch that is not covered is a bug: please report it. No messages are lost.".into());
-    }
-    advice
 }
 
 /// `8,431 messages of other sessions`: only the first word has a plural.

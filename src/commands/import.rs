@@ -131,6 +131,11 @@ impl Importer {
         outcome
     }
 
+    /// What is shown of its progress.
+    pub fn progress_of(&self) -> &Progress {
+        &self.progress
+    }
+
     fn under_way(&self) -> Answer {
         Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
@@ -218,7 +223,7 @@ fn as_json(report: &Report) -> Value {
 /// The answer if there is nothing to import.
 fn nothing_in(source: &Source, folders: &Folders) -> String {
     let what = match source {
-        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Path(path) | Source::Rebuild(path, _) => format!("session files in {}", path.display()),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
         Source::Agent { agent, path: Some(path), .. } => {
             format!("sessions of {} in {}", agent.title, path.display())

@@ -256,12 +256,6 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Number { default: 10_000_000, range: 0..=2_000_000_000 },
     },
     Definition {
-        key: "modelTokensPerSession",
-        help: "The maximum number of tokens in model calls for summaries while a session is open, input and output \
-               together. 0 means no limit.",
-        kind: Kind::Number { default: 40_000_000, range: 0..=2_000_000_000 },
-    },
-    Definition {
         key: "largeFileThresholdTokens",
         help: "The size, in tokens, above which the summarizing model sees only the start and end of an output or \
                pasted text. The complete text is stored.",

@@ -57,7 +57,6 @@ pub struct Settings {
     pub model_timeout_seconds: usize,
     pub model_retries: usize,
     pub model_tokens_per_hour: usize,
-    pub model_tokens_per_session: usize,
     pub large_file_threshold_tokens: usize,
     pub size_budget_megabytes: usize,
     pub status: bool,

@@ -1,89 +1,46 @@
-//! Checks whether everything is stored correctly, and repairs what can be repaired.
+//! Checks by hashes whether everything is stored correctly, and rebuilds a store that is not.
 //!
-//! Whatever can be recomputed is checked: a message's text and position by its lineage, the recorded last
-//! messages by the tree, a summary by its hash, a branch's cover by the edges, the index by the texts, and
-//! everything by the session files that still exist. The store is checked in one view, so what is added
-//! meanwhile is left to the next check; each session file is compared with a view of its own, because it grows.
-//!
-//! A repair rebuilds what follows from the messages. A message itself is changed only if it is wrong and a
-//! session file has the exact text that its hash proves.
+//! A message's identity hashes its text and everything above it, and a summary's its text and its sources: so each row
+//! proves itself. SQLite checks its own file. The store is checked in one view, so what is added meanwhile is left to the
+//! next check. A session's file that differs is only noted: whoever edits it does not damage what is stored.
 
-mod branches;
-mod entries;
-mod file;
-mod index;
-mod mend;
-mod messages;
+mod rebuild;
 mod report;
-mod sessions;
-mod summaries;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use crate::ids::{ConversationId, Hash};
+use crate::ingest::differing;
 use crate::ingest::file::SessionFile;
-use crate::store::{Facts, Store, StoredSession, View};
+use crate::model::{Content, agent_of, replacements};
+use crate::store::{AuditedMessage, Store, StoredSession, View};
 use crate::sync::go_on;
+use crate::text;
 
-pub use mend::{Mended, Outcome};
-pub use report::{Check, Finding, Remedy, Report};
+pub use rebuild::{Rebuilt, rebuild};
+pub use report::{Check, Finding, Report};
+
+/// What is wrong with an entry, in the order of [`crate::store::Upkeep::misplaced_entries`].
+const MISPLACED: [&str; 5] = [
+    "its message is missing",
+    "it comes before its parent",
+    "its message's parent differs from the message above it",
+    "the recorded last message at or above is wrong",
+    "it edits an entry that does not show the replaced message",
+];
 
 /// The checks of one store.
 pub struct Doctor {
     pub store: Store,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
-    /// Stops a check, and the backup before a repair.
+    /// Stops a check.
     pub cancel: CancellationToken,
-}
-
-/// What a repair needs to know beyond the report.
-#[derive(Debug, Default)]
-struct Findings {
-    /// SQLite reports the file as damaged.
-    file_is_damaged: bool,
-    /// What follows from the other tables can't be read.
-    derived_is_damaged: bool,
-    /// SQLite's own indexes don't match the tables.
-    reindex: bool,
-    /// A full-text index is wrong.
-    index_is_broken: bool,
-    /// There are edges and carried records of missing summaries.
-    loose_ends: bool,
-    /// Messages whose recorded facts don't follow from their text, with the right ones.
-    facts: Vec<(MessageId, Facts)>,
-    /// Entries with the wrong last message, and the right one.
-    heads: Vec<(EntryId, Option<MessageId>)>,
-    /// Recorded counts are wrong.
-    miscounted: bool,
-    /// Entries whose parent is missing.
-    torn: HashSet<EntryId>,
-    /// Sessions whose tree has a cycle.
-    circles: HashSet<ConversationId>,
-    /// Broken summaries and those condensed from them.
-    doomed: Vec<SummaryId>,
-    /// Messages with the wrong text.
-    damaged: Arc<HashSet<MessageId>>,
-    /// Renditions whose identity only the session file could prove, and a purge has changed.
-    unproven: Arc<HashSet<MessageId>>,
-    /// Session files that exist.
-    files: Vec<Compared>,
-}
-
-/// A session file that was compared with the store.
-#[derive(Clone, Debug)]
-struct Compared {
-    conversation: ConversationId,
-    path: PathBuf,
-    /// Whether it has what the store lacks.
-    lacks: bool,
-    /// Whether it has the text of a message that is damaged in the store.
-    is_whole: bool,
 }
 
 impl Doctor {
@@ -92,151 +49,203 @@ impl Doctor {
     /// # Errors
     /// When the check is cancelled, or the store is closed. What can't be read is in the report.
     pub async fn check(&self) -> Result<Report> {
-        Ok(self.examine().await?.0)
-    }
-
-    /// Makes a backup, repairs what can be repaired, and checks again.
-    ///
-    /// # Errors
-    /// As [`Doctor::check`]; when the backup can't be made, before anything is changed; when the store can't
-    /// be written.
-    pub async fn fix(&self) -> Result<Outcome> {
-        mend::fix(self).await
-    }
-
-    async fn examine(&self) -> Result<(Report, Findings)> {
         let cancel = self.cancel.clone();
         let look = move |view: &View<'_>| {
-            let seen = examine(view, &cancel);
-            go_on(&cancel).map(|()| seen)
+            let checks = stored(view, &cancel);
+            let sessions = view.messages().sessions(None).unwrap_or_default();
+            go_on(&cancel).map(|()| (checks, sessions))
         };
-        let (mut report, mut found, conversations) = self.store.read(look).await?;
-        if let [_, messages, entries, ..] = report.checks.as_mut_slice() {
-            let (files, compared) = self.sessions(&conversations, &found).await?;
-            if compared.iter().any(|file| file.is_whole) {
-                messages.can_be_fixed(&messages::NOT_ITS_TEXT);
-            }
-            if compared.iter().any(|file| file.lacks) {
-                entries.can_be_fixed(&[entries::TORN]);
-            }
-            found.files = compared;
-            report.checks.push(files);
+        let (mut checks, sessions) = self.store.read(look).await?;
+        if checks.len() > 1 {
+            checks.push(self.files(sessions).await?);
         }
-        Ok((report, found))
+        Ok(Report { checks })
     }
 
-    async fn sessions(
-        &self,
-        conversations: &[StoredSession],
-        found: &Findings,
-    ) -> Result<(Check, Vec<Compared>)> {
-        let mut check = Check::new("Session files");
-        check.saw(0, "file");
-        let (mut gone, mut compared) = (0, Vec::new());
-        let heads = Arc::new(found.heads.iter().map(|(entry, _)| *entry).collect());
-        let (damaged, unproven) = (Arc::clone(&found.damaged), Arc::clone(&found.unproven));
-        let doubts = sessions::Doubts { damaged, unproven, heads };
-        for conversation in conversations {
-            let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
+    /// Compares the files of sessions with what is stored, each in a view of its own: they grow.
+    async fn files(&self, sessions: Vec<StoredSession>) -> Result<Check> {
+        let mut notes = Vec::new();
+        let (mut gone, mut read, mut entries) = (0, 0, 0);
+        for session in sessions {
+            let Some(path) = session.file.as_ref().map(PathBuf::from) else { continue };
             if !path.exists() {
                 gone += 1;
                 continue;
             }
-            let (is_open, doubts) = (conversation.id == self.open, doubts.clone());
-            let (conversation, cancel) = (conversation.clone(), self.cancel.clone());
-            let compare = move |view: &View<'_>| {
-                let mut file = None;
-                check.run(|check| {
-                    file = hold_against(view, &conversation, path, doubts, is_open, &cancel, check)?;
-                    Ok(())
-                });
-                Ok((check, file))
-            };
-            let file;
-            (check, file) = self.store.read(compare).await?;
+            let (is_open, cancel) = (session.id == self.open, self.cancel.clone());
+            let compare = move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &cancel));
+            let (seen, note) = self.store.read(compare).await?;
             go_on(&self.cancel)?;
-            compared.extend(file);
+            read += usize::from(seen.is_some());
+            entries += seen.unwrap_or_default();
+            notes.extend(note);
         }
         if gone > 0 {
-            check.notes.push(format!("{} no longer there", crate::text::count(gone, "file")));
+            notes.push(format!("{} no longer there", text::count(gone, "file")));
         }
-        Ok((check, compared))
+        Ok(Check {
+            name: "Session files",
+            seen: vec![(read, "file"), (entries, "entry")],
+            notes,
+            ..Check::default()
+        })
     }
 }
 
-/// All checks but that of the session files; what can't be read ends only the check that needs it. Stops, with
-/// any result, once `cancel` is raised.
-fn examine(view: &View<'_>, cancel: &CancellationToken) -> (Report, Findings, Vec<StoredSession>) {
-    let [mut file, mut index] = ["Database", "Index"].map(Check::new);
-    let mut found = Findings::default();
-    file.run(|check| file::check(view, check, &mut index, &mut found));
-    let mut begun = None;
-    file.run(|_| {
-        begun = Some((view.upkeep().message_rows()?, view.messages().sessions(None)?));
+/// All checks of what is stored. Stops, with any result, once `cancel` is raised.
+fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
+    let file = Check::of("Database", |check| {
+        check.saw(usize::try_from(view.upkeep().format()?).unwrap_or_default(), "format");
+        for line in view.upkeep().integrity()? {
+            check.find("SQLite says", || line);
+        }
+        for (table, row, into) in view.upkeep().dangling()? {
+            let row = row.map(|row| format!(" {row}")).unwrap_or_default();
+            check.find("a row refers to a lost row", || format!("{table}{row} to {into}"));
+        }
         Ok(())
     });
-    found.file_is_damaged |= file.unfinished.is_some();
-    let Some((number, conversations)) = begun else {
-        // The other checks have nothing to start from.
-        return (Report { checks: vec![file] }, found, Vec::new());
-    };
-    let mut walk = messages::Walk::new(number, index);
-    walk.all(view, cancel);
-    let messages::Walk { check: messages, mut index, tombstones, damaged, unchanged, purged, facts, .. } =
-        walk;
-    found.damaged = Arc::new(damaged);
-    found.unproven = Arc::new(if purged > 0 { unchanged } else { HashSet::new() });
-    found.facts = facts;
-    let [mut entries, mut summaries, mut branches] = ["Entries", "Summaries", "Branches"].map(Check::new);
-    entries.saw(conversations.len(), "session");
-    entries.run(|check| entries::counts(view, None, check, &mut found));
-    for conversation in conversations.iter().take_while(|_| !cancel.is_cancelled()) {
-        entries.run(|check| entries::check(view, conversation, check, &mut found));
+    if file.unfinished.is_some() {
+        // Nothing can be read.
+        return vec![file];
     }
-    summaries.run(|check| summaries::check(view, &tombstones, check, &mut found));
-    // A tree with a cycle has no branches to walk.
-    let walkable = conversations.iter().filter(|one| !found.circles.contains(&one.id));
-    branches.run(|check| branches::check(view, walkable, cancel, check));
-    index.run(|check| index::check(view, check));
-    found.index_is_broken |= index.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
-    (Report { checks: vec![file, messages, entries, summaries, branches, index] }, found, conversations)
+    let messages = Check::of("Messages", |check| {
+        check.saw(0, "message");
+        let mut purged = 0;
+        view.upkeep().audit_messages(|message| {
+            go_on(cancel)?;
+            check.saw(1, "message");
+            purged += usize::from(message.kind == MessageKind::Purged);
+            if let Some(what) = wrong(view, &message) {
+                let row = || format!("row {}", message.id.0);
+                check.find(what, || message.lineage.map_or_else(row, |hash| hash.message_handle()));
+            }
+            Ok(())
+        })?;
+        if purged > 0 {
+            check.notes.push(format!("{} of them purged", text::grouped(purged)));
+        }
+        Ok(())
+    });
+    let entries = Check::of("Entries", |check| {
+        check.saw(view.messages().conversations()?, "session");
+        check.saw(view.upkeep().count_entries()?, "entry");
+        for (entry, session, what) in view.upkeep().misplaced_entries()? {
+            check.find(MISPLACED[what], || format!("{entry} of session {}", session.unwrap_or_default()));
+        }
+        let sessions = view.messages().sessions(None)?;
+        let all = sessions.into_iter().map(|session| (Some(session.id), session.session_id));
+        for (session, name) in all.chain([(None, "the project".to_owned())]) {
+            go_on(cancel)?;
+            if !view.messages().is_counted_right(session)? {
+                check.find("the recorded number of messages is wrong", || name);
+            }
+        }
+        Ok(())
+    });
+    let summaries = Check::of("Summaries", |check| {
+        let rows = view.upkeep().summary_rows()?;
+        check.saw(rows.len(), "summary");
+        let misspanned: HashSet<_> = view.upkeep().misspanned_summaries()?.into_iter().collect();
+        for id in rows {
+            go_on(cancel)?;
+            let name = || format!("row {}", id.0);
+            let Ok(summary) = view.summaries().summary(id) else {
+                check.find("its text can't be unpacked", name);
+                continue;
+            };
+            let sources = view.summaries().sources(id)?;
+            let hashes = view.summaries().identities(&sources).unwrap_or_default();
+            check.saw(hashes.len(), "edge");
+            if hashes.is_empty() || summary.identity(&hashes) != summary.hash {
+                check.find("its hash does not match text and sources", || summary.hash.summary_handle());
+            } else if misspanned.contains(&id) {
+                check.find("the recorded span does not match its sources", || summary.hash.summary_handle());
+            }
+        }
+        Ok(())
+    });
+    let index = Check::of("Index", |check| {
+        let [passages, summaries] = view.upkeep().indexed()?;
+        for ((has, should_have), noun) in [(passages, "passage"), (summaries, "summary")] {
+            check.saw(has, noun);
+            if has != should_have {
+                check.find("the index is not complete", || text::count(should_have, noun));
+            }
+        }
+        view.upkeep().rank_all()
+    });
+    vec![file, messages, entries, summaries, index]
 }
 
-/// Compares a session with its file; `None` if that is not a session, or a different one.
-fn hold_against(
+/// What is wrong with a message: it must have its original text and position, which its identity hashes.
+fn wrong(view: &View<'_>, message: &AuditedMessage) -> Option<&'static str> {
+    let above = match (message.parent, message.above) {
+        (None, _) => Hash::ROOT,
+        (Some(_), Some(above)) => above,
+        (Some(_), None) => return Some("the parent message is missing"),
+    };
+    if message.kind == MessageKind::Purged {
+        let proven = message.nonce.map(|nonce| above.purged(&nonce));
+        let is_right = proven.is_some() && proven == message.lineage && message.bytes == 0;
+        return (!is_right).then_some("it was purged, but its position is wrong");
+    }
+    let Ok(json) = &message.json else { return Some("the text can't be unpacked") };
+    let is_right = match (message.kind, message.parent) {
+        (MessageKind::Edited, Some(original)) => {
+            let original = view.messages().json_of(original).ok();
+            original.is_some_and(|original| {
+                original == *json
+                    || replacements(&original, json)
+                        .iter()
+                        .any(|edit| Some(above.edited(edit)) == message.lineage)
+            })
+        }
+        (MessageKind::Edited, None) => false,
+        _ => Some(above.child(json)) == message.lineage,
+    };
+    let is_as_long = usize::try_from(message.bytes) == Ok(json.len());
+    (!is_right || !is_as_long).then_some("the hash does not match text and position")
+}
+
+/// The number of entries in a session's file, if it is one of that session, and what the user should know about it.
+fn compared(
     view: &View<'_>,
-    conversation: &StoredSession,
-    path: PathBuf,
-    doubts: sessions::Doubts,
+    session: &StoredSession,
+    path: &Path,
     is_open: bool,
     cancel: &CancellationToken,
-    check: &mut Check,
-) -> Result<Option<Compared>> {
-    let stored = view.upkeep().audit_entries(conversation.id)?;
-    let mut stored = sessions::Stored::new(&conversation.session_id, stored, doubts);
-    let mut is_whole = false;
+) -> (Option<usize>, Option<String>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (mut seen, mut lacking, mut others) = (0, 0, 0);
     let mut compare = || -> Result<bool> {
-        let mut file = SessionFile::open(&path)?.until(cancel);
-        if file.header.id != conversation.session_id {
+        let mut file = SessionFile::open(path)?.until(cancel);
+        if file.header.id != session.session_id {
             return Ok(false);
         }
-        check.saw(1, "file");
         while let Some(slice) = file.slice()? {
-            stored.compare(&slice, check);
-            is_whole |= !std::mem::take(&mut stored.texts).is_empty();
+            for entry in slice.entries {
+                seen += 1;
+                if view.messages().entry_row(session.id, &entry.id)?.is_none() {
+                    lacking += 1;
+                } else if let Content::Message(json) = &entry.content
+                    && agent_of(json).is_none()
+                {
+                    others += differing(view, session.id, &[(entry.id, Hash::plain(json.as_bytes()))])?;
+                }
+            }
         }
         Ok(true)
     };
-    let outcome = compare();
-    // What was found stays true if the rest can't be read.
-    stored.end(is_open, check);
-    match outcome {
-        Ok(true) => {
-            let (conversation, lacks) = (conversation.id, stored.lacks);
-            return Ok(Some(Compared { conversation, path, lacks, is_whole }));
-        }
-        Ok(false) => check.notes.push(format!("{} belongs to another session now", path.display())),
-        Err(error) => check.notes.push(format!("{} was not read to its end: {error}", path.display())),
-    }
-    Ok(None)
+    let stored = view.upkeep().entries_of(session.id).unwrap_or_default();
+    let note = match compare() {
+        Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
+        Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
+        Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
+        Ok(true) if lacking > 0 => Some(format!("{name} has {lacking} more (/lcm import adds them)")),
+        Ok(true) if others > 0 => Some(format!("{name} has another text in {others}: what is stored stays")),
+        Ok(true) if seen < stored => Some(format!("{name} lacks {}: what is stored stays", stored - seen)),
+        Ok(true) => None,
+    };
+    (Some(seen), note)
 }

@@ -23,33 +23,17 @@ pub struct Finding {
     pub count: usize,
     /// The first few affected.
     pub named: Vec<String>,
-    pub remedy: Remedy,
-}
-
-/// A remedy for a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remedy {
-    /// [`super::Doctor::fix`].
-    Fix,
-    /// Rebuilding the database from the session files.
-    Rebuild,
-    /// None needed; it is only reported.
-    None,
 }
 
 /// How many occurrences of a problem are named.
 const NAMED: usize = 3;
 
 impl Check {
-    pub(super) fn new(name: &'static str) -> Self {
-        Self { name, ..Self::default() }
-    }
-
-    /// Runs a part of it; what can't be read ends only that.
-    pub(super) fn run(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) {
-        if let Err(error) = part(self) {
-            self.unfinished.get_or_insert(error.to_string());
-        }
+    /// Runs a check; what can't be read ends only that.
+    pub(super) fn of(name: &'static str, check: impl FnOnce(&mut Self) -> Result<()>) -> Self {
+        let mut own = Self { name, ..Self::default() };
+        own.unfinished = check(&mut own).err().map(|error| error.to_string());
+        own
     }
 
     /// Whether nothing is wrong and everything was checked.
@@ -65,17 +49,10 @@ impl Check {
         }
     }
 
-    /// Session files have what these findings lack.
-    pub(super) fn can_be_fixed(&mut self, findings: &[&str]) {
-        for finding in self.findings.iter_mut().filter(|finding| findings.contains(&finding.what)) {
-            finding.remedy = Remedy::Fix;
-        }
-    }
-
-    pub(super) fn find(&mut self, remedy: Remedy, what: &'static str, which: impl FnOnce() -> String) {
+    pub(super) fn find(&mut self, what: &'static str, which: impl FnOnce() -> String) {
         let at = self.findings.iter().position(|finding| finding.what == what).unwrap_or(self.findings.len());
         if at == self.findings.len() {
-            self.findings.push(Finding { what, count: 0, named: Vec::new(), remedy });
+            self.findings.push(Finding { what, count: 0, named: Vec::new() });
         }
         let finding = &mut self.findings[at];
         finding.count += 1;
@@ -96,10 +73,5 @@ impl Report {
     /// Whether nothing is wrong.
     pub fn is_sound(&self) -> bool {
         self.checks.iter().all(Check::is_sound)
-    }
-
-    /// Whether any problem has this remedy.
-    pub fn calls_for(&self, remedy: Remedy) -> bool {
-        self.checks.iter().flat_map(|check| &check.findings).any(|finding| finding.remedy == remedy)
     }
 }

@@ -59,12 +59,13 @@ impl Engine {
             return Ok(());
         }
         let started = Instant::now();
-        if lock(&self.folding).needs_all {
+        let is_fold_near = lock(&self.folding).is_fold_near;
+        if is_fold_near {
             ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
         let stop = turn.running.stop.clone();
-        let own_model = lock(&self.folding).is_fold_near;
-        let work = self.work(&settings, host, own_model, stop, Arc::default());
+        // What a fold needs may also be written by the session's own model.
+        let work = self.work(&settings, host, is_fold_near, stop, Arc::default());
         let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
         let (outcome, failed) = match &prepared {
             Ok(Prepared { failed: false, .. }) => ("prepared", false),

@@ -65,6 +65,8 @@ pub struct Status {
     pub text: String,
     /// A failure since the last call, or a warning about the store's size; given once.
     pub notice: Option<String>,
+    /// Whether the session is to be opened again, because another file takes what follows.
+    pub reopen: bool,
 }
 
 /// An open session.
@@ -217,14 +219,40 @@ impl Engine {
     /// The footer, and a message for the user.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
-        let Status { text, notice: of_size } = match self.counts().await {
+        let Status { text, notice: of_size, .. } = match self.counts().await {
             Ok(counts) => counts,
             Err(error) if error.code() == Code::Closed => return Err(error),
-            Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
+            Err(error) => {
+                Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()), reopen: false }
+            }
         };
-        let notice = self.persistor.take_notice().or_else(|| self.store.take_damage());
+        let damage = self.store.take_damage();
+        if damage.is_some() {
+            // The ends of the tables, which a write needs, may be damaged too.
+            let _ = self.store.write(|batch| batch.messages().last_rows()).await;
+        }
+        if let Some(why) = self.store.take_unwritable() {
+            return self.give_way(why).await;
+        }
+        let notice = self.persistor.take_notice().or(damage);
         let notice = notice.or_else(|| self.providers.spend.take_notice()).or(of_size);
-        Ok(Status { text, notice })
+        Ok(Status { text, notice, reopen: false })
+    }
+
+    /// Begins another file next to one that is too damaged to be written. It is in use from the next opening on, and
+    /// its notice tells the user.
+    async fn give_way(&self, why: Error) -> Result<Status> {
+        let project = project_of(Path::new(&self.home.cwd), self.home.identity);
+        let (store, dir) = (self.store.clone(), self.home.db_dir.clone());
+        let begun = aside(move || store.open_next_to(&dir, &project, &why)).await;
+        let notice = match begun {
+            Ok(next) => {
+                next.close().await;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        Ok(Status { text: "LCM: can't be written".into(), reopen: notice.is_none(), notice })
     }
 
     async fn counts(&self) -> Result<Status> {
@@ -243,7 +271,7 @@ impl Engine {
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
         let size = stats::size_warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
-        Ok(Status { text, notice: size.unwrap_or_default() })
+        Ok(Status { text, notice: size.unwrap_or_default(), reopen: false })
     }
 
     /// Cancels an operation, running or not yet started.

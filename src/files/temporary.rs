@@ -1,9 +1,9 @@
-//! Files and folders with a temporary name. They are removed on drop, and also when the process exits at once,
+//! Files with a temporary name. They are removed on drop, and also when the process exits at once,
 //! which drops nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,13 @@ use crate::sync::lock;
 /// Those of this process.
 static ALL: Registry = Mutex::new(Some(BTreeMap::new()));
 
-/// How often a folder is removed in which another thread still creates files.
-const ATTEMPTS: usize = 10;
+/// What a database in such a file has next to it.
+const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// What to remove, and from where; `None` once the process exits.
 type Registry = Mutex<Option<BTreeMap<OsString, Arc<Folder>>>>;
 
-/// A temporary file or folder that only this user can read.
+/// A temporary file that only this user can read.
 pub struct Temporary {
     folder: Arc<Folder>,
     name: OsString,
@@ -46,13 +46,6 @@ impl Temporary {
     /// Creates a file in a folder.
     pub fn within(folder: Folder) -> io::Result<(Self, File)> {
         Self::create(&ALL, folder, format!("pi-lcm-{}.part", Uuid::new_v4()).into(), Folder::create)
-    }
-
-    /// Creates a folder among the system's temporary files.
-    pub fn folder() -> io::Result<Self> {
-        let within = Folder::at(&std::env::temp_dir());
-        Self::create(&ALL, within, format!("pi-lcm-{}", Uuid::new_v4()).into(), make_folder)
-            .map(|(folder, ())| folder)
     }
 
     fn create<T>(
@@ -117,20 +110,19 @@ fn exiting() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "the process exits")
 }
 
-fn make_folder(within: &Folder, name: &OsStr) -> io::Result<()> {
-    super::make_private_dir(&within.path().join(name))
-}
-
 /// Nothing more can be done if this fails.
 fn remove(folder: &Folder, name: &OsStr) {
-    if folder.remove(name).is_err() {
-        let path = folder.path().join(name);
-        let _ = (0..ATTEMPTS).find(|_| !path.is_dir() || fs::remove_dir_all(&path).is_ok());
+    for ending in ENDINGS {
+        let mut name = name.to_owned();
+        name.push(ending);
+        let _ = folder.remove(&name);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn registry() -> &'static Registry {
@@ -146,9 +138,8 @@ mod tests {
         let (finished, _) = file("part").unwrap();
         finished.become_file(OsStr::new("done"), false).unwrap();
         let (written, _) = file("file").unwrap();
-        let (kept, ()) =
-            Temporary::create(registry, Folder::at(dir.path()), "folder".into(), make_folder).unwrap();
-        fs::write(dir.path().join("folder/copy"), "").unwrap();
+        let (kept, _) = file("database").unwrap();
+        fs::write(dir.path().join("database-wal"), "").unwrap();
         abandon(registry);
         let names =
             || dir.path().read_dir().unwrap().map(|file| file.unwrap().file_name()).collect::<Vec<_>>();
@@ -157,27 +148,6 @@ mod tests {
         assert!(file("part").is_err());
         drop(kept);
         assert_eq!(names(), ["done"]);
-    }
-
-    #[test]
-    fn an_exit_waits_for_a_removal_that_has_begun() {
-        let dir = tempfile::tempdir().unwrap();
-        for _ in 0..50 {
-            let registry = registry();
-            let path = dir.path().join("folder");
-            let (folder, ()) =
-                Temporary::create(registry, Folder::at(dir.path()), "folder".into(), make_folder).unwrap();
-            for name in 0..20 {
-                fs::write(path.join(name.to_string()), "").unwrap();
-            }
-            let dropping = std::thread::spawn(move || drop(folder));
-            while path.join("0").exists() && path.join("19").exists() {
-                std::thread::yield_now();
-            }
-            abandon(registry);
-            assert!(!path.exists());
-            dropping.join().unwrap();
-        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Adds the history of another folder to this project: one that was moved, or that another setting has made
 //! part of it.
 //!
-//! Sessions are imported as usual. Summaries, notes and times, which an import does not bring, are copied as
-//! well. The old database is only read, and stays.
+//! Sessions are imported as usual. Summaries and times, which an import does not bring, are copied as well. The old database is only read, and stays.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::import::{Folders, Home, Progress, Source, import};
 use crate::error::{Error, Result};
-use crate::store::{Batch, History, OldStore, Place, histories, is_open_elsewhere, real_path};
+use crate::store::{Batch, History, OldStore, Place, Store, histories, is_open_elsewhere, real_path};
 use crate::sync::aside;
 use crate::text;
 use serde::Serialize;
@@ -85,7 +84,9 @@ pub async fn adopt(
         if done.stopped {
             return Ok(done);
         }
-        take_over(home, &path, &seen, &mut done, cancel).await?;
+        let (summaries, lacking) = take_over(&home.store, &path, &seen, cancel).await?;
+        done.summaries += summaries;
+        done.lacking += lacking;
         done.databases.push(path);
     }
     let (project, databases) = (done.project.clone(), done.databases.clone());
@@ -143,20 +144,22 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
     Ok(found)
 }
 
-/// Copies what the import does not bring.
-async fn take_over(
-    home: &Home,
+/// Copies from a database what an import of it does not bring. `seen` is when sessions were seen here before that.
+/// Returns how many summaries are here now, and how many messages are not.
+pub async fn take_over(
+    store: &Store,
     path: &Path,
     seen: &HashMap<String, i64>,
-    done: &mut Adopted,
     cancel: &CancellationToken,
-) -> Result<()> {
+) -> Result<(usize, usize)> {
+    let Place::File(own) = store.place().clone() else { return Err(Error::closed()) };
     let (path, cancel) = (path.to_owned(), cancel.clone());
     let read = move || {
-        let old = OldStore::open(&path, &cancel)?;
-        Ok((old.summaries()?, old.notes()?, old.times()?, old.lineages()?))
+        let old = OldStore::open(&path, &own, &cancel)?;
+        Ok((old.summaries()?, old.times()?, old.lineages()?))
     };
-    let (summaries, notes, times, lineages) = aside(read).await?;
+    let (summaries, times, lineages) = aside(read).await?;
+    let mut adopted = 0;
     for slice in summaries.chunks(SLICE).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
             slice
@@ -164,18 +167,14 @@ async fn take_over(
                 .map(|summary| batch.upkeep().adopt_summary(summary).map(usize::from))
                 .sum::<Result<usize>>()
         };
-        done.summaries += home.store.write(write).await?;
+        adopted += store.write(write).await?;
     }
     let seen = seen.clone();
-    done.lacking += home
-        .store
-        .write(move |batch| {
-            notes.iter().try_for_each(|note| batch.upkeep().adopt_note(note))?;
-            times.iter().try_for_each(|times| {
-                batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied())
-            })?;
-            batch.upkeep().lacking(lineages)
-        })
-        .await?;
-    Ok(())
+    let write = move |batch: &Batch<'_>| {
+        times
+            .iter()
+            .try_for_each(|times| batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied()))?;
+        batch.upkeep().lacking(lineages)
+    };
+    Ok((adopted, store.write(write).await?))
 }

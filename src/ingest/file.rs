@@ -42,10 +42,18 @@ pub struct Header {
 /// Reads the records that stored entries have, none of a purged one, and their times.
 pub(super) type Stored<'s> = dyn FnMut(Vec<String>) -> Result<Vec<(Option<Hash>, i64)>> + 's;
 
+/// Says which messages are stored, by their identities.
+pub(super) type Lookup<'s> = dyn FnMut(Vec<Hash>) -> Result<Vec<bool>> + 's;
+
 /// A session that is read slice by slice.
 pub(super) trait Slices: Send + 'static {
     /// Compares it with the entries that are `known`, before anything is read.
     fn compare(&mut self, _known: &HashSet<String>, _stored: &mut Stored<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Leaves out messages that are stored and have no place here, before anything is read.
+    fn leave_out(&mut self, _are_stored: &mut Lookup<'_>) -> Result<()> {
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::Deserialize;
@@ -11,7 +12,7 @@ use super::file::SessionFile;
 use super::foreign::Agent;
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
-use crate::store::{Store, project_of};
+use crate::store::{PurgedEntries, Store, project_of};
 
 /// The project that starts an import, and its open session.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub enum Source {
     /// A session file, a folder of session files, or an old database: imported into this project's store,
     /// whatever its project.
     Path(PathBuf),
+    /// A database of this project that is rebuilt, with what is purged in any of them.
+    Rebuild(PathBuf, Arc<PurgedEntries>),
     /// The sessions of this project.
     Project,
     /// The sessions of every project, each into its project's store.
@@ -90,11 +93,13 @@ pub(super) struct Found {
     pub agent: Option<&'static Agent>,
     /// The sessions of the file to import, if not all.
     pub sessions: Option<HashSet<String>>,
+    /// For a database that is rebuilt, what is purged.
+    pub rebuilding: Option<Arc<PurgedEntries>>,
 }
 
 impl Found {
     fn new(path: PathBuf, cwd: Option<String>, agent: Option<&'static Agent>) -> Self {
-        Self { path, cwd, agent, sessions: None }
+        Self { path, cwd, agent, sessions: None, rebuilding: None }
     }
 }
 
@@ -117,6 +122,11 @@ pub(super) fn find(
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
             };
             return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
+        }
+        Source::Rebuild(path, purged) => {
+            let rebuilding = Some(Arc::clone(purged));
+            let found = Found { rebuilding, ..Found::new(path.clone(), None, None) };
+            return Ok((vec![found], Vec::new()));
         }
         // Other worktrees have their own session folders.
         Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),

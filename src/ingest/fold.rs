@@ -80,18 +80,6 @@ impl PreparedHandover {
             self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
         Fold { batch, conversation, before, brings_purged }.all(&self.handover, self.ready.iter())
     }
-
-    /// Stores the summaries that stored entries carry and the store has lost.
-    pub fn restore_carried(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<()> {
-        for entry in &self.handover.entries {
-            if let Some(details) = carried(&entry.content)
-                && let Some(row) = batch.messages().entry_row(conversation, &entry.id)?
-            {
-                restore(batch, conversation, &entry.id, row, &details)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The summaries that an entry carries.
@@ -138,21 +126,6 @@ impl Ready {
 /// Whether an entry that shows one of these messages may show the other: a fork shows another session's, with another record.
 fn is_same(stored: &str, json: &str) -> bool {
     stored == json || said(json).is_some_and(|of_it| said(stored) == Some(of_it))
-}
-
-/// Stores the messages of stored entries that the store has lost.
-pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
-    for entry in &handover.entries {
-        if let Content::Message(json) = &entry.content
-            && let Some(orphan) = batch.upkeep().orphan(conversation, &entry.id)?
-            && orphan.is_founded
-        {
-            let above = orphan.parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?;
-            let ready = Ready::of(json);
-            batch.upkeep().bring_back(&orphan, &new_message(json, &ready, entry.timestamp, above))?;
-        }
-    }
-    Ok(())
 }
 
 /// A session that is folded in one transaction.

@@ -343,7 +343,7 @@ async fn empty_log(store: &Store, written: &CancellationToken) {
 
 /// How many of these stored entries have another message than here. Where a file repeats an id, the second message
 /// is stored next to the first.
-fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Hash)]) -> Result<usize> {
+pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Hash)]) -> Result<usize> {
     let mut differing = 0;
     for (id, digest) in said {
         let is_other = view.messages().shows(conversation, id, digest)? == Some(false)

@@ -13,13 +13,15 @@ pub mod foreign;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 pub mod import;
+mod old_sessions;
 mod order;
 mod persistor;
 mod reading;
 mod restore;
-mod salvage;
 mod stringify;
 pub mod viewer;
 
-pub use fold::{Handover, restore_lost};
+#[cfg(test)]
+pub use fold::Handover;
+pub use import::differing;
 pub use persistor::{Persistor, PiSession};

@@ -14,11 +14,12 @@ use super::file::{Header, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
-use super::salvage::{OldSessions, is_database};
+use super::old_sessions::{OldSessions, is_database};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::ids::{ConversationId, Hash};
 use crate::model::{Content, Entry, SummaryRecord, agent_of, is_record};
-use crate::store::{Place, Store};
+use crate::store::{Place, RECOVERED, Store};
 use crate::sync::aside;
 
 /// Two sessions without an id would be merged, so neither is stored.
@@ -66,8 +67,9 @@ impl<'f> Queue<'f> {
             Ok(session) => session,
             Err(error) => return Ok(Some((number, Err(error)))),
         };
+        // What no entry shows is last: all others are stored by then.
         if let Some((id, written)) = written
-            && id == session.header.id
+            && (id == session.header.id || session.header.id == RECOVERED)
         {
             // The sender is dropped.
             let _ = written.await;
@@ -131,12 +133,15 @@ fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessio
         broken: 0,
     };
     if is_in_database {
-        if matches!(own, Place::File(own) if own == path) {
+        let Place::File(own) = own else { return Err(Error::invalid("there is no file to import it into")) };
+        // Reading it would drop SQLite's locks.
+        if files::are_one(own, path) {
             return Err(Error::invalid("it is the database that is in use"));
         }
-        let mut sessions = OldSessions::open(path, cancel)?;
+        let mut sessions = OldSessions::open(path, own, found.rebuilding.clone(), cancel)?;
         return Ok(Box::new(std::iter::from_fn(move || {
-            sessions.next().map(|(header, file, slices)| session(header, file, Box::new(slices)))
+            let (header, file, slices) = sessions.next().transpose()?.ok()?;
+            Some(session(header, file, Box::new(slices)))
         })));
     }
     let file = SessionFile::open(path)?.until(cancel);
@@ -202,6 +207,9 @@ impl Unread {
                         .block_on(store.read(move |view| view.messages().records_at(conversation, &entries)))
                 })?;
             }
+            slices.leave_out(&mut |lineages| {
+                runtime.block_on(store.read(move |view| view.upkeep().known(&lineages)))
+            })?;
             let (mut waiting, mut said) = (Handover::default(), Vec::new());
             while let Some(slice) = slices.slice(&known)? {
                 let (old, new): (Vec<_>, Vec<_>) =

@@ -2,9 +2,8 @@
 //! and what was spent.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use tokio::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::health::Health;
 use super::spend::Spend;
@@ -20,13 +19,9 @@ pub struct ProviderState {
     pub(super) health: Health,
     pub spend: Spend,
     /// How much thinking models need, by the key of their health record.
-    thinking: std::sync::Mutex<HashMap<String, Thinking>>,
+    thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
-    /// Whether it ever answered one there.
-    has_answered: AtomicBool,
-    /// Held by the question that tries it first.
-    trial: Mutex<()>,
 }
 
 impl ProviderState {
@@ -35,10 +30,8 @@ impl ProviderState {
         Self {
             health: Health::default(),
             spend: Spend::new(settings),
-            thinking: std::sync::Mutex::default(),
+            thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
-            has_answered: AtomicBool::new(false),
-            trial: Mutex::default(),
         }
     }
 
@@ -59,20 +52,8 @@ impl ProviderState {
         self.unanswered.load(Ordering::Relaxed) < MOST_UNANSWERED
     }
 
-    /// Waits until it is known whether the model answers there, or returns the right to try it, to be held
-    /// until the outcome is recorded: of several questions at once, only one should fail.
-    pub(super) async fn trial_in_session(&self) -> Option<MutexGuard<'_, ()>> {
-        let is_known =
-            || self.has_answered.load(Ordering::Relaxed) && self.unanswered.load(Ordering::Relaxed) == 0;
-        if is_known() {
-            return None;
-        }
-        Some(self.trial.lock().await).filter(|_| !is_known())
-    }
-
     /// Records whether it answered there.
     pub(super) fn asked_in_session(&self, is_answered: bool) {
-        self.has_answered.fetch_or(is_answered, Ordering::Relaxed);
         match is_answered {
             true => self.unanswered.store(0, Ordering::Relaxed),
             false => _ = self.unanswered.fetch_add(1, Ordering::Relaxed),

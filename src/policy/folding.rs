@@ -17,8 +17,8 @@ use crate::model::Usage;
 const KEPT: usize = 5;
 /// Approximate tokens of system prompt and tools, if Pi does not report them.
 const PROMPT: usize = 8_000;
-/// Summaries reach up to the tail when so few tokens are missing to the fold point.
-const SOON: usize = 4_000;
+/// The summaries of a fold are written when so few requests are missing to the fold point.
+const SOON: usize = 3;
 /// By how much the fold point rises when look-ups have twice eaten what a fold saved.
 const RAISE: f64 = 1.5;
 
@@ -125,9 +125,7 @@ pub struct Folding {
     /// How many folds in a row have been eaten by look-ups.
     eaten: usize,
     raised: f64,
-    /// Whether the next fold is so near that its summaries have to reach up to the tail.
-    pub needs_all: bool,
-    /// Whether the next fold is near: what it needs may also be written by the session's own model.
+    /// Whether the next fold is so near that its summaries are written, up to the tail.
     pub is_fold_near: bool,
     /// Whether a fold was due but lacked summaries: it comes as soon as they are there, also within a run.
     pub is_overdue: bool,
@@ -167,9 +165,8 @@ impl Folding {
         let may_fold = settings.context == Context::Lean && settings.background && turn.live.can_recall;
         let is_asked = self.is_asked && turn.live.can_recall;
         let point = terms.point().filter(|_| may_fold);
-        self.needs_all = is_asked || point.is_some_and(|point| tokens + SOON > point);
-        self.is_fold_near =
-            is_asked || point.is_some_and(|point| tokens + settings.leaf_chunk_tokens > point);
+        let soon = tokens + SOON * terms.growth_per_request();
+        self.is_fold_near = is_asked || point.is_some_and(|point| soon > point);
         self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
         let fold = is_asked || may_fold && terms.is_due(moment);
@@ -179,7 +176,6 @@ impl Folding {
     /// Folds at the end of the next turn by which the summaries are there.
     pub const fn ask(&mut self) {
         self.is_asked = true;
-        self.needs_all = true;
         self.is_fold_near = true;
     }
 
@@ -209,7 +205,9 @@ impl Folding {
         let grown = if is_first { prompt } else { grown.min(prompt) };
         let read = if self.reports_cache { usage.cache_read.min(prompt) } else { prompt - grown };
         let is_cold = !is_folded && self.reports_cache && read < self.prompt / 2;
-        let request = Request { prompt, read, output, grown, own: turn.live.own_tokens, is_first, is_cold };
+        let bound = if turn.is_bound { turn.thinking.min(output) } else { 0 };
+        let own = turn.live.own_tokens;
+        let request = Request { prompt, read, output, bound, results, grown, own, is_first, is_cold };
         let threshold = Threshold {
             at: pi.threshold(turn.live.context_window),
             kept: pi.keep_recent_tokens,

@@ -137,11 +137,12 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn summaries_are_written_one_chunk_before_the_fold() {
+fn summaries_are_written_shortly_before_the_fold() {
     let (mut folding, settings) = (Folding::default(), settings());
     let mut due = |tokens, is_prompt| folding.turn(&turn(tokens, is_prompt), &settings);
     assert_eq!(due(10_000, false), Due { fold: false, prepare: false });
-    assert_eq!(due(20_000, false), Due { fold: false, prepare: true });
+    assert_eq!(due(20_000, false), Due { fold: false, prepare: false });
+    assert_eq!(due(34_000, false), Due { fold: false, prepare: true });
     assert_eq!(due(36_000, false), Due { fold: false, prepare: true }, "a run may go further");
     assert_eq!(due(36_000, true), Due { fold: true, prepare: true });
     let full = Settings { context: Context::Full, ..settings.clone() };

@@ -103,8 +103,6 @@ fn said_in(path: &Path) -> BTreeSet<String> {
            LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN messages h ON h.id = e.head_id",
         "SELECT 'summary ' || hex(hash) || depth || state || tokens || messages || from_time || to_time || created_at
                 || coalesce(model, '-') FROM summaries",
-        "SELECT 'carried ' || e.entry_id || hex(s.hash) FROM carried r JOIN entries e ON e.id = r.entry_id
-           JOIN summaries s ON s.id = r.summary_id",
         "SELECT 'files ' || entry_id || files FROM entries WHERE files IS NOT NULL",
         "SELECT 'session ' || session_id || started_at || ' ' || seen_at FROM conversations",
     ] {

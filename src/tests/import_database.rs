@@ -80,7 +80,10 @@ async fn a_foreign_database_is_reported() {
     let path = machine.at("other.db");
     fs::write(&path, "no database at all").unwrap();
     let report = machine.run(&path.display().to_string()).await;
-    assert!(report.contains("other.db: it can't be opened: file is not a database"), "{report}");
+    assert!(
+        report.contains("other.db: it is not a database of this extension, or nothing in it can be read"),
+        "{report}"
+    );
     rusqlite::Connection::open(machine.at("theirs.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
     let report = machine.run(&machine.at("theirs.db").display().to_string()).await;
     assert!(report.contains("theirs.db: it is not a database of this extension"), "{report}");

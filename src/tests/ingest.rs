@@ -156,7 +156,7 @@ async fn after_a_failed_write_nothing_is_stored_above_a_gap() {
     store.store.flush().await.unwrap();
     assert!(persistor.is_behind() && !persistor.accepts() && !persistor.knows("e1"));
     let notice = persistor.take_notice().unwrap();
-    assert!(notice.contains("newer version") && persistor.take_notice().is_none(), "{notice}");
+    assert!(notice.contains("another version") && persistor.take_notice().is_none(), "{notice}");
     set_version(ours);
 
     persistor.hand_over(&slice(14..20), vec![]).unwrap();

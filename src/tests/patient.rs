@@ -1,5 +1,6 @@
 //! A store with forks, edits and compactions to damage: the fixture of the doctor's tests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,10 +9,13 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::asking::ask;
-use super::extent::everything;
-use super::support::{Compact, ScriptedModel, Session, compacted};
+use super::support::{Compact, ScriptedModel, Session, ask_in, compacted};
+use crate::config::ProjectIdentity;
+use crate::dag::MessageKind;
+use crate::error::Result;
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::Handover;
+use crate::ingest::import::Home;
 use crate::model::parse_batch;
 use crate::recall::Scope;
 use crate::store::Store;
@@ -83,18 +87,6 @@ impl Patient {
         work.await.unwrap();
     }
 
-    /// Stores the session of the file under another id.
-    pub async fn ingest_again(&self, id: &'static str) {
-        let file = fs::read_to_string(self.file()).unwrap();
-        let entries: Vec<String> = file.lines().skip(1).map(ToOwned::to_owned).collect();
-        let work = self.store.write(move |batch| {
-            let conversation = batch.messages().conversation_row(id, None, None, 0)?;
-            let entries = parse_batch(&format!("[{}]", entries.join(",")))?;
-            Handover { entries, orphans: Default::default() }.prepare().fold(batch, conversation).map(drop)
-        });
-        work.await.unwrap();
-    }
-
     pub async fn compact(&self, session: Session) -> Session {
         self.ingest(&session).await;
         let test_store = super::support::TestStore::of(self.store.clone());
@@ -126,52 +118,27 @@ impl Patient {
         ask(&self.store, &self.scope, "doctor").await.unwrap().text
     }
 
-    pub async fn fix(&self) -> String {
-        ask(&self.store, &self.scope, "doctor --fix").await.unwrap().text
+    /// Rebuilds the database. Returns the patient with the new one, and the report.
+    pub async fn rebuilt(self) -> (Self, String) {
+        let report = rebuild(&self.store, self.dir.path()).await.unwrap();
+        (self.reopened().await, report)
     }
 
-    /// Without the file only the store is checked.
+    /// Without the file only the store is there.
     pub fn without_file(self) -> Self {
         fs::remove_file(self.file()).unwrap();
         self
     }
 
-    /// Asserts these findings and no others.
-    pub async fn complains(&self, complaints: &[&str]) {
-        let report = self.doctor().await;
-        let found: Vec<&str> = report.lines().filter(|line| line.starts_with("  ")).collect();
-        assert_eq!(found.len(), complaints.len(), "{report}");
-        for complaint in complaints {
-            assert!(found.iter().any(|line| line.contains(complaint)), "no {complaint:?} in\n{report}");
-        }
-        assert!(!report.contains("Everything is in order"), "{report}");
-    }
-
-    /// Repairs, and asserts that no message is lost and nothing is wrong afterwards.
-    pub async fn heals(&self) -> String {
-        let before = messages_of(&self.database());
-        let report = self.fix().await;
-        let (_, after) = report.split_once("\nAfter\n").unwrap_or_else(|| panic!("{report}"));
-        assert!(!after.contains("WRONG") && after.ends_with("Everything is in order."), "{report}");
-        let now = messages_of(&self.database());
-        assert!(before.iter().all(|message| now.contains(message)), "{report}");
-        if everything() {
-            assert!(self.doctor().await.ends_with("Everything is in order."));
-        }
-        report
-    }
-
-    /// Overwrites the first page of some tables and indexes.
-    pub async fn without_first_pages(self, names: &[&str]) -> Self {
-        self.store.close().await;
-        let mut bytes = fs::read(self.database()).unwrap();
-        for name in names {
-            let root = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{name}'");
-            let root = usize::try_from(self.ask::<i64>(&root)).unwrap();
-            bytes[(root - 1) * 4096..root * 4096].fill(7);
-        }
-        fs::write(self.database(), bytes).unwrap();
-        self.reopened().await
+    /// Rebuilds, and asserts that no message is lost and nothing is wrong afterwards.
+    pub async fn heals(self) -> (Self, String) {
+        let before = texts_of(&self.store).await;
+        let (patient, report) = self.rebuilt().await;
+        let now = texts_of(&patient.store).await;
+        assert!(before.iter().all(|text| now.contains(text)), "{report}");
+        let checked = patient.doctor().await;
+        assert!(checked.ends_with("Everything is in order."), "{report}\n{checked}");
+        (patient, report)
     }
 
     /// As after a restart: nothing about the file is cached.
@@ -189,6 +156,34 @@ fn file_of(session: &Session) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
+/// Rebuilds the project's database.
+pub async fn rebuild(store: &Store, sessions: &Path) -> Result<String> {
+    let home = Home {
+        store: store.clone(),
+        cwd: "/project".into(),
+        identity: ProjectIdentity::Cwd,
+        db_dir: sessions.to_owned(),
+        session_id: "one".into(),
+    };
+    ask_in(&home, sessions, &Scope::at(ConversationId(1), None), None, "doctor --rebuild")
+        .await
+        .map(|answer| answer.text)
+}
+
+/// The texts of the messages that can be read.
+pub async fn texts_of(store: &Store) -> BTreeSet<String> {
+    let read = store.read(|view| {
+        let mut texts = BTreeSet::new();
+        view.upkeep().audit_messages(|message| {
+            let is_said = |json: &String| message.kind != MessageKind::Edited && json.starts_with('{');
+            texts.extend(message.json.ok().filter(is_said));
+            Ok(())
+        })?;
+        Ok(texts)
+    });
+    read.await.unwrap()
+}
+
 /// Each message: its row, and a digest of all its columns.
 pub fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
     let connection = Connection::open(database).unwrap();
@@ -201,5 +196,5 @@ pub fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
     let rows = query
         .query_map([], |row| Ok((row.get(0)?, Hash::plain(row.get::<_, String>(1)?.as_bytes()))))
         .unwrap();
-    rows.map(Result::unwrap).collect()
+    rows.map(|row| row.unwrap()).collect()
 }

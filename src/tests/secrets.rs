@@ -175,11 +175,12 @@ pub async fn everything(store: &Store) -> String {
             Ok(())
         })?;
         for row in view.upkeep().summary_rows()? {
-            all.push_str(&format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
+            all.push_str(&format!("{:?}", view.summaries().summary(row)?));
         }
         for session in view.messages().sessions(None)? {
-            for entry in view.upkeep().audit_entries(session.id)? {
-                all.push_str(&format!("{:?}", view.summaries().listed_by(entry.id)?));
+            for entry in view.messages().entry_ids(session.id)? {
+                let row = view.messages().entry_row(session.id, &entry)?.unwrap();
+                all.push_str(&format!("{:?}", view.summaries().listed_by(row)?));
             }
         }
         Ok(all)
@@ -205,12 +206,13 @@ pub async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
         for session in view.messages().sessions(None)? {
-            for entry in view.upkeep().audit_entries(session.id)? {
-                rows.insert(format!("{} {entry:?}", session.session_id));
+            for entry in view.messages().entry_ids(session.id)? {
+                let shown = view.messages().branch(session.id, &entry)?.pop();
+                rows.insert(format!("{} {entry} {shown:?}", session.session_id));
             }
         }
         for row in view.upkeep().summary_rows()? {
-            rows.insert(format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
+            rows.insert(format!("{:?}", view.summaries().summary(row)?));
         }
         Ok(rows)
     });

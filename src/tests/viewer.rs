@@ -195,7 +195,7 @@ async fn thousands_of_branches_take_no_longer_than_their_entries() {
     asking.leaf(0..100, "The beginning").await;
     let begun = Instant::now();
     let report = ask(&asking.store.store, &asking.scope, "doctor").await.unwrap().text;
-    assert!(report.contains("8,000 branches, 7,901 summaries in place"), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
     let (_, data) = page_of(&asking, "export --html page.html").await;
     // Walking along each branch took minutes.
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());

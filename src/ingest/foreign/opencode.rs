@@ -18,7 +18,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::ids::OPENCODE;
-use crate::ingest::salvage::is_database;
+use crate::ingest::old_sessions::is_database;
 use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodePlace};
 use crate::sync::lock;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::health::{PATIENCE, Pass, back_off};
+use super::health::{Health, PATIENCE, back_off};
 use super::thinking::Thinking;
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
@@ -34,8 +34,6 @@ use crate::policy::{Cost, Prices, float};
 const LOOKUP: Duration = Duration::from_secs(30);
 /// A call gets slightly longer than its own limit, in case that limit never fires.
 const GRACE: Duration = Duration::from_secs(5);
-/// A model that takes longer than this to fail is not tried without need.
-const SLOW: Duration = Duration::from_secs(5);
 /// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
 const WINDOW_MARGIN: usize = 4_096;
 /// An answer may take this share of a window: 1/n.
@@ -82,8 +80,6 @@ struct Candidate {
     /// `None` for the session's own model.
     name: Option<String>,
     found: OnceCell<Result<ResolvedModel, String>>,
-    /// Whether it was tried in this compaction.
-    was_tried: AtomicBool,
 }
 
 struct ResolvedModel {
@@ -132,8 +128,7 @@ impl Chain {
             let asked = tokio::time::timeout(LOOKUP, self.host.models());
             let names = asked.await.unwrap_or_else(|_| Err("Pi did not name them in time".into()))?;
             let names = names.into_iter().filter(|name| name.is_some() || self.own);
-            let candidate =
-                |name| Candidate { name, found: OnceCell::new(), was_tried: AtomicBool::new(false) };
+            let candidate = |name| Candidate { name, found: OnceCell::new() };
             let all: Vec<_> = names.map(candidate).collect();
             if all.is_empty() { Err("there is none".to_owned()) } else { Ok(all) }
         };
@@ -177,38 +172,36 @@ impl Chain {
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
         let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
-        let is_first = !candidate.was_tried.swap(true, Ordering::Relaxed);
-        let pass = self.providers.health.enter(&found.key, is_first).await;
-        let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
+        let health = &self.providers.health;
+        let key = &found.key;
         let mut last = None;
-        for attempt in 0..=if pass.trial { 0 } else { self.retries } {
-            let rest = if attempt > 0 { back_off(attempt) } else { Duration::ZERO };
-            let waited = wait(&pass, rest).await.map_err(|pause| unasked(&alone(&name, pause)));
-            waited.map_err(|next| last.take().unwrap_or(next))?;
-            if attempt > 0 && pass.is_over() {
-                break;
+        for attempt in 0..=self.retries {
+            if attempt > 0 {
+                tokio::time::sleep(back_off(attempt)).await;
             }
-            let began = Instant::now();
+            wait(health, key)
+                .await
+                .map_err(|rest| last.take().unwrap_or_else(|| unasked(&alone(&name, rest))))?;
             let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 answer => {
-                    pass.alive();
                     return match answer.map_err(|failure| failure.by(&name)) {
                         Err(failure) if failure.kind == Kind::Refused => Err(Next::Failed(failure)),
                         answer => Ok(answer),
                     };
                 }
             };
-            let pause = failure.retry_after_ms.filter(|_| failure.may_pass());
-            let slow = failure.kind == Kind::Late || began.elapsed() > SLOW;
-            pass.failed(slow, pause.map(|ms| Duration::from_millis(ms.into())));
             let again = failure.may_pass();
+            if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
+                health.pause(key, Duration::from_millis(ms.into()));
+            }
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
                 break;
             }
         }
+        health.failed(key);
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 }
@@ -258,8 +251,11 @@ impl Asking<'_> {
         self.admit()?;
         let request = self.request.clone();
         let answer = self.counted("direct", line.ask(&request)).await;
-        let is_unheard = |failure: &Failure| failure.kind == Kind::Unconnected;
-        if attempt > 0 || !answer.as_ref().is_err_and(is_unheard) {
+        // Pi knows more ways to a server, and peculiarities of more of them.
+        let is_foreign = |failure: &Failure| {
+            failure.kind == Kind::Unconnected || matches!(failure.status, Some(400 | 404 | 422))
+        };
+        if attempt > 0 || !answer.as_ref().is_err_and(is_foreign) {
             return Ok(answer);
         }
         let answer = self.ask_host().await?;
@@ -280,10 +276,6 @@ impl Asking<'_> {
         let window = facts.model.context_window.unwrap_or(usize::MAX);
         let fits = cached + size(&question.prompt) + self.request.max_tokens < window;
         if !(fits && is_cheaper(facts, cached, &self.request, &question)) {
-            return Ok(None);
-        }
-        let _trial = chain.providers.trial_in_session().await;
-        if !chain.providers.asks_in_session() {
             return Ok(None);
         }
         match self.ask_host().await? {
@@ -311,9 +303,9 @@ impl Asking<'_> {
 
     /// Permission for a call.
     fn admit(&self) -> Result<(), Failure> {
-        self.chain.providers.spend.admit().map_err(|setting| {
-            Failure::of(Kind::Spent, format!("the limit of the setting `{setting}` is reached"))
-        })?;
+        if !self.chain.providers.spend.admits() {
+            return Err(Failure::of(Kind::Spent, "the limit of the setting `modelTokensPerHour` is reached"));
+        }
         self.chain.calls.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -368,20 +360,17 @@ impl Candidate {
     }
 }
 
-/// Waits as long as the provider asks, otherwise for `rest`.
+/// Waits as long as the provider asks.
 ///
 /// # Errors
-/// The delay that the provider asks for, if that is too long.
-async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
-    if pass.pause().is_none() {
-        tokio::time::sleep(rest).await;
-    }
+/// How much longer the model rests, if that is too long.
+async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
     // Other questions may get a longer pause meanwhile.
-    while let Some(pause) = pass.pause() {
-        if pause > PATIENCE {
-            return Err(pause);
+    while let Some(rest) = health.rest(key) {
+        if rest > PATIENCE {
+            return Err(rest);
         }
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(rest).await;
     }
     Ok(())
 }

@@ -242,7 +242,7 @@ async fn failed_calls_usage_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_model_is_skipped_across_compactions_and_retried_once_later() {
+async fn a_model_that_failed_rests_across_compactions() {
     let script = Script::new(
         |name| Some(facts(name)),
         |model| match model {
@@ -251,17 +251,16 @@ async fn a_dead_model_is_skipped_across_compactions_and_retried_once_later() {
         },
     );
     let providers = Arc::new(ProviderState::new(&settings()));
-    let mut dead = Vec::new();
+    let mut asked = Vec::new();
     for _ in 0..3 {
         let chain = chain_with(&script, &settings(), Arc::clone(&providers));
         for _ in 0..4 {
             chain.ask(request("q")).await.unwrap();
         }
-        dead.push(times(&script.log(), "ask a/one"));
+        asked.push(times(&script.log(), "ask a/one"));
         tokio::time::advance(Duration::from_secs(61)).await;
     }
-    // Three questions find out; after a minute one retries, then the model is skipped for two minutes.
-    assert_eq!(dead, [3, 1, 0]);
+    assert_eq!(asked, [1, 0, 1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +282,7 @@ async fn a_new_key_is_a_new_chance() {
         let failed = chain_with(&script, &settings(), Arc::clone(&providers)).ask(request("q")).await;
         assert!(failed.is_err());
     }
-    assert_eq!(times(&script.log(), "ask a/one"), 3);
+    assert_eq!(times(&script.log(), "ask a/one"), 1);
     key.store(1, Ordering::Relaxed);
     assert!(chain_with(&script, &settings(), providers).ask(request("q")).await.is_ok());
 }
@@ -292,9 +291,9 @@ async fn a_new_key_is_a_new_chance() {
 async fn no_model_is_asked_after_a_limit_is_reached() {
     let limited = Settings { model_tokens_per_hour: 6, ..settings() };
     let (asked, took, answers) = failing(Failure::said("503"), &limited, 3).await;
-    // Four calls and one, then one more, each of one token, reach the limit.
-    assert_eq!((asked.len(), times(&asked, "a/one")), (6, 5));
-    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    // Four calls and one, then one to the other model, each of one token, reach the limit.
+    assert_eq!((asked.len(), times(&asked, "a/one")), (6, 4));
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 2);
     let spent = answers[2].as_ref().unwrap_err();
     assert_eq!(
         (spent.kind, spent.reason.as_str()),
@@ -329,6 +328,30 @@ async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
             .only_by_host
             .load(Ordering::Relaxed)
     );
+}
+
+#[tokio::test]
+async fn a_plain_model_that_rejects_the_request_is_asked_through_the_host() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}";
+            let _ = connection.read(&mut [0; 4096]).await;
+            let _ = connection.write_all(answer).await;
+        }
+    });
+    let peculiar = move |name: &str| {
+        let mut facts = deaf(name);
+        facts["model"]["baseUrl"] = json!(url);
+        Some(facts)
+    };
+    let script = Script::new(peculiar, reply);
+    let chain = chain(&script);
+    for _ in 0..2 {
+        assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("a/one"));
+    }
+    assert_eq!(script.log(), ["resolve a/one", "ask a/one", "ask a/one"]);
 }
 
 #[tokio::test]

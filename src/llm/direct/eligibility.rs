@@ -1,7 +1,6 @@
 //! Decides which models are plain: one API key, one address, and nothing special that we do not know.
 //!
-//! This is an allowlist; in doubt, Pi asks the model. Pi knows each provider's peculiarities and learns new
-//! ones with each version, so an unknown field is left to Pi.
+//! In doubt, Pi asks the model: it knows each provider's peculiarities and learns new ones with each version.
 
 use reqwest::Url;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -18,65 +17,14 @@ pub(super) struct Plan {
     pub headers: HeaderMap,
 }
 
-/// Providers that Pi treats specially, by name …
-const SPECIAL_PROVIDERS: [&str; 23] = [
-    "ant-ling", "azure", "azure-openai-responses", "cloudflare-ai-gateway", "cloudflare-workers-ai",
-    "deepseek", "fireworks", "github-copilot", "kimi-coding", "mistral", "moonshotai", "moonshotai-cn",
-    "nvidia", "opencode", "opencode-go", "openai-codex", "openrouter", "radius", "together",
-    "vercel-ai-gateway", "xai", "zai", "zai-coding-cn",
-];
-
-/// … and by address, since users may name them differently.
-const SPECIAL_HOSTS: [&str; 22] = [
-    "amazonaws.com", "ant-ling.com", "azure.com", "bigmodel.cn", "chutes.ai", "cloudflare.com",
-    "deepseek.com", "fireworks.ai", "githubcopilot.com", "googleapis.com", "kimi.com", "mistral.ai",
-    "moonshot.ai", "moonshot.cn", "nvidia.com", "opencode.ai", "openrouter.ai", "together.ai",
-    "together.xyz", "vercel.sh", "x.ai", "z.ai",
-];
-
 /// Fields of a model's description, besides those read, that do not affect a single text question.
 const HARMLESS_FIELDS: [&str; 5] = ["name", "input", "inputLimits", "promptCache", "type"];
 
-/// Peculiarities that are implemented.
-const FOLLOWED: [&str; 5] = [
-    "supportsStore", "supportsDeveloperRole", "supportsReasoningEffort", "supportsFinishReason",
-    "maxTokensField",
-];
-
-/// Peculiarities that do not affect a single text question without streaming or caching: they concern tools,
-/// earlier messages or sessions, or requested thinking, for which [`Direct::takes`](super::Direct::takes) checks
-/// them.
-const HARMLESS: [&str; 30] = [
-    "allowEmptySignature",
-    "cacheControlFormat",
-    "chatTemplateArgs",
-    "chatTemplateKwargs",
-    "forceAdaptiveThinking",
-    "promptCacheKeyMode",
-    "requiresAssistantAfterToolResult",
-    "requiresNonNullAssistantContent",
-    "requiresReasoningContentOnAssistantMessages",
-    "requiresThinkingAsText",
-    "requiresToolResultName",
-    "requiresToolsWithToolHistory",
-    "sendSessionAffinityHeaders",
-    "sessionAffinityFormat",
-    "supportsCacheControlOnTools",
-    "supportsEagerToolInputStreaming",
-    "supportsLongCacheRetention",
-    "supportsMessageThreads",
-    "supportsMidConvoSystemMessages",
-    "supportsMidConvoToolAdditions",
-    "supportsMidConvoToolChanges",
-    "supportsOpenAIGrammarTools",
-    "supportsStrictMode",
-    "supportsStrictTools",
-    "supportsTemperature",
-    "supportsThinkingTokenBudget",
-    "supportsToolSearch",
-    "supportsUsageInStreaming",
-    "thinkingTokenBudgetField",
-    "zaiToolStream",
+/// Variables that change how Node reaches a server, or what Pi sends to it.
+const WAYS: [&str; 12] = [
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
+    "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "ANTHROPIC_CUSTOM_HEADERS",
+    "OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID",
 ];
 
 /// Headers that control transport, or request something only Pi can handle.
@@ -99,13 +47,12 @@ pub(super) fn plan(facts: &Facts, variable: impl Fn(&str) -> Option<String>) -> 
         && !own_ways
         && auth.env.is_empty()
         && !model.id.is_empty()
-        && !SPECIAL_PROVIDERS.contains(&model.provider.as_str())
         && model
             .other
             .iter()
             .all(|(key, value)| HARMLESS_FIELDS.contains(&key.as_str()) || says_nothing(value))
-        && model.compat.iter().all(|(key, value)| is_known(wire, model.reasoning, key, value))
-        && is_plain_environment(wire, variable);
+        && model.compat.iter().all(|(key, value)| is_known(model.reasoning, key, value))
+        && WAYS.iter().all(|name| variable(name).is_none_or(|value| value.trim().is_empty()));
     if !plain {
         return None;
     }
@@ -125,29 +72,19 @@ fn says_nothing(value: &Value) -> bool {
     }
 }
 
-fn is_known(wire: Wire, reasoning: bool, key: &str, value: &Value) -> bool {
-    if says_nothing(value) || HARMLESS.contains(&key) {
-        return true;
-    }
-    if wire == Wire::Messages {
-        return key == "supportsMidConvoEffort" && value == false;
-    }
+/// Whether it does not affect a single text question, or is implemented. What is switched on or off concerns tools,
+/// earlier messages, sessions or requested thinking, for which [`Direct::takes`](super::Direct::takes) checks it; a
+/// server that nevertheless rejects the request is asked by Pi.
+fn is_known(reasoning: bool, key: &str, value: &Value) -> bool {
     match key {
+        _ if says_nothing(value) => true,
+        "supportsMidConvoEffort" => value == false,
         "maxTokensField" => value == "max_tokens" || value == "max_completion_tokens",
         // A model that does not think need not be told not to.
         "thinkingFormat" => value == "openai" || !reasoning,
-        other => FOLLOWED.contains(&other) && value.is_boolean(),
+        "thinkingTokenBudgetField" => true,
+        _ => value.is_boolean(),
     }
-}
-
-/// Whether no variable changes what Pi's clients send, or whom they trust.
-fn is_plain_environment(wire: Wire, variable: impl Fn(&str) -> Option<String>) -> bool {
-    let own: &[&str] = match wire {
-        Wire::Completions => &["OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"],
-        Wire::Messages => &["ANTHROPIC_CUSTOM_HEADERS"],
-    };
-    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.trim().is_empty());
-    !own.iter().any(is_set) && variable("NODE_TLS_REJECT_UNAUTHORIZED").as_deref() != Some("0")
 }
 
 fn address(wire: Wire, base: &str) -> Option<Url> {
@@ -156,16 +93,13 @@ fn address(wire: Wire, base: &str) -> Option<Url> {
         Wire::Messages => "/v1/messages",
     };
     let base = Url::parse(base).ok()?;
-    let whole = base.as_str().to_lowercase();
     let strange = !matches!(base.scheme(), "http" | "https")
         || base.query().is_some()
         || base.fragment().is_some()
         || !base.username().is_empty()
         || base.password().is_some()
         // A placeholder that Pi fills in.
-        || base.path().contains("%7B")
-        // Anywhere: a gateway may have it in its path, and Pi looks there too.
-        || SPECIAL_HOSTS.iter().any(|host| whole.contains(host));
+        || base.path().contains("%7B");
     if strange {
         return None;
     }

@@ -1,28 +1,21 @@
 //! One HTTP request: sent once, with its answer read completely and within bounds.
 //!
-//! The process has one client, created when first needed. Like Node, it trusts the system's certificates and
-//! those of `NODE_EXTRA_CA_CERTS`, and it uses Pi's proxies. It does not follow redirects, which would
-//! forward the key.
+//! The process has one client, created when first needed. It trusts the system's certificates, and does not follow
+//! redirects, which would forward the key.
 
 use std::error::Error;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 
 use super::eligibility::Plan;
-use super::proxies::Proxies;
-use super::variable;
-use crate::files;
 use crate::llm::{Failure, Kind};
 
-/// The largest file of certificates, in bytes.
-const CERTIFICATES: u64 = 16 << 20;
 /// The largest answer, in bytes; ours are far smaller.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// A server that takes longer to connect counts as unreachable.
@@ -37,11 +30,16 @@ pub(super) struct Response {
     pub text: String,
 }
 
-/// The client for an address; `None` if this process can't get there: then Pi must ask.
-pub(super) fn client(url: &Url) -> Option<Client> {
-    static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
-    let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
-    if url.scheme() == "https" { ways.secure.clone() } else { Some(ways.plain.clone()) }
+/// The process's client; `None` on a system without trusted certificates: Node brings its own, so Pi must ask.
+pub(super) fn client() -> Option<Client> {
+    static CLIENT: OnceLock<Option<Client>> = OnceLock::new();
+    let make = || {
+        // Fails if it is already installed.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let builder = Client::builder().redirect(Policy::none()).no_proxy();
+        builder.connect_timeout(CONNECT_TIMEOUT).pool_idle_timeout(IDLE_TIMEOUT).build().ok()
+    };
+    CLIENT.get_or_init(make).clone()
 }
 
 /// Sends a JSON body.
@@ -62,39 +60,6 @@ pub(super) async fn post(client: &Client, plan: &Plan, body: String) -> Result<R
         bytes.extend_from_slice(&chunk);
     }
     Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
-}
-
-/// The process's clients.
-struct Ways {
-    /// `None` on a system without trusted certificates; Node brings its own.
-    secure: Option<Client>,
-    plain: Client,
-}
-
-impl Ways {
-    /// `None` if a required proxy can't be used.
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        // Fails if it is already installed.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let proxies = Proxies::read(&variable)?;
-        let builder = || builder(proxies.clone());
-        let extra =
-            variable("NODE_EXTRA_CA_CERTS").and_then(|file| files::read(Path::new(&file), CERTIFICATES).ok());
-        let extra = extra.and_then(|pem| Certificate::from_pem_bundle(&pem).ok()).unwrap_or_default();
-        let trusting = |extra: Vec<Certificate>| builder().tls_certs_merge(extra).build().ok();
-        // As in Node, an unusable file of certificates does not exclude the others.
-        let secure = trusting(extra).or_else(|| trusting(Vec::new()));
-        let plain = secure.clone().or_else(|| builder().tls_certs_only([]).build().ok())?;
-        Some(Self { secure, plain })
-    }
-}
-
-fn builder(proxies: Proxies) -> ClientBuilder {
-    Client::builder()
-        .redirect(Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .proxy(Proxy::custom(move |url| proxies.of(url).cloned()))
 }
 
 /// Uses the innermost error's message; the outer ones say only that something failed.
@@ -136,24 +101,6 @@ fn whole(ms: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn unusable_extra_certificates_are_ignored() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("extra.pem");
-        let secure = Ways::read(|_| None).unwrap().secure.is_some();
-        for content in ["", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            std::fs::write(&file, content).unwrap();
-            let path = file.to_string_lossy().into_owned();
-            let ways = Ways::read(|name| (name == "NODE_EXTRA_CA_CERTS").then(|| path.clone())).unwrap();
-            assert_eq!(ways.secure.is_some(), secure, "{content}");
-        }
-    }
-
-    #[test]
-    fn an_unsupported_proxy_leaves_the_request_to_pi() {
-        assert!(Ways::read(|name| (name == "HTTPS_PROXY").then(|| "socks5://h:1".into())).is_none());
-    }
 
     #[test]
     fn every_form_of_retry_after_is_parsed() {

@@ -1,14 +1,13 @@
 //! Asks a model directly over HTTP, without Pi.
 //!
 //! Our questions are small: a system prompt, one text, one complete answer. For providers with a plain API
-//! key that is one request in one of two wire formats, without Pi's JavaScript thread, which may be busy. The
-//! request equals Pi's, but without streaming; for anything special, [`direct`] returns `None`.
+//! key that is one request in one of two wire formats, without Pi's JavaScript thread, which may be busy. For anything
+//! special, [`direct`] returns `None`; and if the request is rejected or finds no connection, Pi asks too.
 
 mod completions;
 mod eligibility;
 mod http;
 mod messages;
-mod proxies;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +43,7 @@ enum Wire {
 /// The model, if it can be asked without Pi; `None` if anything about it is special.
 pub fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
-    let client = http::client(&plan.url)?;
+    let client = http::client()?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
     // A short value is an ordinary word, not a key.
     let values = headers.filter_map(|(_, value)| value.cloned()).filter(|value| value.reveal().len() >= 12);

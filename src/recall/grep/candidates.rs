@@ -8,11 +8,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use memchr::memmem;
+
 use super::Search;
 use super::query::{Mark, Query, Role, Term, quote};
 use super::words::{SUFFIXES, words};
 use crate::error::Result;
-use crate::store::{Pages, Passages, View, holds};
+use crate::store::{Pages, Passages, View};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -348,7 +350,7 @@ impl Vocabulary<'_> {
                 // The index's word may lack the ending of the wanted one.
                 let ends =
                     |stem: &String| word.last() == stem.as_bytes().last() && word.ends_with(stem.as_bytes());
-                if holds(word, wanted.as_bytes()) || stems.iter().any(ends) {
+                if memmem::find(word, wanted.as_bytes()).is_some() || stems.iter().any(ends) {
                     containing.insert(String::from_utf8_lossy(word).into_owned());
                 } else if is_same_letter {
                     // Comparing lengths and letters avoids computing the edit distance of most words. One

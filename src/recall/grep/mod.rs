@@ -6,9 +6,7 @@ mod dates;
 mod fold;
 mod inside;
 mod literal;
-mod narrow;
 mod pattern;
-mod pieces;
 mod query;
 mod ranked;
 mod rerank;
@@ -311,15 +309,6 @@ pub fn grep(
         };
     }
     Ok(findings)
-}
-
-/// The messages that are read for a pattern, if not all of them: as a search selects them, or using every
-/// piece that the index knows.
-#[cfg(test)]
-pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<Option<Vec<MessageId>>> {
-    let Some(required) = literal::Required::of(pattern) else { return Ok(None) };
-    let narrowing = narrow::Narrowing::new(view, &|| Ok(()))?;
-    if by_all { narrowing.by_every_piece() } else { narrowing }.candidates(&required)
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.

@@ -8,7 +8,6 @@ use std::time::Instant;
 use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
-use super::narrow::Narrowing;
 use super::scan;
 use super::{Elsewhere, Findings, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
@@ -20,9 +19,6 @@ use crate::text;
 
 /// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
-/// Messages read before the index is asked where matches may be, and again while there are matches among
-/// them.
-const READ_FIRST: usize = 1_000;
 /// The most matches highlighted in one text.
 const POINTED_OUT: usize = 32;
 
@@ -106,8 +102,7 @@ fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
 
 fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page: &mut Page) -> Result<()> {
     let turn = turn(search);
-    let required = Required::of(&search.question.query);
-    let sieve = required.as_ref().and_then(Required::sieve);
+    let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
     let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
     let end = Instant::now().checked_add(search.question.patience);
     let is_late = || end.is_some_and(|end| Instant::now() >= end);
@@ -144,47 +139,10 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         let may_be = search.about.as_ref().is_none_or(|about| about.contains(&id));
         Ok((!may_be || take(packed)?) && !is_late)
     };
-    let mut last = beyond;
-    let mut among = None;
-    if let Some(required) = &required {
-        // If matches are dense, an answer is full before the index could help.
-        loop {
-            let (mut read, had) = (0, page.findings.hits.len());
-            let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-                search.view.messages().messages_in_turn(turn, last, filter, |packed| {
-                    (read, last) = (read + 1, Some(packed.id));
-                    Ok(visit(packed, take)? && read < READ_FIRST)
-                })
-            };
-            scan::in_order(some, look, |one| take_in(page, one))?;
-            if stopped.get().is_some() {
-                return page.stop(search, stopped.get());
-            }
-            if read < READ_FIRST || page.findings.next.is_some() {
-                return Ok(());
-            }
-            if page.findings.hits.len() == had {
-                break;
-            }
-        }
-        among = Narrowing::new(search.view, &|| search.go_on())?.candidates(required)?;
-    }
-    if let (Some(messages), Turn::OldestFirst) = (&mut among, turn) {
-        messages.reverse();
-    }
-    let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| match &among {
-        Some(messages) => {
-            let was_read = |message: &MessageId| match turn {
-                Turn::NewestFirst => Some(*message) >= last,
-                Turn::OldestFirst => Some(*message) <= last,
-            };
-            let from = messages.partition_point(was_read);
-            let left = &messages[from..];
-            search.view.messages().messages_among(left, filter, |packed| visit(packed, take))
-        }
-        None => search.view.messages().messages_in_turn(turn, last, filter, |packed| visit(packed, take)),
+    let rows = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        search.view.messages().messages_in_turn(turn, beyond, filter, |packed| visit(packed, take))
     };
-    scan::in_order(rest, look, |one| take_in(page, one))?;
+    scan::in_order(rows, look, |one| take_in(page, one))?;
     page.stop(search, stopped.get())
 }
 

@@ -1,20 +1,21 @@
 //! Opening a database: its path, its ownership checks and its SQLite settings.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::project::project_in;
-use super::{bulk, migrations, trouble};
+use super::project::{is_open_elsewhere, project_in};
+use super::trouble::said;
+use super::{bulk, read_only, schema, trouble};
 use crate::error::{Code, Error, Result};
-use crate::files;
+use crate::files::{self, temporary::Temporary};
+use crate::store::upkeep::pages;
 
 /// Marks a database as ours (`PRAGMA application_id`): "PLCM".
 pub(in crate::store) const APPLICATION_ID: i64 = 0x504c_434d;
-/// The mark of development versions: "LCM1".
-const DEVELOPMENT_ID: i64 = 0x4c43_4d31;
 /// How long a statement waits for another process's transaction: about 5 s.
 pub(in crate::store) const BUSY: Patience = |tries| try_again(tries, 5_000);
 /// The same, for work that is not worth waiting for: about 50 ms.
@@ -62,9 +63,9 @@ pub(in crate::store) struct Opened {
 
 /// Opens the store of the project `cwd` in `dir`, and creates what is missing.
 ///
-/// A file that belongs to another program, comes from a newer version, is damaged or is otherwise unusable
-/// stays untouched; the next free name is used instead. The notice appears when that other file is created.
-/// For a newer version's file or a damaged one it appears every time, because some history is not shown.
+/// A file that belongs to another program, has another format, is damaged or is otherwise unusable stays untouched,
+/// and the next name is used instead. So the last file is in use, as long as it can be: it was begun because those
+/// before it can't be read or written. A notice says so when it is begun, and every time if some history is not shown.
 /// `damaged` lists files that could be opened and then turned out to be damaged.
 pub(in crate::store) fn open_project(
     dir: &Path,
@@ -73,25 +74,23 @@ pub(in crate::store) fn open_project(
     damaged: &[Damaged],
 ) -> Result<Opened> {
     make_dir(dir)?;
-    let mut passed: Option<Error> = None;
-    // Existing files come first, so that a history that had to use another name is found even after the
-    // obstacle is gone.
     let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
-    for path in there.into_iter().chain(free) {
-        let known = damaged.iter().find(|known| known.path == path);
-        let opened = match known {
-            Some(Damaged { why, .. }) => {
-                Err(Error::damaged(format!("{} is damaged", path.display()), why.as_str()))
-            }
-            None => open_file(&path, cwd),
+    let is_known = |path: &Path| damaged.iter().find(|known| known.path == path);
+    let mut passed: Option<Error> = None;
+    for path in there.iter().rev().chain(&free) {
+        let opened = match is_known(path) {
+            Some(Damaged { why, .. }) => Err(Error::damaged(said(path), why.as_str())),
+            None => open_file(path, cwd),
         };
         match opened {
             Ok((connection, is_new)) => {
-                let notice = passed.and_then(|why| notice(&why, &path, is_new));
-                return Ok(Opened { connection, place: Place::File(path), notice });
+                let before = there.iter().take_while(|other| *other != path);
+                let set_aside = || before.filter_map(|other| set_aside(other, cwd)).next();
+                let notice = passed.or_else(set_aside).and_then(|why| notice(&why, path, is_new));
+                return Ok(Opened { connection, place: Place::File(path.clone()), notice });
             }
-            Err(error) if matches!(error.code(), Code::Foreign | Code::Newer | Code::Damaged) => {
-                passed = passed.or(Some(error));
+            Err(error) if matches!(error.code(), Code::Foreign | Code::Format | Code::Damaged) => {
+                passed = Some(error);
             }
             Err(error) => return Err(error),
         }
@@ -103,20 +102,72 @@ pub(in crate::store) fn open_project(
     )))
 }
 
+/// Why a file is not in use that another one follows.
+fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
+    match read_only::look(path, read_only::open) {
+        // It can be read; so what can't be is a part of it, or it can't be written.
+        Ok((_, project)) if project == cwd => Some(Error::damaged(said(path), "it could not be written")),
+        Ok(_) => None,
+        Err(error) if error.code() == Code::Damaged => Some(Error::damaged(said(path), error.cause())),
+        Err(error) => Some(error),
+    }
+}
+
 /// What to tell the user about a file that was skipped in favor of `path`.
 fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     let path = path.display();
     match why.code() {
         Code::Damaged => Some(format!(
-            "{why}; the history goes to {path} instead, rebuilt from Pi's session files (/lcm import adds the older \
-             ones). This message returns until you move the damaged file away"
+            "{why}; new messages go to {path} instead, and this session from its beginning. /lcm doctor --rebuild joins both"
         )),
-        code if is_new || code == Code::Newer => Some(format!("{why}; the history goes to {path} instead")),
+        code if is_new || code == Code::Format => Some(format!("{why}; the history goes to {path} instead")),
         _ => None,
     }
 }
 
-/// The paths at which the database `name` may be, in the order in which they are tried.
+/// The files that a rebuild joins with `own`, which is one of them: those of this format under the project's names, and
+/// those so damaged that nobody can tell.
+///
+/// # Errors
+/// When another process has one open.
+pub(in crate::store) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
+    let name = own.file_stem().unwrap_or_default().to_string_lossy();
+    let name = name.split('-').next().unwrap_or_default();
+    let mut found = Vec::new();
+    for path in names(own.parent().unwrap_or(Path::new("")), name).filter(|path| path.is_file()) {
+        check_own(&path)?;
+        if is_open_elsewhere(&path)? {
+            let path = path.display();
+            return Err(Error::invalid(format!("another process has {path} open: quit it, and try again")));
+        }
+        // Only now: closing the file would drop the locks of another session of this process.
+        if pages::may_be_ours(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Puts a finished database in the place of the first of these files, each of which gets its other name.
+pub(in crate::store) fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result<()> {
+    let Some((at, _)) = olds.first() else { return Ok(()) };
+    for (old, kept) in olds {
+        for ending in ["-wal", "-shm", "-journal"] {
+            // SQLite would take a log for the new file's.
+            let other = with_ending(old, ending);
+            if other.exists() {
+                fs::rename(other, with_ending(kept, ending))?;
+            }
+        }
+        // With two names, there is a database at every moment.
+        if old != at || fs::hard_link(old, kept).is_err() {
+            fs::rename(old, kept)?;
+        }
+    }
+    fresh.become_file(at.file_name().unwrap_or_default(), true)
+}
+
+/// The paths at which the database `name` may be, the first ones first.
 pub(in crate::store) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
     (1..=NAMES).map(move |number| match number {
         1 => dir.join(format!("{name}.db")),
@@ -143,7 +194,7 @@ pub(in crate::store) fn open_memory(cwd: &str) -> Result<Opened> {
     let mut connection = Connection::open_in_memory().map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     keep_plans(&connection).map_err(failed)?;
-    migrations::run(&mut connection)?;
+    schema::create(&mut connection)?;
     claim(&connection, cwd).map_err(failed)?;
     list_words(&connection).map_err(failed)?;
     Ok(Opened { connection, place: Place::Memory, notice: None })
@@ -204,9 +255,9 @@ pub(in crate::store) fn list_words(connection: &Connection) -> rusqlite::Result<
 }
 
 /// Returns the connection and whether the database is new.
-fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
+pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let failed = |error: rusqlite::Error| {
-        let remedy = "if this persists, move that file away: the history is rebuilt from the session files";
+        let remedy = "if this persists, /lcm doctor --rebuild makes it anew";
         let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
         trouble::explained_at_opening(error, path)
     };
@@ -217,7 +268,7 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     connection.busy_handler(Some(BUSY)).map_err(failed)?;
     let is_new = check_owner(&connection, path, cwd, failed)?;
     set_up(&connection).map_err(failed)?;
-    migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
+    schema::create(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
     Ok((connection, is_new))
 }
@@ -232,22 +283,15 @@ fn check_owner(
     if is_empty(connection).map_err(&failed)? {
         return Ok(true);
     }
-    // While another process runs its first migration, the tables and the mark commit together, so this sees
+    // While another process makes the tables, they and the mark commit together, so this sees
     // either both or neither.
     match mark(connection).map_err(&failed)? {
         APPLICATION_ID => {}
-        DEVELOPMENT_ID => {
-            return Err(Error::foreign(format!(
-                "{} was written by a development version and stays as it is (/lcm import stores its sessions again, \
-                 from Pi's files)",
-                path.display()
-            )));
-        }
         _ => return Err(Error::foreign(format!("{} belongs to another program", path.display()))),
     }
-    let version = migrations::version(connection).map_err(&failed)?;
-    if version > migrations::current() {
-        return Err(newer(path, version));
+    let version = schema::format(connection).map_err(&failed)?;
+    if version != schema::FORMAT {
+        return Err(other_format(path, version));
     }
     match project_in(connection).map_err(&failed)? {
         Some(owner) if owner != cwd => {
@@ -257,11 +301,11 @@ fn check_owner(
     }
 }
 
-pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {
-    Error::newer(format!(
-        "{} was written by a newer version of pi-lossless-context (format {version}, this version reads {})",
+pub(in crate::store) fn other_format(path: &Path, format: i64) -> Error {
+    Error::format(format!(
+        "{} has format {format}, and this version of pi-lossless-context reads format {}: use the version that wrote it",
         path.display(),
-        migrations::current()
+        schema::FORMAT
     ))
 }
 

@@ -12,7 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, Row};
 use tokio_util::sync::CancellationToken;
 
-use super::strange;
+use super::untrusted;
 use crate::error::{Error, Result};
 use crate::store::messages::codec;
 use crate::sync::go_on;
@@ -92,8 +92,8 @@ impl OpenCode {
     /// # Errors
     /// When it can't be read or is not OpenCode's, as for all methods here.
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
-        let most = strange::size(path).saturating_mul(MOST);
-        let connection = strange::open(path, cancel).map_err(unreadable)?;
+        let most = untrusted::size(path).saturating_mul(MOST);
+        let connection = untrusted::open(path, cancel).map_err(unreadable)?;
         let longest = i32::try_from(most.clamp(SHORTEST, LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
         let (sessions, rows, hash) = Default::default();
@@ -231,7 +231,7 @@ impl OpenCode {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
                 Ok(None) => break,
-                Err(error) if strange::is_over(&error) => return Err(self.stopped(error)),
+                Err(error) if untrusted::is_over(&error) => return Err(self.stopped(error)),
                 Err(_) => {
                     lost += 1;
                     break;
@@ -284,7 +284,7 @@ impl OpenCode {
         go_on(&self.cancel)?;
         let mut query = self.connection.prepare_cached(sql).map_err(unreadable)?;
         match query.query_row([place.1], read) {
-            Err(error) if strange::is_over(&error) => Err(self.stopped(error)),
+            Err(error) if untrusted::is_over(&error) => Err(self.stopped(error)),
             read => Ok(read.ok()),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::{connection, migrations};
+use super::{connection, schema};
 use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
@@ -133,8 +133,7 @@ pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<
     connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
 }
 
-/// Whether another process has this database open. If not, migrates it to the current format and merges its
-/// log.
+/// Whether another process has this database open. If not, merges its log.
 pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
     let mut connection = Connection::open(path).map_err(failed)?;
@@ -142,7 +141,7 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let is_busy =
         |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     // Leave a file alone, and run nothing in it, if another program made or changed it.
-    match migrations::is_ours(&connection) {
+    match schema::is_ours(&connection) {
         Ok(true) => {}
         Ok(false) => return Ok(false),
         Err(error) => return Ok(is_busy(&error)),
@@ -150,12 +149,7 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     // Succeeds only if no other connection is open.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
-        Ok(mode) if mode == "delete" => {
-            // If the migration fails, what is readable is still imported.
-            let _ = migrations::run(&mut connection);
-            false
-        }
-        Ok(_) => true,
+        Ok(mode) => mode != "delete",
         Err(error) => is_busy(&error),
     })
 }

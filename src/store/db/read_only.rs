@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Opened, Place};
 use super::project::{name_of, project_in};
-use super::{migrations, strange, trouble};
+use super::{schema, trouble, untrusted};
 use crate::error::{Code, Error, Result};
 use crate::files;
 use crate::store::upkeep::backup::{self, open_unchanged};
@@ -31,26 +31,31 @@ impl Store {
     /// When files exist, but none can be read.
     pub fn read_only(dir: &Path, project: &str) -> Result<Option<ReadOnly>> {
         files::check_own(dir)?;
-        let mut passed: Option<Error> = None;
-        for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
+        let mut passed: Option<(Error, PathBuf)> = None;
+        // The last one is in use.
+        for path in places(dir, project).into_iter().rev().filter(|path| path.is_file()) {
             connection::check_own(&path)?;
             match Self::of_apart(&path, open) {
                 Ok(found) if found.project == project => {
-                    let reason = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
-                    let notice = reason.map(|why| format!("{why}; showing {} instead", path.display()));
+                    let reason = passed.filter(|(why, _)| matches!(why.code(), Code::Damaged | Code::Format));
+                    let notice = reason.map(|(why, _)| format!("{why}; showing {} instead", path.display()));
                     return Ok(Some(ReadOnly { notice, ..found }));
                 }
                 Ok(_) => {}
-                Err(why) => passed = passed.or(Some(why)),
+                Err(why) => passed = passed.or(Some((why, path))),
             }
         }
-        passed.map_or(Ok(None), Err)
+        match passed {
+            Some((why, path)) if why.code() == Code::Damaged => Err(trouble::damaged(&path, why.cause())),
+            Some((why, _)) => Err(why),
+            None => Ok(None),
+        }
     }
 
     /// Opens any of our databases for reading, wherever it is and whoever made it, until `cancel` is raised.
     ///
     /// # Errors
-    /// When it is not a database of ours, when a newer version wrote it, or when it can't be read.
+    /// When it is not a database of ours, when it has another format, or when it can't be read.
     pub fn read_only_at(path: &Path, cancel: &CancellationToken) -> Result<ReadOnly> {
         if !path.exists() {
             return Err(Error::invalid(format!("there is no {}", path.display())));
@@ -65,7 +70,7 @@ impl Store {
             return Err(Error::invalid(format!("{} is neither a file nor a database", path.display())));
         }
         let cancel = cancel.clone();
-        let opens = move |path: &Path| strange::open(path, &cancel).and_then(looked_into);
+        let opens = move |path: &Path| untrusted::open(path, &cancel).and_then(looked_into);
         Self::of_apart(path, opens)
     }
 
@@ -86,7 +91,7 @@ impl Store {
             let mut connection = Connection::open_with_flags(path, flags).ok()?;
             connection.busy_handler(Some(connection::BUSY)).ok()?;
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
-            if migrations::version(&tx).ok()? != migrations::current() {
+            if schema::format(&tx).ok()? != schema::FORMAT {
                 return None;
             }
             Batch::new(&tx).upkeep().note_backup(backup).ok()?;
@@ -96,14 +101,14 @@ impl Store {
     }
 }
 
-/// The paths at which a project's database may be, in the order in which they are tried.
+/// The paths at which a project's database may be, the first ones first. The last that exists is in use.
 pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }
 
 /// Opens the database of a project for reading, until it can be written. `None` if it can't be read either.
 pub(in crate::store) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened> {
-    places(dir, project).into_iter().filter(|path| path.is_file()).find_map(|path| {
+    places(dir, project).into_iter().rev().filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
         let (connection, found) = look(&path, open).ok()?;
         (found == project).then(|| Opened { connection, place: Place::File(path), notice: None })
@@ -111,17 +116,20 @@ pub(in crate::store) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened
 }
 
 /// Opens a database of ours and returns its project.
-fn look(path: &Path, opens: impl Fn(&Path) -> rusqlite::Result<Connection>) -> Result<(Connection, String)> {
+pub(super) fn look(
+    path: &Path,
+    opens: impl Fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<(Connection, String)> {
     let failed = |error: rusqlite::Error| {
         let error = Error::storing(format!("{} can't be read", path.display()), error);
         trouble::explained_at_opening(error, path)
     };
     let connection = opens(path).map_err(|error| foreign_or(path, error, failed))?;
-    let version = migrations::version(&connection).map_err(failed)?;
-    if version > migrations::current() {
-        return Err(connection::newer(path, version));
+    let version = schema::format(&connection).map_err(failed)?;
+    if version != schema::FORMAT {
+        return Err(connection::other_format(path, version));
     }
-    if !migrations::is_ours(&connection).map_err(failed)? {
+    if !schema::is_ours(&connection).map_err(failed)? {
         return Err(foreign_or(path, rusqlite::Error::InvalidQuery, failed));
     }
     let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
@@ -196,7 +204,7 @@ mod tests {
     fn crafted(path: &Path, statements: &str) {
         let mut old = Connection::open(path).unwrap();
         old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
-        migrations::run(&mut old).unwrap();
+        schema::create(&mut old).unwrap();
         old.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
         old.execute_batch(statements).unwrap();
         old.close().unwrap();
@@ -225,8 +233,9 @@ mod tests {
             let expected =
                 format!("{} belongs to another program, or another program has changed it", path.display());
             assert_eq!(why, expected, "{craft}");
-            let why = OldStore::open(&path, &CancellationToken::new()).err().unwrap().to_string();
-            assert!(why.starts_with("another program has changed it"), "{craft}: {why}");
+            // An import runs nothing, and reads the rows that are there.
+            let old = OldStore::open(&path, &path, &CancellationToken::new()).unwrap();
+            assert_eq!(old.facts().unwrap().len(), 1, "{craft}");
             assert!(std::fs::read(&path).unwrap() == before);
         }
         // What database tools leave behind is harmless.
@@ -234,11 +243,7 @@ mod tests {
         for (at, craft) in harmless.iter().enumerate() {
             let plain = dir.path().join(format!("plain-{at}.db"));
             crafted(&plain, craft);
-            assert!(
-                Store::read_only_at(&plain, &CancellationToken::new()).is_ok()
-                    && OldStore::open(&plain, &CancellationToken::new()).is_ok(),
-                "{craft}"
-            );
+            assert!(Store::read_only_at(&plain, &CancellationToken::new()).is_ok(), "{craft}");
         }
         // Even without this check, reading runs no code in the file.
         let seen = open_unchanged(&dir.path().join("1.db")).unwrap();
@@ -253,7 +258,7 @@ mod tests {
             format!("INSERT INTO conversations VALUES ({id}, '{name}', NULL, NULL, 0, 0);")
         };
         crafted(&path, &[row(3, "a"), row(1 << 62, "b"), row(i64::MAX, "c")].concat());
-        let sessions = OldStore::open(&path, &CancellationToken::new()).unwrap().sessions().unwrap();
+        let sessions = OldStore::open(&path, &path, &CancellationToken::new()).unwrap().sessions().unwrap();
         let names: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
     }
@@ -268,7 +273,7 @@ mod tests {
             let why = Store::read_only_at(path, &CancellationToken::new()).err().unwrap().to_string();
             assert_eq!(why, format!("{} is neither a file nor a database", path.display()));
             assert_eq!(
-                OldStore::open(path, &CancellationToken::new()).err().unwrap().to_string(),
+                OldStore::open(path, dir.path(), &CancellationToken::new()).err().unwrap().to_string(),
                 "it is not a regular file"
             );
         }

@@ -10,7 +10,7 @@ use crate::error::Error;
 pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
     let Some(cause) = cause(&error) else { return error };
     if is_damage(cause) {
-        return Error::damaged(format!("{} (see /lcm doctor)", said(path)), cause.to_string());
+        return damaged(path, cause.to_string());
     }
     let path = path.display();
     let sentence = match cause.sqlite_error_code() {
@@ -21,7 +21,7 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
             format!("{path} can't be written (make it writable, or set dbDir to another folder)")
         }
-        // See `strange`.
+        // See `untrusted`.
         Some(ErrorCode::OperationInterrupted) => {
             format!("reading {path} was stopped: it takes longer than an intact history of its size could")
         }
@@ -29,15 +29,14 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
             format!("the disk can't store {path} (check that it is connected, intact and not full)")
         }
         None if matches!(cause, rusqlite::Error::QueryReturnedNoRows) => {
-            format!("{path} lacks a row that others refer to (see /lcm doctor)")
+            format!("{path} lacks a row that others refer to (/lcm doctor --rebuild mends it)")
         }
         _ => return error,
     };
     error.saying(sentence)
 }
 
-/// The same for a file that is being opened. A damaged file is skipped, and the doctor will not check it; so is one with
-/// tables or rows that no engine makes, as it can't be migrated.
+/// The same for a file that is being opened. A damaged file is skipped, and so is one with tables that no engine makes.
 pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
     let strange = [ErrorCode::Unknown, ErrorCode::ConstraintViolation].map(Some);
     match cause(&error) {
@@ -48,8 +47,13 @@ pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error
     }
 }
 
+/// The error for a damaged file that is in use.
+pub(super) fn damaged(path: &Path, cause: String) -> Error {
+    Error::damaged(format!("{} (/lcm doctor --rebuild mends it)", said(path)), cause)
+}
+
 /// The common text for a damaged file.
-fn said(path: &Path) -> String {
+pub(super) fn said(path: &Path) -> String {
     format!("{} is damaged", path.display())
 }
 
@@ -89,7 +93,8 @@ mod tests {
         let missing = Error::storing("failed to read", rusqlite::Error::QueryReturnedNoRows);
         let explained = explained(missing, Path::new("project.db")).to_string();
         assert!(
-            explained.contains("project.db lacks a row that others refer to (see /lcm doctor)"),
+            explained
+                .contains("project.db lacks a row that others refer to (/lcm doctor --rebuild mends it)"),
             "{explained}"
         );
     }

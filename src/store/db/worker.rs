@@ -7,7 +7,7 @@
 //! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,9 @@ use tokio::sync::oneshot;
 use super::bulk;
 use super::connection::{self, Damaged, Opened, Place};
 use super::project::name_of;
-use super::{migrations, read_only, trouble};
+use super::{read_only, schema, trouble};
 use crate::error::{Code, Error, Result};
+use crate::files::temporary::Temporary;
 use crate::store::messages::counts;
 use crate::store::summaries::claims;
 use crate::store::upkeep::vacuum;
@@ -79,6 +80,8 @@ struct Trouble {
     damage: Option<String>,
     /// Whether damage was found before.
     is_known: bool,
+    /// Why a write failed, if damage is why.
+    unwritable: Option<Error>,
 }
 
 impl Shared {
@@ -115,7 +118,31 @@ impl Store {
         Self::open(dir, &name_of(project), project)
     }
 
-    /// Opens another store next to this one, which can't be read because of `why`.
+    /// Makes the store of a project in the file `path`.
+    pub fn create(path: &Path, project: &str) -> Result<Self> {
+        let (connection, _) = connection::open_file(path, project)?;
+        Self::begin(
+            Opened { connection, place: Place::File(path.to_owned()), notice: None },
+            Vec::new(),
+            None,
+        )
+    }
+
+    /// The files that a rebuild joins with `own`, which is one of them.
+    ///
+    /// # Errors
+    /// When another process, or another session of this one, has one open.
+    pub fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
+        connection::joinable(own)
+    }
+
+    /// Puts a finished database in the place of the first of these files, each of which gets its other name.
+    pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> Result<()> {
+        let failed = |error| Error::storing("the new database could not be put in its place", error);
+        connection::replace(fresh, olds).map_err(failed)
+    }
+
+    /// Opens another store next to this one, which can't be read or written because of `why`.
     pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
         let mut passed = self.0.passed.clone();
         if let Place::File(path) = &self.0.place {
@@ -193,6 +220,11 @@ impl Store {
     /// A message about newly found damage, returned once.
     pub fn take_damage(&self) -> Option<String> {
         lock(&self.0.trouble).damage.take()
+    }
+
+    /// Why nothing more can be written, if the file is damaged; returned once.
+    pub fn take_unwritable(&self) -> Option<Error> {
+        lock(&self.0.trouble).unwritable.take()
     }
 
     /// Queues one write transaction and returns at once; `done` gets the outcome on the writer's thread.
@@ -353,6 +385,17 @@ impl Store {
         error
     }
 
+    /// The same for a write: damage keeps what follows out, too.
+    fn explain_write(&self, error: Error) -> Error {
+        let error = self.explain(error);
+        if error.code() == Code::Damaged {
+            let mut trouble = lock(&self.0.trouble);
+            trouble.damage = None;
+            trouble.unwritable = Some(Error::damaged(error.to_string(), error.cause()));
+        }
+        error
+    }
+
     fn is_closed(&self) -> bool {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
@@ -419,17 +462,17 @@ fn transaction<T: 'static>(
         if let Some(patience) = patience {
             let _ = connection.busy_handler(Some(patience));
         }
-        done(outcome.map_err(|error| store.explain(error)));
+        done(outcome.map_err(|error| store.explain_write(error)));
     })
 }
 
 fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {
     let failed = |error| Error::storing("failed to write to the history store", error);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    // Another process may have upgraded the file since it was opened.
-    if migrations::version(&tx).map_err(failed)? != migrations::current() {
-        return Err(Error::newer(
-            "the history store was upgraded by a newer version of pi-lossless-context: restart Pi",
+    // Another version may have changed the file since it was opened.
+    if schema::format(&tx).map_err(failed)? != schema::FORMAT {
+        return Err(Error::format(
+            "another version of pi-lossless-context has changed the history store: restart Pi",
         ));
     }
     let outcome = work(&Batch::new(&tx))?;

@@ -1,7 +1,6 @@
 //! The full-text index: queries, words and stems.
 
 pub(super) mod search;
-pub(super) mod stemming;
 pub(super) mod vocabulary;
 pub(super) mod writing;
 

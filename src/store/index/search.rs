@@ -108,17 +108,6 @@ impl<'c> FullTextIndex<'c> {
         Ok(json!(merged).to_string())
     }
 
-    /// The rows of at most `most` matching passages, oldest first, and whether these are all.
-    pub fn oldest_passages(&self, expression: &str, most: usize) -> Result<(Vec<i64>, bool)> {
-        let mut rows: Vec<i64> = self.connection.all(
-            "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 LIMIT ?2",
-            params![expression, most + 1],
-        )?;
-        let are_all = rows.len() <= most;
-        rows.truncate(most);
-        Ok((rows, are_all))
-    }
-
     /// The message of the passage in row `passage`, if it passes `filter`.
     pub fn hit(&self, passage: i64, filter: &Filter) -> Result<Option<Hit>> {
         self.connection.first(
@@ -359,10 +348,10 @@ mod tests {
     #[test]
     fn the_results_of_a_call_are_found_without_reading_what_follows() {
         let mut memory = Connection::open_in_memory().unwrap();
-        memory.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        memory.execute_batch(include_str!("../db/schema.sql")).unwrap();
         for (row, role) in (1..).zip(["assistant", "toolResult", "toolResult"].iter().chain(&["user"; 60])) {
             let sql = "INSERT INTO messages VALUES
-                       (?1, CAST(?1 AS BLOB), nullif(?1 - 1, 0), 0, 0, ?2, NULL, 1, 1, x'7b7d', 0, 2, NULL, 0, NULL)";
+                       (?1, CAST(?1 AS BLOB), nullif(?1 - 1, 0), 0, 0, ?2, NULL, 1, 1, x'7b7d', 0, 2, NULL, 0)";
             memory.execute(sql, params![row, role]).unwrap();
         }
         let steps = Arc::new(AtomicUsize::new(0));

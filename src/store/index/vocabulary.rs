@@ -7,7 +7,6 @@
 use rusqlite::params;
 
 use crate::error::Result;
-use crate::ids::MessageId;
 use crate::store::FullTextIndex;
 use crate::store::columns::Queries as _;
 
@@ -86,41 +85,14 @@ impl FullTextIndex<'_> {
     /// The passages with a word, spelled as in the index, and whether these are all: at most `most` positions
     /// are read.
     pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
-        let mut rows = Vec::new();
+        let sql = "SELECT doc FROM temp.index_places WHERE term = ?1 LIMIT ?2";
+        let mut rows: Vec<i64> = self.connection.all(sql, params![word, most + 1])?;
         // Computed before duplicates are removed: a word often occurs several times in one passage.
-        let are_all = self.places_of(word, most, |row, _| rows.push(row))? <= most;
+        let are_all = rows.len() <= most;
+        rows.truncate(most);
         rows.sort_unstable();
         rows.dedup();
         Ok((rows, are_all))
-    }
-
-    /// Calls `visit` with the positions of a word, spelled as in the index: the passage's row, and the number
-    /// of words before it there. Visits at most `most`; returns their number, counted up to `most + 1`.
-    pub fn places_of(&self, word: &str, most: usize, mut visit: impl FnMut(i64, i64)) -> Result<usize> {
-        let mut count = 0;
-        let sql = "SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2";
-        self.connection.each(sql, params![word, most + 1], |row| {
-            count += 1;
-            if count <= most {
-                visit(row.get(0)?, row.get(1)?);
-            }
-            Ok(())
-        })?;
-        Ok(count)
-    }
-
-    /// The message of a passage.
-    pub fn message_at(&self, passage: i64) -> Result<Option<MessageId>> {
-        self.connection.first(
-            "SELECT id FROM messages WHERE first_passage <= ?1 ORDER BY first_passage DESC LIMIT 1",
-            [passage],
-        )
-    }
-
-    /// The messages with a line so long that it was split between two passages, so that a word may be in
-    /// neither.
-    pub fn with_broken_lines(&self) -> Result<Vec<MessageId>> {
-        self.connection.all("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1", [])
     }
 }
 
@@ -182,7 +154,7 @@ mod tests {
     #[test]
     fn the_words_equal_sqlites_own_list() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection.execute_batch(include_str!("../db/schema.sql")).unwrap();
         connection.execute_batch("CREATE VIRTUAL TABLE listed USING fts5vocab (messages_fts, row)").unwrap();
         let word = |n: usize| ["é", "the", "x", "日本"][n % 4].to_owned() + &(n * n * 7919).to_string();
         for batch in 0..40 {
@@ -224,7 +196,7 @@ mod tests {
     #[test]
     fn a_truncated_list_of_positions_says_so() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection.execute_batch(include_str!("../db/schema.sql")).unwrap();
         connection
             .execute_batch(
                 "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance)",

@@ -39,8 +39,6 @@ pub struct Prepared {
     codec: i64,
     /// Each passage of the searchable text, with its parts.
     passages: Vec<(Range<usize>, String)>,
-    /// Whether a line was so long that it was split between two passages.
-    has_broken_line: bool,
 }
 
 impl Prepared {
@@ -58,11 +56,9 @@ impl Prepared {
 
     fn with((packed, codec): (Vec<u8>, i64), searchable: &str) -> Self {
         let ranges = passages(searchable);
-        let is_broken_at = |end: usize| end < searchable.len() && !searchable[..end].ends_with('\n');
         Self {
             packed,
             codec,
-            has_broken_line: ranges.iter().any(|range| is_broken_at(range.end)),
             passages: ranges.into_iter().map(|range| (range.clone(), parts(&searchable[range]))).collect(),
         }
     }
@@ -71,16 +67,7 @@ impl Prepared {
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        self.add_message_at(None, message)
-    }
-
-    /// The same, in the row it had before it was lost, if known.
-    pub(in crate::store) fn add_message_at(
-        &self,
-        row: Option<MessageId>,
-        message: &NewMessage<'_>,
-    ) -> Result<MessageId> {
-        let Prepared { packed, codec, passages, has_broken_line } = message.prepared;
+        let Prepared { packed, codec, passages } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
             _ => &[],
@@ -88,12 +75,11 @@ impl MessageWriter<'_> {
         let first_passage =
             if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
         let mut insert = self.connection.prepare_cached(
-            "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
-                                   json, codec, bytes, first_passage, passages, broken_line)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+                                   json, codec, bytes, first_passage, passages)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?;
         let id = match insert.insert(params![
-            row,
             message.lineage,
             message.parent,
             message.height,
@@ -107,7 +93,6 @@ impl MessageWriter<'_> {
             message.json.len(),
             first_passage,
             passages.len(),
-            (*has_broken_line && first_passage.is_some()).then_some(1),
         ]) {
             Ok(id) => id,
             // Few are stored already: looking for each first costs more.

@@ -16,8 +16,14 @@ const PASSED: usize = 16;
 /// The columns of an entry, from `entries e` and its message `m`.
 pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp";
 
-/// From the columns of [`BRANCH_ENTRY`]: the parent and the entry.
-impl FromRow for (Option<EntryId>, BranchEntry) {
+/// An entry with its parent, from the columns of [`BRANCH_ENTRY`].
+#[derive(Debug)]
+pub(super) struct Linked {
+    pub(super) parent: Option<EntryId>,
+    pub(super) entry: BranchEntry,
+}
+
+impl FromRow for Linked {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let message = row.get::<_, Option<MessageId>>(5)?.map(|id| {
             Ok::<_, rusqlite::Error>(BranchMessage {
@@ -35,7 +41,8 @@ impl FromRow for (Option<EntryId>, BranchEntry) {
             (3, _) => Step::Compaction,
             _ => Step::Link,
         };
-        Ok((row.get(1)?, BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step }))
+        let entry = BranchEntry { row: row.get(0)?, entry_id: row.get(2)?, step };
+        Ok(Self { parent: row.get(1)?, entry })
     }
 }
 
@@ -61,7 +68,7 @@ impl Messages<'_> {
         );
         let mut found = Vec::new();
         let known = self.walk(conversation, leaf, &sql, is_known, |row| {
-            found.push(<(_, BranchEntry)>::from_row(row)?.1);
+            found.push(Linked::from_row(row)?.entry);
             Ok(())
         })?;
         found.reverse();
@@ -113,7 +120,7 @@ impl Messages<'_> {
         Ok(next)
     }
 
-    /// How often a row that should never change was changed or removed: see `migrations/001_init.sql`.
+    /// How often a row that should never change was changed or removed: see `db/schema.sql`.
     pub fn rewritten(&self) -> Result<i64> {
         Ok(self.connection.fact("rewritten")?.and_then(|times| times.parse().ok()).unwrap_or_default())
     }

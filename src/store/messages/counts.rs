@@ -1,4 +1,4 @@
-//! The counts of sessions, kept with each hand-over: see `db/migrations/001_init.sql`.
+//! The counts of sessions, kept with each hand-over: see `db/schema.sql`.
 //!
 //! No trigger adds the messages: SQLite opens a savepoint for an insert that fires one, and the full-text index
 //! writes all it has gathered at each savepoint.
@@ -170,11 +170,6 @@ impl MessageWriter<'_> {
             ],
         )?;
         Ok(messages)
-    }
-
-    /// Makes all counts unknown: they are recorded again at the next checkpoint.
-    pub fn forget_counts(&self) -> Result<()> {
-        self.connection.change("DELETE FROM counts", [])
     }
 }
 

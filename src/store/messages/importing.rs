@@ -6,7 +6,7 @@ use crate::store::columns::Queries as _;
 use crate::store::{MessageWriter, Messages};
 
 /// The prefix of the key for the time an agent's logs were last read.
-const READ: &str = "read_at:";
+pub(in crate::store) const READ: &str = "read_at:";
 /// The key for the time of the import offer.
 const OFFERED: &str = "import_offered_at";
 

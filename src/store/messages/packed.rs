@@ -59,41 +59,11 @@ impl Messages<'_> {
         turn: Turn,
         beyond: Option<MessageId>,
         filter: &Filter,
-        visit: impl FnMut(Packed) -> Result<bool>,
-    ) -> Result<()> {
-        self.packed_messages(turn, None, beyond, filter, visit).map(drop)
-    }
-
-    /// The same for `messages`, in their order.
-    pub fn messages_among(
-        &self,
-        messages: &[MessageId],
-        filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
-        for message in messages {
-            if !self.packed_messages(Turn::NewestFirst, Some(*message), None, filter, &mut visit)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn packed_messages(
-        &self,
-        turn: Turn,
-        only: Option<MessageId>,
-        beyond: Option<MessageId>,
-        filter: &Filter,
-        mut visit: impl FnMut(Packed) -> Result<bool>,
-    ) -> Result<bool> {
         let bounds = match turn {
-            Turn::NewestFirst => {
-                "coalesce(:only, -9223372036854775808) AND coalesce(:only, :beyond - 1, 9223372036854775807)"
-            }
-            Turn::OldestFirst => {
-                "coalesce(:only, :beyond + 1, -9223372036854775808) AND coalesce(:only, 9223372036854775807)"
-            }
+            Turn::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
+            Turn::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
         };
         let (_, order) = turn.sql();
         let sql = format!(
@@ -112,17 +82,16 @@ impl Messages<'_> {
             is_of_agent()
         );
         let mut query = (self.connection).prepare_cached(&sql)?;
-        let mut rows = query
-            .query(named_params! {
-                ":conversation": filter.conversation, ":beyond": beyond,
-                ":only": only, ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before,
-                ":agent": filter.agent
-            })?;
+        let mut rows = query.query(named_params! {
+            ":conversation": filter.conversation, ":beyond": beyond,
+            ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before,
+            ":agent": filter.agent
+        })?;
         while let Some(row) = rows.next()? {
             if !visit(Packed::at(row)?)? {
-                return Ok(false);
+                break;
             }
         }
-        Ok(true)
+        Ok(())
     }
 }

@@ -3,20 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::branch::BRANCH_ENTRY;
+use super::branch::{BRANCH_ENTRY, Linked};
 use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
 use crate::store::columns::Queries as _;
 
-/// An entry with its parent.
-type Row = (Option<EntryId>, BranchEntry);
-
 /// The entries of a session.
 #[derive(Debug)]
 pub struct Tree {
-    entries: BTreeMap<EntryId, Row>,
+    entries: BTreeMap<EntryId, Linked>,
     /// The leaves.
     pub ends: Vec<EntryId>,
 }
@@ -28,24 +25,24 @@ impl Messages<'_> {
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1"
         );
-        let rows: Vec<Row> = self.connection.all(&sql, [conversation])?;
-        let inner: HashSet<EntryId> = rows.iter().filter_map(|(parent, _)| *parent).collect();
-        let ids = rows.iter().map(|(_, entry)| entry.row);
+        let rows: Vec<Linked> = self.connection.all(&sql, [conversation])?;
+        let inner: HashSet<EntryId> = rows.iter().filter_map(|row| row.parent).collect();
+        let ids = rows.iter().map(|row| row.entry.row);
         let mut ends: Vec<EntryId> = ids.filter(|id| !inner.contains(id)).collect();
         ends.sort_unstable();
-        Ok(Tree { entries: rows.into_iter().map(|row| (row.1.row, row)).collect(), ends })
+        Ok(Tree { entries: rows.into_iter().map(|row| (row.entry.row, row)).collect(), ends })
     }
 }
 
 impl Tree {
     /// The entry of this row.
     pub fn entry(&self, row: EntryId) -> Option<&BranchEntry> {
-        self.entries.get(&row).map(|(_, entry)| entry)
+        self.entries.get(&row).map(|row| &row.entry)
     }
 
     /// All entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &BranchEntry> {
-        self.entries.values().map(|(_, entry)| entry)
+        self.entries.values().map(|row| &row.entry)
     }
 
     /// For each entry the last one at or above it that decides which summaries are valid up to there: branches
@@ -68,8 +65,8 @@ impl Tree {
             .collect();
         let mut deciding: HashMap<EntryId, EntryId> = HashMap::new();
         for row in self.entries.values() {
-            let entry = &row.1;
-            let above = self.above(row).and_then(|(_, above)| deciding.get(&above.row).copied());
+            let entry = &row.entry;
+            let above = self.above(row).and_then(|above| deciding.get(&above.entry.row).copied());
             let is_edit = matches!(entry.step, Step::Edit { .. });
             let decides = shows_last(&entry.step)
                 || edited.contains(entry.entry_id.as_str())
@@ -83,14 +80,14 @@ impl Tree {
 
     /// The parent of an entry. Parents have lower rows than their children, except in a damaged file. The check
     /// ends walks in a cycle.
-    fn above(&self, entry: &Row) -> Option<&Row> {
-        entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
+    fn above(&self, row: &Linked) -> Option<&Linked> {
+        row.parent.filter(|id| *id < row.entry.row).and_then(|id| self.entries.get(&id))
     }
 
     /// The entries from the root to `end`.
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
-        let upwards = std::iter::successors(self.entries.get(&end), |entry| self.above(entry));
-        let mut branch: Vec<BranchEntry> = upwards.map(|(_, entry)| entry.clone()).collect();
+        let upwards = std::iter::successors(self.entries.get(&end), |row| self.above(row));
+        let mut branch: Vec<BranchEntry> = upwards.map(|row| row.entry.clone()).collect();
         branch.reverse();
         branch
     }
@@ -133,7 +130,7 @@ mod tests {
             let parent = at.checked_sub(1 + up).filter(|parent| *parent > 0);
             let parent = parent.map(|parent| EntryId(i64::try_from(parent).unwrap()));
             let entry = BranchEntry { row: EntryId(row), entry_id: format!("e{row}"), step };
-            entries.insert(entry.row, (parent, entry));
+            entries.insert(entry.row, Linked { parent, entry });
         }
         Tree { entries, ends: Vec::new() }
     }

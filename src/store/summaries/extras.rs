@@ -41,7 +41,7 @@ impl Extras {
     }
 }
 
-pub(in crate::store) fn from_sql(column: Option<String>) -> Option<Files> {
+pub(in crate::store) fn files_from_sql(column: Option<String>) -> Option<Files> {
     column.and_then(|json| serde_json::from_str(&json).ok())
 }
 
@@ -52,7 +52,7 @@ fn to_sql(files: &Files) -> String {
 impl Summaries<'_> {
     /// The files that a compaction by others lists.
     pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
-        self.connection.one("SELECT files FROM entries WHERE id = ?1", [entry]).map(from_sql)
+        self.connection.one("SELECT files FROM entries WHERE id = ?1", [entry]).map(files_from_sql)
     }
 
     /// The facts of a leaf summary's messages; `None` until they are extracted.

@@ -143,16 +143,6 @@ impl Summaries<'_> {
         self.nodes_of("id > ?1", [newest], shows)
     }
 
-    /// The last messages of all leaf summaries.
-    pub fn last_messages(&self) -> Result<HashSet<MessageId>> {
-        let lasts: Vec<Option<MessageId>> = self.connection.all(
-            "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id ORDER BY ordinal DESC LIMIT 1)
-               FROM summaries s",
-            [],
-        )?;
-        Ok(lasts.into_iter().flatten().collect())
-    }
-
     /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
         self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [])

@@ -1,32 +1,19 @@
 //! Reads the whole store for a check: raw rows, however wrong, and what SQLite reports about its file.
 
-use std::collections::HashSet;
-
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, Row};
 
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
+use crate::ids::{ConversationId, Hash, MessageId, Nonce, SummaryId};
 use crate::store::Upkeep;
-use crate::store::columns::{FromRow, Queries as _, from_row};
-use crate::store::db::{connection, migrations};
+use crate::store::columns::Queries as _;
+use crate::store::db::schema;
 use crate::store::messages::stored::StoredJson;
-use crate::store::upkeep::audit_index::Index;
 
 /// Maximum number of SQLite's complaints to read.
 const COMPLAINTS: usize = 100;
 
-/// What the file says about itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileFacts {
-    /// Whether it has our mark.
-    pub ours: bool,
-    pub version: i64,
-    /// The format this engine writes.
-    pub current: i64,
-}
-
-/// A message's raw row, with the recorded facts of its parent.
+/// A message's raw row, with the identity of the message above.
 #[derive(Debug)]
 pub struct AuditedMessage {
     pub id: MessageId,
@@ -34,79 +21,15 @@ pub struct AuditedMessage {
     pub lineage: Option<Hash>,
     /// The message before it, or the original of which it is a rendition.
     pub parent: Option<MessageId>,
-    /// The parent's identity and height, if its row exists.
-    pub above: Option<(Hash, i64)>,
-    /// The number of messages above it in its lineage.
-    pub height: i64,
+    /// That message's identity, if its row exists.
+    pub above: Option<Hash>,
     pub kind: MessageKind,
-    /// Its recorded facts; `None` if a column has the wrong type.
-    pub facts: Option<Facts>,
-    pub timestamp: i64,
     /// The recorded length of the JSON, in bytes.
     pub bytes: i64,
     /// Its JSON, or why it can't be read.
     pub json: Result<String>,
     /// The number in place of a purged message's JSON.
     pub nonce: Option<Nonce>,
-    /// Row id of its first passage in the index.
-    pub first_passage: Option<i64>,
-    pub passages: i64,
-}
-
-/// The recorded facts of a message that follow from its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    pub role: String,
-    pub tool: Option<String>,
-    pub tokens: i64,
-    pub timestamp: i64,
-}
-
-/// An entry's raw row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditedEntry {
-    pub id: EntryId,
-    pub entry_id: String,
-    pub parent: Option<EntryId>,
-    /// 0 link only, 1 message, 2 context edit, 3 compaction.
-    pub kind: i64,
-    /// The message it shows; for an edit, the rendition.
-    pub message: Option<MessageId>,
-    /// That message's kind and parent, if its row exists.
-    pub shown: Option<(MessageKind, Option<MessageId>)>,
-    /// That message's identity.
-    pub lineage: Option<Hash>,
-    /// The recorded last message at or above it.
-    pub head: Option<MessageId>,
-    /// That message's identity.
-    pub head_lineage: Option<Hash>,
-    /// For an edit, Pi's id of the entry it edits.
-    pub target: Option<String>,
-}
-
-/// A summary's raw row, without its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditedSummary {
-    pub id: SummaryId,
-    /// Its identity, if that is a valid hash.
-    pub hash: Option<Hash>,
-    pub depth: i64,
-    /// First message of its span.
-    pub first: MessageId,
-    /// Last message of its span.
-    pub last: MessageId,
-    pub messages: i64,
-    pub from_time: i64,
-    pub to_time: i64,
-}
-
-/// One end of an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A message of a leaf summary.
-    Message(MessageId),
-    /// A summary of a condensed summary.
-    Summary(SummaryId),
 }
 
 fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
@@ -115,94 +38,35 @@ fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
 }
 
 fn audited_message(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
-    let bytes: i64 = row.get("bytes")?;
+    use crate::store::columns::FromRow as _;
     let stored = StoredJson::from_row(row)?;
-    let nonce = stored.nonce();
-    let json = stored.unpack(connection);
     Ok(AuditedMessage {
-        nonce,
         id: row.get("id")?,
         lineage: hash_in(row, "lineage")?,
         parent: row.get("parent_id")?,
-        above: hash_in(row, "above")?.zip(row.get("above_height")?),
-        height: row.get("height")?,
+        above: hash_in(row, "above")?,
         kind: row.get("kind")?,
-        facts: Facts::from_row(row).ok(),
-        timestamp: row.get("timestamp")?,
-        bytes,
-        json,
-        first_passage: row.get("first_passage")?,
-        passages: row.get("passages")?,
+        bytes: row.get("bytes")?,
+        nonce: stored.nonce(),
+        json: stored.unpack(connection),
     })
 }
 
-from_row!(Facts { role, tool = "tool_name", tokens, timestamp });
-
-impl FromRow for AuditedEntry {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (kind, parent): (Option<MessageKind>, _) = (row.get("message_kind")?, row.get("message_parent")?);
-        Ok(Self {
-            id: row.get("id")?,
-            entry_id: row.get("entry_id")?,
-            parent: row.get("parent_id")?,
-            kind: row.get("kind")?,
-            message: row.get("message_id")?,
-            shown: kind.map(|kind| (kind, parent)),
-            lineage: hash_in(row, "lineage")?,
-            head: row.get("head_id")?,
-            head_lineage: hash_in(row, "head_lineage")?,
-            target: row.get("target")?,
-        })
-    }
-}
-
-impl FromRow for AuditedSummary {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            id: row.get("id")?,
-            hash: hash_in(row, "hash")?,
-            depth: row.get("depth")?,
-            first: row.get("first_message")?,
-            last: row.get("last_message")?,
-            messages: row.get("messages")?,
-            from_time: row.get("from_time")?,
-            to_time: row.get("to_time")?,
-        })
-    }
-}
-
 impl Upkeep<'_> {
-    /// What the file says about itself.
-    pub fn file_facts(&self) -> Result<FileFacts> {
-        let mark = connection::mark(self.connection)?;
-        Ok(FileFacts {
-            // A store in memory has no header for the mark.
-            ours: mark == connection::APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
-            version: migrations::version(self.connection)?,
-            current: migrations::current(),
-        })
+    /// The file's format.
+    pub fn format(&self) -> Result<i64> {
+        Ok(schema::format(self.connection)?)
     }
 
     /// What SQLite finds wrong with its file, in its own words, including the two indexes.
     pub fn integrity(&self) -> Result<Vec<String>> {
         // A connection caches an index's structure, and only a query notices that another connection changed
         // it; the check would report the stale cache. It reports real damage of the index again.
-        for index in [Index::Messages, Index::Summaries] {
-            let _ = self.finds(index, "refresh", 0);
-        }
+        let _ = self.rank_all();
         let mut lines: Vec<String> =
             self.connection.all(&format!("PRAGMA integrity_check({COMPLAINTS})"), [])?;
         lines.retain(|line| line != "ok");
         Ok(lines)
-    }
-
-    /// What follows from the other tables and can't be read.
-    pub fn unreadable_derived(&self) -> Vec<&'static str> {
-        let is_damaged = |sql| {
-            let read = self.connection.query_row(sql, [], |_| Ok(()));
-            read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
-        };
-        migrations::DERIVED.into_iter().filter(|(_, sql)| is_damaged(sql)).map(|(name, _)| name).collect()
     }
 
     /// Rows that refer to missing ones: the table, the row unless the table has no row ids, and the table it
@@ -211,16 +75,10 @@ impl Upkeep<'_> {
         self.connection.all("PRAGMA foreign_key_check", [])
     }
 
-    /// The number of messages, of all kinds.
-    pub fn message_rows(&self) -> Result<usize> {
-        // Pages of an index may be damaged.
-        self.connection.one("SELECT count(*) FROM messages NOT INDEXED", [])
-    }
-
     /// Calls `visit` with the messages in order.
     pub fn audit_messages(&self, mut visit: impl FnMut(AuditedMessage) -> Result<()>) -> Result<()> {
         self.connection.each(
-            "SELECT m.*, above.lineage AS above, above.height AS above_height
+            "SELECT m.*, above.lineage AS above
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
               ORDER BY m.id",
             [],
@@ -228,41 +86,85 @@ impl Upkeep<'_> {
         )
     }
 
-    /// The entries of a session, in order.
-    pub fn audit_entries(&self, conversation: ConversationId) -> Result<Vec<AuditedEntry>> {
+    /// The number of entries.
+    pub fn count_entries(&self) -> Result<usize> {
+        self.connection.one("SELECT count(*) FROM entries", [])
+    }
+
+    /// Entries in a wrong place: the id, the session's id, and the number of what is wrong, from 0: the message is missing;
+    /// the entry is not below its parent; its message is not below the one above; the last message at or above it is
+    /// another; it edits another message.
+    pub fn misplaced_entries(&self) -> Result<Vec<(String, Option<String>, usize)>> {
         self.connection.all(
-            "SELECT e.*, m.kind AS message_kind, m.parent_id AS message_parent, m.lineage,
-                    h.lineage AS head_lineage
-               FROM entries e
-               LEFT JOIN messages m ON m.id = e.message_id
-               LEFT JOIN messages h ON h.id = e.head_id
-              WHERE e.conversation_id = ?1 ORDER BY e.id",
-            [conversation],
+            "SELECT * FROM (
+               SELECT e.entry_id, c.session_id,
+                      CASE WHEN e.kind = 1 AND m.id IS NULL THEN 0
+                           WHEN e.parent_id >= e.id THEN 1
+                           WHEN e.kind = 1 AND m.parent_id IS NOT p.head_id THEN 2
+                           WHEN e.head_id IS NOT iif(e.kind = 1, e.message_id, p.head_id) THEN 3
+                           WHEN e.kind = 2 AND e.message_id IS NOT NULL
+                                AND (m.kind <> 3 OR m.parent_id IS NOT
+                                     (SELECT t.message_id FROM entries t
+                                       WHERE t.conversation_id = e.conversation_id AND t.entry_id = e.target AND t.kind = 1))
+                           THEN 4 END AS what
+                 FROM entries e LEFT JOIN entries p ON p.id = e.parent_id LEFT JOIN messages m ON m.id = e.message_id
+                 LEFT JOIN conversations c ON c.id = e.conversation_id
+                WHERE e.parent_id IS NULL OR p.id IS NOT NULL)
+              WHERE what IS NOT NULL",
+            [],
         )
     }
 
-    /// Messages that any context edit ever hid or replaced.
-    pub fn edited_messages(&self) -> Result<HashSet<MessageId>> {
+    /// The summaries, sources before those condensed from them.
+    pub fn summary_rows(&self) -> Result<Vec<SummaryId>> {
+        self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])
+    }
+
+    /// Summaries whose recorded span is not that of their sources.
+    pub fn misspanned_summaries(&self) -> Result<Vec<SummaryId>> {
         self.connection.all(
-            "SELECT DISTINCT t.message_id
-               FROM entries e JOIN entries t ON t.conversation_id = e.conversation_id AND t.entry_id = e.target
-              WHERE e.kind = 2 AND t.message_id IS NOT NULL",
-            [])
+            "SELECT s.id FROM summaries s
+              WHERE (SELECT (count(*) = 0) + (sum(coalesce(o.messages, 1)) IS NOT s.messages) FROM summary_sources e
+                       LEFT JOIN summaries o ON o.id = e.source_id WHERE e.summary_id = s.id)
+                 OR s.first_message IS NOT
+                    (SELECT coalesce(e.message_id, o.first_message) FROM summary_sources e
+                       LEFT JOIN summaries o ON o.id = e.source_id WHERE e.summary_id = s.id ORDER BY ordinal LIMIT 1)
+                 OR s.last_message IS NOT
+                    (SELECT coalesce(e.message_id, o.last_message) FROM summary_sources e
+                       LEFT JOIN summaries o ON o.id = e.source_id WHERE e.summary_id = s.id ORDER BY ordinal DESC LIMIT 1)",
+            [],
+        )
     }
 
-    /// The summaries in order, without their texts.
-    pub fn audit_summaries(&self) -> Result<Vec<AuditedSummary>> {
-        self.connection.all("SELECT * FROM summaries ORDER BY id", [])
+    /// How many passages and summaries the two indexes have, and how many they should have.
+    pub fn indexed(&self) -> Result<[(usize, usize); 2]> {
+        let count = |sql| self.connection.one::<(usize, usize)>(sql, []);
+        Ok([
+            count(
+                "SELECT (SELECT count(*) FROM messages_fts_docsize WHERE length(sz) > 1),
+                        (SELECT coalesce(sum(passages), 0) FROM messages WHERE first_passage IS NOT NULL)",
+            )?,
+            count(
+                "SELECT (SELECT count(*) FROM summaries_fts_docsize WHERE length(sz) > 1
+                                 AND id IN (SELECT id FROM summaries)),
+                        (SELECT count(*) FROM summaries)",
+            )?,
+        ])
     }
 
-    /// The edges of the summaries, in order: each with its summary, its position there from 0, and its source.
-    pub fn audit_edges(&self) -> Result<Vec<(SummaryId, i64, Source)>> {
-        let sql = "SELECT summary_id, ordinal, message_id, coalesce(source_id, 0) FROM summary_sources
-                   ORDER BY summary_id, ordinal";
-        let edges: Vec<(_, _, Option<_>, _)> = self.connection.all(sql, [])?;
-        let edge = |(summary, ordinal, message, source): (_, _, Option<_>, _)| {
-            (summary, ordinal, message.map_or(Source::Summary(source), Source::Message))
-        };
-        Ok(edges.into_iter().map(edge).collect())
+    /// Ranks a common word in both indexes, as a search does.
+    pub fn rank_all(&self) -> Result<()> {
+        for index in ["messages_fts", "summaries_fts"] {
+            let sql = format!(
+                "SELECT count(*) FROM (SELECT rank FROM {index} WHERE {index} MATCH 'the' ORDER BY rank LIMIT 1)"
+            );
+            self.connection.one::<i64>(&sql, [])?;
+        }
+        Ok(())
+    }
+
+    /// How many entries a session has.
+    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
     }
 }

@@ -47,16 +47,6 @@ pub(in crate::store) fn open_unchanged(path: &Path) -> rusqlite::Result<Connecti
     if connection::with_ending(path, "-wal").exists() { open_as(path, "mode=ro") } else { open_alone(path) }
 }
 
-/// Copies a database into memory, until `cancel` is raised.
-pub(in crate::store) fn in_memory(
-    connection: &Connection,
-    cancel: &CancellationToken,
-) -> rusqlite::Result<Connection> {
-    let mut copy = Connection::open_in_memory()?;
-    copy_all(connection, &mut copy, cancel)?;
-    Ok(copy)
-}
-
 fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) -> rusqlite::Result<()> {
     let backup = Backup::new(from, to)?;
     while backup.step(PAGES)? != StepResult::Done {
@@ -88,15 +78,7 @@ fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
 }
 
 impl Upkeep<'_> {
-    /// Copies the database, as this view sees it, into a new file that only its owner can read.
-    ///
-    /// # Errors
-    /// When the file exists or can't be written, or when `cancel` is raised. No partial file is left.
-    pub fn back_up(&self, path: &Path, cancel: &CancellationToken) -> Result<()> {
-        named(self.copy_beside(path, cancel)?, path)
-    }
-
-    /// The copy, which does not have its name yet.
+    /// Copies the database, as this view sees it, into a file next to `path` that only its owner can read.
     fn copy_beside(&self, path: &Path, cancel: &CancellationToken) -> Result<Temporary> {
         let (copy, _) = Temporary::beside(path).map_err(|error| unwritten(path, error))?;
         match self.copy_into(&copy.path(), cancel) {
@@ -116,10 +98,12 @@ impl Upkeep<'_> {
         copy.close().map_err(|(_, error)| error)
     }
 
-    /// The same, then reads the copy to verify that it is intact and complete.
+    /// Copies the database, as this view sees it, into a new file that only its owner can read, and reads the copy to
+    /// verify that it is intact and complete.
     ///
     /// # Errors
-    /// Also when it is not; then the copy stays for inspection.
+    /// When the file exists or can't be written, or when `cancel` is raised: no partial file is left. Also when the copy is
+    /// not intact; then it stays for inspection.
     pub fn back_up_and_verify(&self, path: &Path, cancel: &CancellationToken) -> Result<BackupFacts> {
         let copy = self.copy_beside(path, cancel)?;
         let verified = self.verify(&copy.path(), cancel);
@@ -203,7 +187,8 @@ mod tests {
         let mut reader = Connection::open(&file).unwrap();
         let moment = reader.transaction().unwrap();
         let copy = dir.path().join("history.bak");
-        Upkeep::new(&moment).back_up(&copy, &CancellationToken::new()).unwrap();
+        let copied = Upkeep::new(&moment).copy_beside(&copy, &CancellationToken::new()).unwrap();
+        named(copied, &copy).unwrap();
         writer.execute("INSERT INTO said VALUES ('meanwhile')", []).unwrap();
         assert_eq!(said(&moment), 0);
         assert_eq!(said(&Connection::open(&copy).unwrap()), 0);
@@ -218,8 +203,8 @@ mod tests {
         connection.execute_batch("CREATE TABLE said AS SELECT zeroblob(20000000)").unwrap();
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let stopped = Upkeep::new(&connection).back_up(&dir.path().join("history.bak"), &cancel);
-        assert_eq!(stopped.unwrap_err().code(), crate::error::Code::Cancelled);
+        let stopped = Upkeep::new(&connection).copy_beside(&dir.path().join("history.bak"), &cancel);
+        assert_eq!(stopped.err().unwrap().code(), crate::error::Code::Cancelled);
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }

@@ -228,7 +228,7 @@ impl UpkeepWriter<'_> {
             self.drop_digests(*message)?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
-                        first_passage = NULL, passages = 0, broken_line = NULL
+                        first_passage = NULL, passages = 0
                   WHERE id = ?1",
                 params![message, nonce, codec::PURGED],
             )?;
@@ -249,6 +249,20 @@ impl UpkeepWriter<'_> {
         }
         vacuum::note(self.connection)?;
         Ok(plan)
+    }
+
+    /// Removes summaries with their edges. The list must include every summary condensed from them.
+    pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
+        // Delete edges before summaries, whichever end is in the list.
+        for sql in [
+            "DELETE FROM carried WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE source_id = ?1",
+            "DELETE FROM summaries WHERE id = ?1",
+        ] {
+            summaries.iter().try_for_each(|summary| self.connection.change(sql, [summary]))?;
+        }
+        Ok(())
     }
 
     /// Packs the records that stay, but are packed with a message that goes, alone.

@@ -15,7 +15,7 @@ use crate::store::columns::{Queries as _, writing};
 use crate::store::summaries::claims;
 
 /// The key for what remains to be done.
-const PENDING: &str = "purge_pending";
+pub(super) const PENDING: &str = "purge_pending";
 /// The file must be rewritten; followed by the purge's own id.
 const REWRITE: &str = "rewrite";
 /// The log must be emptied; followed by the same id.

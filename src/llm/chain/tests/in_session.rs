@@ -53,26 +53,6 @@ async fn a_model_that_continues_its_work_is_asked_outside_the_session() {
 }
 
 #[tokio::test]
-async fn one_of_several_questions_tests_asking_within_the_session() {
-    for (mark, within) in [("Expand", 2), ("t", 4)] {
-        let cost = |name: &str| {
-            let mut facts = facts(name);
-            facts["model"]["cost"] = cost(3.0, 0.3);
-            Some(facts)
-        };
-        // Every answer came from the cache.
-        let usage = json!({"input": 1, "cacheRead": 5_000});
-        let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
-        let script = Arc::new(Script::with_cached(Some(5_000), cost, answer).naming(&[None]));
-        let chain = chain(&script);
-        let ask = || async { chain.ask(question_in_session(mark)).await.unwrap() };
-        tokio::join!(ask(), ask(), ask(), ask());
-        let asked = script.log().into_iter().filter(|line| line == "ask in session").count();
-        assert_eq!(asked, within, "{mark}");
-    }
-}
-
-#[tokio::test]
 async fn without_cached_tokens_nothing_is_asked_within_the_session() {
     // The script's answers report a prompt of one token, none of it from the cache.
     let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "t", 3).await;

@@ -1,0 +1,255 @@
+//! `/lcm doctor --rebuild`: whatever is damaged, everything that can be read is in the new database, and the old file stays.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::patient::{Patient, messages_of, rebuild, texts_of};
+use crate::store::{Place, Purge, Store};
+
+/// What a rebuild must keep or bring back, by lineage and hash.
+const CONTENT: &str = "SELECT group_concat(x) FROM (
+    SELECT hex(lineage) || kind || role || tokens || timestamp AS x FROM messages
+    UNION ALL SELECT hex(hash) || messages || from_time || to_time FROM summaries
+    UNION ALL SELECT e.entry_id || e.kind || coalesce(a.entry_id, '-') || coalesce(hex(m.lineage), '-')
+        || coalesce(hex(h.lineage), '-') || coalesce(e.target, '-') FROM entries e LEFT JOIN entries a ON a.id = e.parent_id
+        LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN messages h ON h.id = e.head_id
+    UNION ALL SELECT e.entry_id || hex(s.hash) FROM carried c JOIN entries e ON e.id = c.entry_id
+        JOIN summaries s ON s.id = c.summary_id
+    ORDER BY 1)";
+
+/// Each is damaged, and the session's file is there.
+#[tokio::test]
+async fn with_the_sessions_file_everything_is_as_before() {
+    let right: String = Patient::new().await.ask(CONTENT);
+    for damage in [
+        "",
+        "UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind IN (1, 3)",
+        "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 1",
+        "UPDATE messages SET bytes = bytes + 1",
+        "UPDATE messages SET tokens = tokens * 1000 WHERE id = 6",
+        "UPDATE messages SET timestamp = 7 WHERE id = 6",
+        "DELETE FROM messages WHERE id IN (1, 2, 30, 31, 32, (SELECT max(id) FROM messages WHERE kind <> 3))",
+        "DELETE FROM messages",
+        "DELETE FROM entries WHERE entry_id IN ('e14', 'e30', 'e31', 'e69', 'e70')",
+        "DELETE FROM messages WHERE id = 12; DELETE FROM entries WHERE entry_id = 'e12'",
+        "DELETE FROM entries",
+        "DELETE FROM conversations",
+        "UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'",
+        "UPDATE entries SET message_id = NULL WHERE entry_id = 'e9'",
+        "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'",
+        "DELETE FROM summaries WHERE id = 1",
+        "DELETE FROM summaries; DELETE FROM summary_sources",
+        "UPDATE summaries SET packed = NULL, text = text || '!' WHERE id = 1",
+        "UPDATE summaries SET messages = 9223372036854775807, bytes = 9223372036854775807",
+        "DELETE FROM messages_fts WHERE rowid IN (4, 5)",
+        "UPDATE messages_fts_data SET block = x'00010203' WHERE id > 10",
+        "DELETE FROM counts",
+    ] {
+        let patient = Patient::new().await;
+        patient.damage(damage);
+        let (patient, report) = patient.heals().await;
+        // A session whose row is lost is there twice: by what is left of it, and by its file.
+        if !damage.contains("FROM conversations") {
+            assert_eq!(patient.ask::<String>(CONTENT), right, "{damage}\n{report}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_sessions_file_what_is_readable_stays() {
+    for (damage, lost) in [
+        ("", 0),
+        ("UPDATE messages SET json = substr(json, 1, 20) WHERE id = 20", 1),
+        ("DELETE FROM messages WHERE id IN (20, 40)", 2),
+        ("DELETE FROM entries WHERE entry_id = 'e40'", 1),
+        ("DELETE FROM entries", 0),
+        ("DELETE FROM conversations", 0),
+        ("UPDATE entries SET kind = 1099511627776 WHERE entry_id = 'e20'", 1),
+        ("UPDATE entries SET entry_id = 'e30' WHERE entry_id = 'e31'", 0),
+        (
+            "UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'",
+            0,
+        ),
+        ("UPDATE summaries SET packed = NULL, text = 'lies' WHERE id = 1", 0),
+    ] {
+        let patient = Patient::new().await.without_file();
+        let mut before = texts_of(&patient.store).await;
+        let loose =
+            if damage.contains("entry_id = 'e31'") { "DROP INDEX sqlite_autoindex_entries_1" } else { "" };
+        if loose.is_empty() {
+            patient.damage(damage);
+            before = texts_of(&patient.store).await;
+        }
+        let (patient, report) = patient.rebuilt().await;
+        assert_eq!(report.contains(" could not be read."), lost > 0, "{damage}\n{report}");
+        assert!(before.is_subset(&texts_of(&patient.store).await), "{damage}\n{report}");
+        let checked = patient.doctor().await;
+        assert!(checked.ends_with("in order."), "{damage}\n{checked}");
+    }
+}
+
+#[tokio::test]
+async fn the_old_file_stays_as_it_was_and_is_named() {
+    let patient = Patient::new().await;
+    patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'");
+    let before = messages_of(&patient.database());
+    let (patient, report) = patient.rebuilt().await;
+    assert!(
+        report.starts_with(&format!("{} was rebuilt: 1 session, ", patient.database().display())),
+        "{report}"
+    );
+    let path = report.lines().find_map(|line| line.strip_prefix("The old file remains: ")).unwrap();
+    assert!(path.contains("project.db.20") && path.ends_with("Z.bak"), "{path}");
+    assert_eq!(messages_of(Path::new(path)), before);
+    let old = Connection::open(path).unwrap();
+    let sql = "SELECT count(*) FROM entries WHERE entry_id = 'e12' AND head_id IS NULL";
+    assert_eq!(old.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    drop(old);
+    #[cfg(unix)]
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(patient.database()).unwrap().permissions())
+            & 0o777,
+        0o600
+    );
+    // A purge names it, and nothing temporary is left.
+    let backups = patient.store.read(|view| view.upkeep().backups()).await.unwrap();
+    assert_eq!(backups, [Path::new(path)]);
+    let files = fs::read_dir(patient.dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert!(files.into_iter().all(|name| !name.contains("part")));
+}
+
+#[tokio::test]
+async fn an_edited_or_trimmed_session_file_takes_nothing_away() {
+    let patient = Patient::new().await;
+    let before = texts_of(&patient.store).await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    let trimmed: String = file.replace("question 1 ", "question 7 ").split_inclusive('\n').take(40).collect();
+    fs::write(patient.file(), trimmed).unwrap();
+    let (patient, _) = patient.heals().await;
+    assert_eq!(texts_of(&patient.store).await, before);
+    // A lost text is not taken from a file for another one.
+    patient.damage("DELETE FROM messages WHERE id = 2");
+    let (patient, _) = patient.heals().await;
+    let after = texts_of(&patient.store).await;
+    assert!(
+        after.iter().any(|text| text.contains("question 7 ")),
+        "what the file says now is stored, as it is all there is"
+    );
+}
+
+#[tokio::test]
+async fn what_was_purged_stays_purged_in_any_of_the_files() {
+    let purge = async |patient: &Patient| {
+        let message =
+            patient.store.read(|view| view.upkeep().purgeable_at(crate::ids::ConversationId(1), "e6"));
+        let message = message.await.unwrap().unwrap();
+        patient.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+        patient.store.vacuum().await.unwrap();
+    };
+    let patient = Patient::new().await;
+    let secret = patient.store.read(|view| {
+        let message = view.upkeep().purgeable_at(crate::ids::ConversationId(1), "e6")?.unwrap();
+        view.messages().json_of(message)
+    });
+    let secret = secret.await.unwrap();
+    purge(&patient).await;
+    let (patient, report) = patient.heals().await;
+    assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
+    assert!(patient.doctor().await.contains("1 of them purged"));
+
+    // A file that was set aside still has it.
+    let patient = Patient::new().await;
+    patient.store.close().await;
+    let second = patient.dir.path().join("project-2.db");
+    fs::copy(patient.database(), &second).unwrap();
+    let patient = patient.reopened().await;
+    assert_eq!(*patient.store.place(), Place::File(second.clone()));
+    purge(&patient).await;
+    let (patient, _) = patient.rebuilt().await;
+    assert!(!second.exists() && !texts_of(&patient.store).await.contains(&secret));
+    assert!(patient.doctor().await.ends_with("in order."));
+}
+
+#[tokio::test]
+async fn a_history_that_is_open_elsewhere_is_left_alone() {
+    let patient = Patient::new().await;
+    let other = Store::open(Some(patient.dir.path()), "project", "/project").unwrap();
+    let error = rebuild(&patient.store, patient.dir.path()).await.unwrap_err();
+    assert!(error.to_string().contains("project.db open: quit it, and try again"), "{error}");
+    other.close().await;
+    assert_eq!(fs::read_dir(patient.dir.path()).unwrap().count(), 2);
+}
+
+/// Which messages are in a file whose damage is this.
+async fn rebuilt_from(
+    damage: impl FnOnce(&mut Vec<u8>, &dyn Fn(&str) -> Vec<usize>),
+    with_file: bool,
+) -> (usize, usize, String) {
+    let patient = Patient::new().await;
+    let patient = if with_file { patient } else { patient.without_file() };
+    let said = texts_of(&patient.store).await;
+    patient.store.close().await;
+    let database = patient.database();
+    let connection = Connection::open(&database).unwrap();
+    let pages_of = |name: &str| -> Vec<usize> {
+        let sql = "SELECT pageno FROM dbstat WHERE name = ?1 ORDER BY pagetype = 'leaf', pageno";
+        let mut query = connection.prepare(sql).unwrap();
+        query.query_map([name], |row| row.get(0)).unwrap().map(|page| page.unwrap()).collect()
+    };
+    let mut bytes = fs::read(&database).unwrap();
+    damage(&mut bytes, &pages_of);
+    drop(connection);
+    fs::write(&database, bytes).unwrap();
+    let (patient, report) = patient.reopened().await.rebuilt().await;
+    let checked = patient.doctor().await;
+    assert!(checked.ends_with("in order."), "{report}\n{checked}");
+    let found = texts_of(&patient.store).await;
+    (said.len(), said.intersection(&found).count(), report)
+}
+
+fn spoil(bytes: &mut [u8], page: usize) {
+    bytes[(page - 1) * 4096..page * 4096].fill(0x5a);
+}
+
+#[tokio::test]
+async fn one_damaged_page_of_each_kind_costs_only_its_own_rows() {
+    for with_file in [true, false] {
+        // What no row is in: the schema, and the roots of the trees.
+        for table in
+            ["sqlite_schema", "messages", "entries", "summaries", "messages_by_parent", "messages_fts_data"]
+        {
+            let (said, found, report) =
+                rebuilt_from(|bytes, pages| spoil(bytes, pages(table)[0]), with_file).await;
+            assert_eq!(found, said, "{table}: {report}");
+        }
+        for table in ["messages", "entries", "conversations"] {
+            let (said, found, report) =
+                rebuilt_from(|bytes, pages| spoil(bytes, *pages(table).last().unwrap()), with_file).await;
+            match (table, with_file) {
+                ("messages", false) => assert!(
+                    said > found && said < found + 40 && report.contains("could not be read"),
+                    "{report}"
+                ),
+                _ => assert_eq!(found, said, "{table}: {report}"),
+            }
+        }
+        // Cut in the middle of the messages.
+        let cut = |bytes: &mut Vec<u8>, pages: &dyn Fn(&str) -> Vec<usize>| {
+            let pages = pages("messages");
+            bytes.truncate(pages[pages.len() / 2] * 4096 - 100);
+        };
+        let (said, found, report) = rebuilt_from(cut, with_file).await;
+        assert!(if with_file { found == said } else { found * 3 > said }, "{found} of {said}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_any_more_is_rebuilt_from_session_files() {
+    let (said, found, report) = rebuilt_from(|bytes, _| bytes.fill(0x5a), true).await;
+    assert_eq!(found, said, "{report}");
+    assert!(report.matches("The old file remains: ").count() == 2, "{report}");
+}

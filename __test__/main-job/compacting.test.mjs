@@ -311,13 +311,14 @@ test("a Pi compacts one session after the other", async (t) => {
   });
 });
 
-test("every prompt for a summary has the standing instructions, those of a project only if it is trusted", async (t) => {
-  const project = await aProject(t, { settings: settings({ lcm: { promptsDir: "prompts", compactInstructions: "Keep ticket numbers." } }) });
+test("every prompt for a summary has the standing instructions, those of a project only if it is trusted, and the user's own words", async (t) => {
+  const project = await aProject(t, { settings: settings({ lcm: { compactInstructions: "Keep ticket numbers." } }) });
   writeFileSync(path.join(project.cwd, "AGENTS.md"), "# Work\n\n## Compact Instructions\nKeep all ports.\n\n## Tests\nBe quick.\n");
-  const prompts = path.join(project.agentDir, "prompts");
+  const prompts = path.join(project.agentDir, "lcm-prompts");
   mkdirSync(prompts);
-  writeFileSync(path.join(prompts, "leaf.md"), "{{words}} {{before}} {{focus}} {{fence}}");
   for (const [n, flag] of ["--approve", "--no-approve"].entries()) {
+    const isWhole = n === 1;
+    writeFileSync(path.join(prompts, "leaf.md"), `Write a haiku. {{words}} {{before}} {{focus}} {{fence}} ${isWhole ? "{{history}}" : ""}`);
     const pi = project.startPi([flag]);
     const history = project.history(`019a4f00-0000-7000-8000-00000000000${n}`);
     history.talk(150, { words: 60, name: flag.slice(2) });
@@ -329,8 +330,9 @@ test("every prompt for a summary has the standing instructions, those of a proje
       const wishes = ["Keep ticket numbers.", "Keep all ports.", "Be quick."].filter((wish) => prompt.includes(wish));
       assert.deepEqual(wishes, flag === "--approve" ? ["Keep ticket numbers.", "Keep all ports."] : ["Keep ticket numbers."]);
     }
+    assert.equal(asked[0].startsWith("Write a haiku."), isWhole);
     const lacks = pi.ui("notify").filter(({ message }) => message.includes("leaf.md lacks {{history}}; the built-in prompt is used"));
-    assert.equal(lacks.length, 1);
+    assert.equal(lacks.length, isWhole ? 0 : 1);
     await pi.stop();
   }
 });

@@ -1,6 +1,6 @@
 /** Every setting has an effect on the real Pi that a test has seen: here, or in the test file named at the end. */
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { loadEngine } from "../../index.js";
@@ -146,17 +146,6 @@ const EFFECTS = {
       await pi.prompt("And now?");
       const { entries } = await project.session(pi);
       assert.equal(entries.some(({ type }) => type === "compaction"), folds);
-    }
-  },
-
-  promptsDir: async (sessions) => {
-    const prompts = path.join((await sessions.project()).agentDir, "own-prompts");
-    mkdirSync(prompts);
-    writeFileSync(path.join(prompts, "leaf.md"), "Write a haiku of {{words}} words. {{focus}} {{before}} <{{fence}}>{{history}}</{{fence}}>");
-    for (const [promptsDir, own] of /** @type {const} */ ([["own-prompts", true], ["no-prompts", false]])) {
-      const { asked } = await sessions.compacted({ promptsDir });
-      assert.ok(asked.length > 0);
-      assert.deepEqual([...new Set(asked.map((prompt) => prompt.startsWith("Write a haiku of ")))], [own]);
     }
   },
 

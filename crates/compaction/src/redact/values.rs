@@ -29,8 +29,6 @@ pub(super) enum Check {
     Random,
     /// Hard to guess, within a sentence.
     Strong,
-    /// The same, or a word that ends with digits, if the sentence calls it the password.
-    Said,
     /// The password in a URL, not a port.
     Url,
     /// Anything but a placeholder.
@@ -48,7 +46,6 @@ impl Check {
             "key" => Self::Key,
             "random" => Self::Random,
             "strong" => Self::Strong,
-            "said" => Self::Said,
             "url" => Self::Url,
             "word" => Self::Word,
             number => number.parse().map_or(Self::Unknown, Self::Shape),
@@ -75,7 +72,6 @@ impl Check {
                     && !found.names_other()
             }
             Self::Strong => is_strong(value) && !has_any(&found.name(), &OF_SECRETS),
-            Self::Said => (is_strong(value) || is_numbered(value)) && !has_any(&found.name(), &OF_SECRETS),
             Self::Url => !found.is_port(),
         }
     }
@@ -101,10 +97,6 @@ const STANDARDS: [&str; 13] = [
     "sha1", "sha256", "sha512", "md5", "base64", "argon", "utf8", "utf-8", "pbkdf", "oauth", "bcrypt",
     "25519", "802.11",
 ];
-
-/// Words in programs' messages about passwords.
-const OF_MESSAGES: [&str; 10] =
-    ["pass", "must", "invalid", "enter", "wrong", "new", "confirm", "too ", "user", "allow"];
 
 /// Words in code's names, which have dots like passphrases.
 const OF_CODE: [&str; 12] = [
@@ -139,15 +131,7 @@ impl Found<'_> {
     fn names_other(&self) -> bool {
         let before = self.name_before();
         let before = before.trim_end_matches(['_', '-', '.']);
-        before.contains("public")
-            || OTHER_NAMES.iter().any(|word| before.ends_with(word))
-            || self.is_resource()
-    }
-
-    /// Whether the keyword is part of an address, such as
-    /// `arn:aws:secretsmanager:eu-west-1:1234:secret:name`.
-    fn is_resource(&self) -> bool {
-        self.sign == ":" && self.text[..self.start].ends_with(':')
+        before.contains("public") || OTHER_NAMES.iter().any(|word| before.ends_with(word))
     }
 
     /// Whether the unquoted value is the rest of its line.
@@ -195,10 +179,7 @@ impl Found<'_> {
 
     fn is_password(&self) -> bool {
         let value = self.value.to_lowercase();
-        let is_lower = !self.value.chars().any(char::is_uppercase);
-        let is_short =
-            self.sign.trim() == "=" && value.len() < 40 && is_lower && !has_any(&value, &OF_MESSAGES);
-        let is_sentence = value.contains(char::is_whitespace) && !is_short;
+        let is_sentence = value.contains(char::is_whitespace);
         if is_sentence || self.is_code() || value.contains("::") {
             return false;
         }
@@ -327,15 +308,6 @@ fn is_dotted(value: &str) -> bool {
         && parts.clone().any(is_word)
         && parts.all(|part| !part.is_empty() && (is_number(part) || is_word(part)))
         && !has_any(&value.to_lowercase(), &OF_CODE)
-}
-
-/// A word followed by digits, such as `orchid77`.
-fn is_numbered(value: &str) -> bool {
-    let letters = value.trim_end_matches(|c: char| c.is_ascii_digit());
-    letters.len() >= 4
-        && value.len() - letters.len() >= 2
-        && letters.chars().all(char::is_alphabetic)
-        && !is_standard(value)
 }
 
 fn is_standard(value: &str) -> bool {

@@ -224,12 +224,6 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Text,
     },
     Definition {
-        key: "promptsDir",
-        help: "The folder for your own prompts. A file in it replaces the built-in prompt of the same name. See \
-               prompts.md.",
-        kind: Kind::Folder { default: "lcm-prompts" },
-    },
-    Definition {
         key: "directModelCalls",
         help: "Lets the engine call providers with a plain API key (OpenAI chat completions, Anthropic messages) \
                directly. Other providers are called through Pi. When off, all calls go through Pi.",

@@ -12,6 +12,8 @@ use crate::files;
 const HEADING: &str = "compact instructions";
 /// The files that may contain it, as Pi reads them.
 const PROJECT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// The folder for the user's own prompts, below Pi's agent folder.
+const PROMPTS: &str = "lcm-prompts";
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 256 * 1024;
 /// The most characters of the instructions, which are part of every prompt for a summary.
@@ -52,7 +54,7 @@ impl Guidance {
             instructions.truncate(end);
         }
         let instructions = Some(instructions).filter(|text| !text.is_empty());
-        Self { instructions, prompts: prompts(&settings.prompts_dir, problems) }
+        Self { instructions, prompts: prompts(&sources.agent_dir.join(PROMPTS), problems) }
     }
 
     /// The user's prompt of this name, or the built-in one.
@@ -170,9 +172,9 @@ mod tests {
         fs::create_dir_all(at("project/inner")).unwrap();
         fs::write(at("project/CLAUDE.md"), "## Compact Instructions\nKeep ticket numbers.").unwrap();
         fs::write(at("mine.md"), "Answer in French.\n").unwrap();
-        fs::create_dir(at("prompts")).unwrap();
-        fs::write(at("prompts/system.md"), "You summarize.").unwrap();
-        fs::write(at("prompts/leaf.md"), "{{words}} {{history}}").unwrap();
+        fs::create_dir_all(at("agent/lcm-prompts")).unwrap();
+        fs::write(at("agent/lcm-prompts/system.md"), "You summarize.").unwrap();
+        fs::write(at("agent/lcm-prompts/leaf.md"), "{{words}} {{history}}").unwrap();
         let mut sources = Sources {
             agent_dir: at("agent"),
             cwd: at("project/inner"),
@@ -181,7 +183,6 @@ mod tests {
         };
         let settings = Settings {
             compact_instructions: at("mine.md").display().to_string(),
-            prompts_dir: at("prompts"),
             ..Settings::defaults(&at("agent"))
         };
         let mut problems = Vec::new();
@@ -191,13 +192,12 @@ mod tests {
         assert_eq!(guidance.prompt("leaf.md"), Guidance::default().prompt("leaf.md"));
         let lacks = format!(
             "{} lacks {{{{before}}}} and {{{{fence}}}} and {{{{focus}}}}; the built-in prompt is used",
-            at("prompts/leaf.md").display()
+            at("agent/lcm-prompts/leaf.md").display()
         );
         assert_eq!(problems, [lacks]);
 
-        sources.project_trusted = false;
-        let settings =
-            Settings { compact_instructions: "Keep names.".into(), prompts_dir: at("none"), ..settings };
+        (sources.project_trusted, sources.agent_dir) = (false, at("none"));
+        let settings = Settings { compact_instructions: "Keep names.".into(), ..settings };
         let guidance = Guidance::read(&sources, &settings, &mut Vec::new());
         assert_eq!(guidance, Guidance { instructions: Some("Keep names.".into()), ..Guidance::default() });
     }

@@ -69,9 +69,7 @@ pub struct Settings {
     /// `compactInstructions`: a text, or the absolute path of a file
     #[serde(default)]
     pub compact_instructions: String,
-    #[serde(default)]
-    pub prompts_dir: PathBuf,
-    /// The text of these two and of the project's files.
+    /// The text of this, of the user's prompts and of the project's files.
     #[serde(default)]
     pub guidance: Guidance,
     /// Pi's own settings, next to `lcm`.

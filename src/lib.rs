@@ -7,18 +7,19 @@
 
 #![warn(missing_docs)]
 
+mod cli;
+mod commands;
 mod doctor;
-
+mod engine;
+mod mcp;
 mod tools;
 mod upkeep;
 
-mod commands;
-mod mcp;
-
-mod cli;
-mod engine;
-
 pub mod binding;
+
+// The engine itself, without JavaScript: see `examples/session.rs`.
+pub use engine::{Engine, Options, load_settings};
+pub use tools::Block;
 
 // What `bench/bare_loop.rs` needs.
 pub use lcm_model::{Content, Message, parse_batch, parts, passages};

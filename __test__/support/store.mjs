@@ -25,7 +25,7 @@ export class DatabaseSync extends sqlite.DatabaseSync {
 }
 
 /** The compression dictionary of messages. */
-const dictionary = readFileSync(path.join(root, "src", "store", "messages", "messages.dictionary"));
+const dictionary = readFileSync(path.join(root, "crates", "store", "src", "messages", "messages.dictionary"));
 
 /** How to decode a message's JSON, by the column `codec`. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = {

@@ -116,7 +116,7 @@ pub(super) fn said(summary: &str) -> Vec<Number> {
         match number {
             Some(number) => digits.extend([&number.to_string(), &piece[word.len()..]]),
             None if word == "hundred" => {
-                digits.replace_range(digits.trim_end().len().., &piece.replace(word, "00"))
+                digits.replace_range(digits.trim_end().len().., &piece.replace(word, "00"));
             }
             None => digits.push_str(piece),
         }

@@ -12,10 +12,20 @@ import { projectFolder, sessionFile } from "./stores.mjs";
 
 const native = loadEngine();
 
-/** A model with known prices; there is no other. */
-const MODEL = {
-  model: { provider: "made", id: "model", contextWindow: 200_000, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
-  modelRegistry: { find: () => undefined, getAll: () => [], hasConfiguredAuth: () => false },
+/** The only model: it has known prices, and answers at once with the end of what it is asked. */
+const model = { provider: "made", id: "model", api: "made", contextWindow: 200_000, maxTokens: 8192, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } };
+const SUMMARY = 1_600;
+const modelRegistry = {
+  find: () => model,
+  getAll: () => [model],
+  hasConfiguredAuth: () => true,
+  getApiKeyAndHeaders: async () => ({ ok: true, apiKey: "none" }),
+  isUsingOAuth: () => false,
+  getRegisteredProviderIds: () => [model.provider],
+  streamSimple: (/** @type {unknown} */ _model, /** @type {any} */ { messages }) => {
+    const text = `What happened\n${messages[0].content[0].text.slice(-SUMMARY)}`.replaceAll("<", "‹");
+    return { result: async () => ({ role: "assistant", provider: model.provider, model: model.id, stopReason: "stop", content: [{ type: "text", text }] }) };
+  },
 };
 
 export class Host {
@@ -44,9 +54,9 @@ export class Host {
     this.manager.getSessionFile = () => sessionFile(session);
     this.manager.getSessionDir = () => folder;
     const ui = { notify: () => {}, setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.#shown(text) };
-    this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false, getContextUsage: () => this.usage, ...MODEL };
+    this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false, getContextUsage: () => this.usage, model, modelRegistry };
     const on = (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]);
-    const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [], getActiveTools: () => [] };
+    const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [], getActiveTools: () => ["lcm_expand"] };
     losslessContext(/** @type {any} */ (pi));
   }
 
@@ -77,9 +87,12 @@ export class Host {
   /**
    * @param {string} type
    * @param {object} [fields]
+   * @returns {Promise<any>} what the last handler returns
    */
   async emit(type, fields = {}) {
-    for (const handler of this.#handlers.get(type) ?? []) await handler({ type, ...fields }, this.#ctx);
+    let result;
+    for (const handler of this.#handlers.get(type) ?? []) result = await handler({ type, ...fields }, this.#ctx);
+    return result;
   }
 
   /** Ends the session. */

@@ -23,7 +23,7 @@ export const SESSION = 100_000;
 const SLICE = 256 * 1024;
 
 /** The sources that determine a store's bytes. */
-const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/schema.sql"];
+const SOURCES = ["bench/corpus.mjs", "crates/model/src/passages.rs", "crates/store/src/messages/codec.rs", "crates/store/src/db/schema.sql"];
 
 /** Where stores and logs are kept from one run to the next. */
 export const kept = path.join(root, "target", "bench");

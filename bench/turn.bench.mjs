@@ -1,203 +1,218 @@
 /**
- * How long Pi is blocked at the end of a turn: new entries are handed over, and the engine decides whether to fold. The floor is the JSON of
- * the engine's request and of a message. It must be short, and the same however much is stored or shown.
+ * What a message of one growing session costs, with its share of all events of its run: Pi waits for its own thread, and the others share the
+ * cores with it. Both must take the same at any length.
  *
- * And what all events of a run cost, on Pi's thread and on the others, as one session grows: they must cost the same at any length.
+ * One session is only stored: with `context: full`, each turn is recorded and decided. The other is folded too: every message is summarized
+ * by a model that answers at once, and folds come at the usual pace. The handlers are called in Pi's order.
  */
-import { performance as nodePerformance } from "node:perf_hooks";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { entries } from "./corpus.mjs";
 import { Host } from "./host.mjs";
-import { median, pause, quantile, ratio, time } from "./measure.mjs";
-import { SESSION, copyOf } from "./stores.mjs";
+import { median, pause, quantile, time } from "./measure.mjs";
 
 /** @typedef {import("./measure.mjs").Context} Context */
 /** @typedef {import("./measure.mjs").Figure} Figure */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 
-/** A session that is not in the store. */
-const NEW_SESSION = 9_000;
-const TURNS = 200;
-const SHOWN = [1_000, 10_000];
-const MEDIAN_MS = 1;
-/** The limit for flat: the medians of a full and an empty store, which only differ by chance. */
-const FLAT = 1.5;
-const USAGE = { input: 200, output: 100, cacheRead: 90_000, cacheWrite: 2_000 };
-
-export const title = "the JavaScript thread, for each end of a turn";
-
+const SIZES = [10_000, 100_000, 1_000_000];
+/** From so many messages on, a session is handed over in bulk up to the next size. */
+const IN_FULL = 100_000;
+const BULK = 2_000;
 /** Messages of a run: the prompt, an answer that calls a tool, its result, the last answer. */
 const EXCHANGE = 4;
-/** Messages between two compactions of the long session, and of those that one keeps. */
-const [COMPACTED, KEPT] = [400, 8];
-/** Runs from which a figure of the long session comes. */
-const LOOKED_AT = 500;
-/** Processor time for each message of the long session, of Pi's thread and of the others. */
+/** Runs from which a figure comes. */
+const LOOKED_AT = 1_000;
+/** Processor time for each message, of Pi's thread and of the others. */
 const [THREAD_MS, OTHERS_MS] = [0.1, 0.5];
-/** The limit for flat, from the shortest to the longest session. */
-const LENGTH = 1.3;
+/** The time for the first 100,000 messages. */
+const WHOLE_MS = 120_000;
+/** The limit for flat, from the shortest to each longer session. */
+const FLAT = 1.3;
+/** Tokens of system prompt and tools. */
+const PROMPT = 8_000;
 
+const KINDS = [
+  { name: "stored", most: Infinity, settings: { LCM_CONTEXT: "full", LCM_BACKGROUND: "false" } },
+  // By default, what a model may be asked lasts for some 20,000 messages an hour.
+  { name: "folded", most: 100_000, settings: { LCM_CONTEXT: "lean", LCM_BACKGROUND: "true", LCM_MODEL_TOKENS_PER_HOUR: "0", LCM_MODEL_TOKENS_PER_SESSION: "0" } },
+];
+
+/** @typedef {typeof KINDS[number]} Kind */
 /** Processor time in ms. @typedef {{ thread: number, others: number }} Cost */
+
+export const title = "each message of one growing session, with its share of a run";
 
 /** @param {Context} context @returns {Promise<Figure[]>} */
 export async function run(context) {
   const figures = [];
-  const medians = [];
-  for (const stored of new Set([0, SESSION, context.messages])) {
-    for (const shown of SHOWN) {
-      context.say(`ending turns with ${stored} messages stored, ${shown} shown …`);
-      const { active, whole, floor } = await measure(context, stored, shown);
-      const found = median(active);
-      if (shown === SHOWN.at(-1)) medians.push(found);
-      figures.push({
-        what: `${stored} stored, ${shown} shown: median`,
-        measured: `${time(found)} (p99 ${time(quantile(active, 0.99))}; decided after ${time(median(whole))})`,
-        floor: `${time(median(floor))} JSON`,
-        ratio: ratio(found, median(floor)),
-        asked: `≤ ${time(MEDIAN_MS)}`,
-        reached: found <= MEDIAN_MS,
-      });
-    }
+  for (const kind of KINDS) {
+    const before = Object.fromEntries(Object.keys(kind.settings).map((name) => [name, process.env[name]]));
+    Object.assign(process.env, kind.settings);
+    figures.push(...(await grown(context, kind)));
+    for (const [name, value] of Object.entries(before)) if (value === undefined) delete process.env[name]; else process.env[name] = value;
   }
-  figures.push(...(await filled(context)));
-  const steepest = Math.max(...medians.slice(1)) / medians[0];
-  figures.push({ what: "the fullest store to the empty one", measured: `${steepest.toFixed(2)} ×`, floor: "", ratio: "", asked: `flat, ≤ ${FLAT} ×`, reached: steepest <= FLAT });
   return figures;
 }
 
-/**
- * @param {Context} context
- * @param {number} stored
- * @param {number} shown
- * @returns {Promise<{ active: number[], whole: number[], floor: number[] }>} ms for each turn
- */
-async function measure(context, stored, shown) {
-  const host = new Host(await copyOf(context, stored), NEW_SESSION, entries(50_000_000, shown));
-  host.usage = { tokens: 92_300, contextWindow: 200_000 };
-  const engine = await host.start();
-  /** @type {number[][]} */
-  const [active, whole, floor] = [[], [], []];
-  for (const { message } of entries(70_000_000, TURNS)) {
-    host.manager.appendMessage(message);
-    await pause(2);
-    const [before, began] = [nodePerformance.eventLoopUtilization(), performance.now()];
-    await host.emit("turn_end", { message: { role: "assistant", stopReason: "toolUse", timestamp: Date.now(), usage: USAGE, content: [] }, toolResults: [], entries: [] });
-    whole.push(performance.now() - began);
-    active.push(nodePerformance.eventLoopUtilization(before).active);
-    await engine.flush();
-    await pause(2);
-    const started = performance.now();
-    JSON.parse(JSON.stringify([host.manager.getLeafEntry(), USAGE]));
-    floor.push(performance.now() - started);
-  }
-  await host.stop();
-  return { active, whole, floor };
-}
-
-/**
- * Fills one session through the handlers, in the order in which Pi calls them.
- *
- * @param {Context} context
- * @returns {Promise<Figure[]>}
- */
-async function filled(context) {
-  const sizes = [10_000, 100_000, 1_000_000].filter((size) => size <= context.messages);
-  const host = new Host(context.folder("filled"), NEW_SESSION);
-  const engine = await host.start();
+/** @param {Context} context @param {Kind} kind @returns {Promise<Figure[]>} */
+async function grown(context, { name, most }) {
+  const sizes = SIZES.filter((size) => size <= Math.min(context.messages, most));
+  const session = new Growing(new Host(context.folder(name), 0));
+  await session.start();
+  const isStored = name === "stored";
   const figures = [];
   /** @type {Cost[]} */
   const costs = [];
-  /** @type {Cost[]} */
-  let lately = [];
-  let wall = 0;
-  let messages = 0;
-  /** @type {any[]} */
-  let exchange = [];
-  for (const { message } of entries(90_000_000, sizes.at(-1) ?? 0)) {
-    messages += 1;
-    exchange.push(message);
-    if (exchange.length < EXCHANGE) continue;
-    const began = performance.now();
-    lately.push(await costOf(host, engine, exchange));
-    wall += performance.now() - began;
-    exchange = [];
-    if (messages % COMPACTED === 0) await compact(host);
-    if (messages % 1000 === 0) context.say(`filling a session: ${messages} messages …`);
-    if (lately.length > LOOKED_AT) lately.shift();
-    if (!sizes.includes(messages)) continue;
-    const [thread, others] = [lately.map(({ thread }) => thread), lately.map(({ others }) => others)];
-    const mean = others.reduce((sum, one) => sum + one, 0) / others.length;
-    costs.push({ thread: median(thread), others: mean });
-    const what = `one session of ${messages}: each message`;
-    figures.push(
-      { what: `${what}, Pi's thread`, measured: `${time(median(thread))} (p99 ${time(quantile(thread, 0.99))})`, floor: "", ratio: "", asked: `≤ ${time(THREAD_MS)}`, reached: median(thread) <= THREAD_MS },
-      { what: `${what}, other threads`, measured: time(mean), floor: "", ratio: "", asked: `≤ ${time(OTHERS_MS)}`, reached: mean <= OTHERS_MS },
-      { what: `${what}, time`, measured: `${time(wall / messages)} (${time(wall)} in all)`, floor: "", ratio: "", asked: "" },
-    );
+  const messages = entries(0, sizes[sizes.length - 1]);
+  const next = () => messages.next().value?.message;
+  let [wall, count] = [0, 0];
+  for (const size of sizes) {
+    for (; size > IN_FULL && count < size - 2 * LOOKED_AT * EXCHANGE; count += BULK) {
+      await session.add(Array.from({ length: BULK }, next));
+      context.say(`a ${name} session of ${count} messages …`);
+    }
+    /** @type {Cost[]} */
+    let lately = [];
+    const folds = session.folds;
+    for (; count < size; count += EXCHANGE) {
+      const exchange = Array.from({ length: EXCHANGE }, next);
+      const began = performance.now();
+      lately.push(await session.run(exchange));
+      wall += performance.now() - began;
+      if (lately.length > LOOKED_AT) lately.shift();
+      if (count % 1000 === 0) context.say(`a ${name} session of ${count} messages …`);
+    }
+    const what = `${name}, ${size} messages:`;
+    const cost = { thread: 0, others: 0 };
+    for (const [which, words, limit] of /** @type {const} */ ([["thread", "Pi's thread", THREAD_MS], ["others", "other threads", OTHERS_MS]])) {
+      const all = lately.map((one) => one[which]);
+      cost[which] = all.reduce((sum, one) => sum + one, 0) / all.length;
+      const measured = `${time(cost[which])} (median ${time(median(all))}, p99 ${time(quantile(all, 0.99))})`;
+      figures.push({ what: `${what} ${words}`, measured, floor: "", ratio: "", asked: isStored ? `≤ ${time(limit)}` : "", ...(isStored && { reached: cost[which] <= limit }) });
+    }
+    costs.push(cost);
+    if (size > IN_FULL) continue;
+    const isAsked = isStored && size === IN_FULL;
+    const measured = `${time(wall)}${isStored ? "" : `, ${session.folds - folds} folds`}`;
+    figures.push({ what: `${what} all, with pauses`, measured, floor: "", ratio: "", asked: isAsked ? `≤ ${time(WHOLE_MS)}` : "", ...(isAsked && { reached: wall <= WHOLE_MS }) });
   }
-  await host.stop();
-  for (const name of /** @type {const} */ (["thread", "others"])) {
-    const growth = costs[costs.length - 1][name] / costs[0][name];
-    const what = `the longest session to the shortest, ${name === "thread" ? "Pi's thread" : "other threads"}`;
-    figures.push({ what, measured: `${growth.toFixed(2)} ×`, floor: "", ratio: "", asked: `flat, ≤ ${LENGTH} ×`, reached: growth <= LENGTH });
+  await session.host.stop();
+  for (const which of /** @type {const} */ (["thread", "others"])) {
+    const growth = Math.max(1, ...costs.slice(1).map((cost) => cost[which] / costs[0][which]));
+    const what = `${name}, each longer one to the shortest: ${which === "thread" ? "Pi's thread" : "other threads"}`;
+    figures.push({ what, measured: `≤ ${growth.toFixed(2)} ×`, floor: "", ratio: "", asked: `flat, ≤ ${FLAT} ×`, reached: growth <= FLAT });
   }
   return figures;
 }
 
-/**
- * What a run of two turns costs, in ms of processor time for each message.
- *
- * @param {Host} host
- * @param {Engine} engine
- * @param {any[]} messages the prompt, an answer that calls a tool, its result, the last answer
- * @returns {Promise<Cost>}
- */
-async function costOf(host, engine, [prompt, call, result, answer]) {
-  const { manager } = host;
-  const say = async (/** @type {any} */ message) => {
-    const handled = host.emit("message_end", { message });
-    manager.appendMessage(message);
+/** A session to which runs are added as Pi does. */
+class Growing {
+  folds = 0;
+  /** @type {Engine} */
+  #engine = /** @type {any} */ (undefined);
+  /** Tokens of the context, and of what its provider has cached. */
+  #context = PROMPT;
+  #cached = 0;
+
+  /** @param {Host} host */
+  constructor(host) {
+    this.host = host;
+  }
+
+  async start() {
+    this.#engine = await this.host.start();
+  }
+
+  /**
+   * Adds a run of two turns.
+   *
+   * @param {any[]} messages the prompt, an answer that calls a tool, its result, the last answer
+   * @returns {Promise<Cost>} for each message
+   */
+  async run([prompt, call, result, answer]) {
+    const { host } = this;
+    const [all, own] = [process.cpuUsage(), process.threadCpuUsage()];
+    await host.emit("before_agent_start", { systemPrompt: "" });
+    await this.#say(prompt);
+    await this.#ask(prompt, call);
+    await this.#say(call);
+    await this.#say(result);
+    await this.#end(call, [result]);
+    await this.#ask(prompt, answer);
+    await this.#say(answer);
+    await this.#end(answer, []);
+    await host.emit("agent_before_settle", { outcome: "complete", entries: [] });
+    await host.emit("agent_end");
+    await host.emit("agent_settled");
+    await this.#engine.flush();
+    // What an event leaves for the next tick.
+    await pause(0);
+    const [allSince, ownSince] = [process.cpuUsage(all), process.threadCpuUsage(own)];
+    const thread = (ownSince.user + ownSince.system) / 1000;
+    return { thread: thread / EXCHANGE, others: ((allSince.user + allSince.system) / 1000 - thread) / EXCHANGE };
+  }
+
+  /** Adds messages as if events of theirs were lost: the next event finds them. @param {any[]} messages */
+  async add(messages) {
+    for (const message of messages) this.host.manager.appendMessage(message);
+    await this.host.emit("agent_settled");
+    await nextTick();
+    await this.#engine.flush();
+    this.#letGo(this.host.manager.getLeafEntry());
+  }
+
+  /** @param {any} message */
+  async #say(message) {
+    const handled = this.host.emit("message_end", { message });
+    this.host.manager.appendMessage(message);
+    this.#context += tokensOf(message);
     await handled;
     await nextTick();
-  };
-  const ask = async () => {
-    await host.emit("turn_start");
-    await host.emit("context", { messages: [prompt] });
-    await host.emit("before_provider_request", { payload: { tools: [{}], messages: [] } });
-  };
-  const [all, own] = [process.cpuUsage(), process.threadCpuUsage()];
-  await host.emit("before_agent_start", { systemPrompt: "" });
-  await say(prompt);
-  await ask();
-  await say(call);
-  await say(result);
-  await host.emit("turn_end", { message: call, toolResults: [result], entries: [] });
-  await ask();
-  await say(answer);
-  await host.emit("turn_end", { message: answer, toolResults: [], entries: [] });
-  await host.emit("agent_before_settle", { outcome: "complete", entries: [] });
-  await host.emit("agent_end");
-  await host.emit("agent_settled");
-  await engine.flush();
-  // What an event leaves for the next tick.
-  await pause(0);
-  const [allSince, ownSince] = [process.cpuUsage(all), process.threadCpuUsage(own)];
-  const thread = (ownSince.user + ownSince.system) / 1000;
-  return { thread: thread / EXCHANGE, others: ((allSince.user + allSince.system) / 1000 - thread) / EXCHANGE };
+  }
+
+  /** @param {any} prompt @param {any} answer whose usage is that of the request */
+  async #ask(prompt, answer) {
+    await this.host.emit("turn_start");
+    await this.host.emit("context", { messages: [prompt] });
+    await this.host.emit("before_provider_request", { payload: { tools: [{}], messages: [] } });
+    answer.usage = { input: 0, cacheRead: this.#cached, cacheWrite: this.#context - this.#cached, output: tokensOf(answer) };
+    this.#cached = this.#context;
+  }
+
+  /** @param {any} message @param {any[]} toolResults */
+  async #end(message, toolResults) {
+    const { entries } = (await this.host.emit("turn_end", { message, toolResults, entries: [] })) ?? {};
+    const fold = entries?.find((/** @type {any} */ { type }) => type === "compaction");
+    if (fold) this.#fold(fold);
+  }
+
+  /**
+   * Appends a fold as Pi does, without the time that Pi takes to build the context.
+   *
+   * @param {any} fold
+   */
+  #fold(fold) {
+    const { manager } = this.host;
+    this.folds += 1;
+    const parentId = manager.getLeafId();
+    manager._appendEntry({ ...fold, id: `f${this.folds}`, parentId, timestamp: new Date().toISOString(), tokensBefore: this.#context });
+    this.#context = PROMPT + tokensOf(fold.summary);
+    this.#cached = PROMPT;
+    let kept = manager.getEntry(parentId);
+    for (; kept && kept.id !== fold.firstKeptEntryId; kept = manager.getEntry(kept.parentId)) if (kept.message) this.#context += tokensOf(kept.message);
+    this.#letGo(manager.getEntry(kept?.parentId));
+  }
+
+  /** Pi's own memory is not part of the extension: what came before an entry is let go. @param {any} entry */
+  #letGo(entry) {
+    const { manager } = this.host;
+    for (let old = manager.getEntry(entry?.parentId); old && !old.isLetGo; old = manager.getEntry(old.parentId)) {
+      old.isLetGo = true;
+      if (old.message) old.message = { ...old.message, content: [] };
+      if (old.type === "compaction") Object.assign(old, { summary: "", details: undefined });
+    }
+  }
 }
 
-/**
- * Appends a compaction as Pi does, without the time that Pi takes to build the context.
- *
- * @param {Host} host
- */
-async function compact(host) {
-  const { manager } = host;
-  let first = manager.getLeafEntry();
-  for (let kept = 1; kept < KEPT; kept++) first = manager.getEntry(first.parentId);
-  const entry = { type: "compaction", id: `c${manager.getLeafId()}`, parentId: manager.getLeafId(), timestamp: new Date().toISOString(), summary: "…", firstKeptEntryId: first.id, tokensBefore: 50_000 };
-  manager._appendEntry(entry);
-  // Pi's own memory is not part of the extension: what it has compacted is let go.
-  for (let old = manager.getEntry(first.parentId); old?.message?.content.length > 0; old = manager.getEntry(old.parentId)) old.message = { ...old.message, content: [] };
-  await host.emit("session_compact", { compactionEntry: entry });
-}
+/** @param {unknown} value */
+const tokensOf = (value) => Math.ceil(JSON.stringify(value).length / 4);

@@ -6,7 +6,7 @@
 //! ever among them.
 //!
 //! A dictionary that was shipped never changes, or what it packed can't be read any more: a better one gets a name and a
-//! coding of its own in `src/store/messages/codec.rs`.
+//! coding of its own in `crates/store/src/messages/codec.rs`.
 
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 

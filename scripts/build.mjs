@@ -32,6 +32,9 @@ const BUILDS = {
   shipped: { args: ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib"] },
 };
 
+/** A build that takes longer than this shows its output, where the user wants something else. */
+export const PATIENCE_MS = 1500;
+
 /**
  * @param {object} options
  * @param {number} options.revealAfterMs how long a build may stay silent

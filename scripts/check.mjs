@@ -1,9 +1,9 @@
 /**
  * `npm run check -- FILE …`: runs the tests nearest to a changed file, in seconds.
  *
- * For a Rust file these are its own tests and those in `src/tests` that begin with its name or its folder's (for `grep.rs` also
- * `grep_order.rs`), or without any all tests of its folder; for a test file the file itself; for the shim its test on the fake host. For
- * JavaScript the type check runs too.
+ * For a file of a crate these are the crate's tests; for one in `src` its own tests and those in `src/tests` that begin with its name or
+ * its folder's (for `expand.rs` also `expand_around.rs`), or without any all tests of its folder; for a test file the file itself; for the
+ * shim its test on the fake host. For JavaScript the type check runs too.
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -27,14 +27,20 @@ const CARGO_TEST = ["test", "--locked", "--quiet", "--profile", "fast", "--lib"]
  * @returns {Promise<number>} an exit code
  */
 export async function check(args) {
-  if (args.length === 0) throw new Failure("npm run check needs a file, such as `npm run check -- src/dag/forest.rs`.");
+  if (args.length === 0) throw new Failure("npm run check needs a file, such as `npm run check -- crates/model/src/dag/forest.rs`.");
   const files = args.map(fromRoot);
   await setUp();
   const rust = files.filter((file) => file.endsWith(".rs"));
+  const [inCrates, inEngine] = [rust.filter((file) => file.startsWith("crates/")), rust.filter((file) => !file.startsWith("crates/"))];
   const tests = new Set(files.filter((file) => !file.endsWith(".rs")).flatMap(testOf));
-  if (rust.length > 0) {
+  if (inCrates.length > 0) {
+    const crates = new Set(inCrates.map((file) => `lcm-${file.split("/")[1]}`));
+    const code = await show("cargo", [...CARGO_TEST, ...[...crates].flatMap((name) => ["-p", name])], { cwd: root, env: cargoEnvironment() });
+    if (code !== 0) return code;
+  }
+  if (inEngine.length > 0) {
     const known = await rustTests();
-    const code = await show("cargo", [...CARGO_TEST, "--", ...new Set(rust.flatMap((file) => filtersOf(file, known)))], { cwd: root, env: cargoEnvironment() });
+    const code = await show("cargo", [...CARGO_TEST, "--", ...new Set(inEngine.flatMap((file) => filtersOf(file, known)))], { cwd: root, env: cargoEnvironment() });
     if (code !== 0) return code;
   }
   if (rust.length === files.length) return 0;

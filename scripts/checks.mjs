@@ -45,8 +45,8 @@ export async function runChecks({ everything, args }) {
   const cargoLane = async () => {
     await addon;
     if (isWanted("format")) await run.program("format", "cargo", ["fmt", "--check"]);
-    if (isWanted("lints")) await run.program("lints", "cargo", ["clippy", "--locked", "--profile", "fast", "--all-targets", "--", "-D", "warnings"]);
-    if (isWanted("rust")) await run.program("rust", "cargo", ["test", "--locked", "--profile", "fast"]);
+    if (isWanted("lints")) await run.program("lints", "cargo", ["clippy", "--locked", "--profile", "fast", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    if (isWanted("rust")) await run.program("rust", "cargo", ["test", "--locked", "--profile", "fast", "--workspace"]);
   };
   const nodeLane = async () => {
     await run.step("packages", setUp);

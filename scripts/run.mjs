@@ -5,7 +5,7 @@
  * failure ends in one line with a remedy, or in the failing program's own output.
  */
 import path from "node:path";
-import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { PATIENCE_MS, buildAddon, cargoEnvironment } from "./build.mjs";
 import { check } from "./check.mjs";
 import { runChecks } from "./checks.mjs";
 import { fuzz } from "./fuzz.mjs";
@@ -15,9 +15,6 @@ import { collect, show } from "./proc.mjs";
 import { publishAll as publish } from "./publish.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
 import { buildViewer, canBuildViewer } from "./viewer.mjs";
-
-/** A build that takes longer than this shows its output when the user only wants to start Pi. */
-const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
 const verbs = { bench, boards, build, check, context, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };

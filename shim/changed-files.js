@@ -7,8 +7,6 @@ import { ancestors, timeout, unwrap } from "./pi.js";
 
 /** The message's `customType` in Pi. */
 const TYPE = "lcm_changed";
-/** How long a prompt waits for the check, in ms; after that a later prompt reports it. */
-const PATIENCE_MS = 2_000;
 
 export class ChangedFiles {
   #session;
@@ -34,7 +32,9 @@ export class ChangedFiles {
 
   /** The message for the prompt that begins now, if any file changed and the model was not told before. */
   async message() {
-    const content = await Promise.race([this.#found, timeout(PATIENCE_MS)]);
+    if (!this.#found) return undefined;
+    // If it takes longer, a later prompt tells.
+    const content = await Promise.race([this.#found, timeout()]);
     if (content === undefined) return undefined;
     this.#found = null;
     return content && content !== this.#lastTold() ? { customType: TYPE, content, display: true } : undefined;

@@ -17,7 +17,7 @@ import { setTimeout as pause } from "node:timers/promises";
 /** Pi's own estimate. */
 export const CHARACTERS_PER_TOKEN = 4;
 
-/** How long the end of a session waits for its history, in ms. */
+/** How long a prompt waits for changed files, and the end of a session for its history, in ms. */
 const PATIENCE_MS = 2000;
 
 /**

@@ -4,7 +4,7 @@
 //! corpus and some thousand inputs derived from it (`src/tests/fuzzing.rs`). A target lives in the module
 //! whose private parts it tests.
 
-use crate::{compaction, config, ingest, store, tools};
+use crate::tools;
 
 /// Takes arbitrary bytes and panics if an invariant is broken.
 pub type Target = fn(&[u8]);
@@ -13,9 +13,9 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: [(&str, Target); 7] = [
     ("arguments", tools::fuzzing::arguments),
     ("cursors", tools::fuzzing::cursors),
-    ("fences", compaction::fuzzing::fences),
-    ("redaction", compaction::fuzzing::redaction),
-    ("rows", store::fuzzing::rows),
-    ("sessions", ingest::fuzzing::sessions),
-    ("settings", config::fuzzing::settings),
+    ("fences", lcm_compaction::fuzzing::fences),
+    ("redaction", lcm_compaction::fuzzing::redaction),
+    ("rows", lcm_store::fuzzing::rows),
+    ("sessions", lcm_ingest::fuzzing::sessions),
+    ("settings", lcm_model::config::fuzzing::settings),
 ];

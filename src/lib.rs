@@ -1,33 +1,13 @@
 //! The engine of pi-lossless-context: keeps every message of a coding agent's sessions, compacts the old ones
 //! into a DAG of summaries, and brings any of them back on request.
 //!
-//! The words are in `CONTRIBUTING.md`; the floors of the modules, and three walks through them, in
-//! `docs/architecture.md`. `src/tests/tidy.rs` enforces the floors.
+//! This package is what Pi loads: sessions, tools, commands, the CLI, MCP, and the binding to JavaScript. What lies
+//! below is in `crates/`, each named after a thing. The words are in `CONTRIBUTING.md`; the map, and three walks through
+//! it, in `docs/architecture.md`.
 
-mod error;
-mod files;
-mod frames;
-mod ids;
-mod log;
-mod sync;
-mod text;
-mod tokens;
+#![warn(missing_docs)]
 
-mod config;
-mod dag;
-mod facts;
-mod model;
-mod policy;
-
-mod llm;
-mod store;
-
-mod branch;
-
-mod compaction;
 mod doctor;
-mod ingest;
-mod recall;
 
 mod tools;
 mod upkeep;
@@ -41,7 +21,7 @@ mod engine;
 pub mod binding;
 
 // What `bench/bare_loop.rs` needs.
-pub use model::{Content, Message, parse_batch, parts, passages};
+pub use lcm_model::{Content, Message, parse_batch, parts, passages};
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -14,8 +14,12 @@ use napi_derive::napi;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::cli;
+use crate::commands;
+use crate::engine;
+use crate::tools;
 use crate::tools::Block;
-use crate::{cli, commands, engine, error, tools};
+use lcm_model::error;
 use model::{CallPi, Pi};
 
 /// The version of the addon; a package of another version must not load it.

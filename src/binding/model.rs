@@ -5,8 +5,8 @@ use napi::bindgen_prelude::Promise;
 use napi::threadsafe_function::ThreadsafeFunction;
 use serde_json::{Value, json};
 
-use crate::llm::{Answer, Facts, Failure, Host, InSession, Pending, Request, read_reply};
-use crate::model::read_json;
+use lcm_compaction::llm::{Answer, Facts, Failure, Host, InSession, Pending, Request, read_reply};
+use lcm_model::read_json;
 
 /// A JavaScript function that takes a question and promises an answer, both as JSON. Weak: it does not keep
 /// Pi alive.

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::commands::{
     self, Rest, args, backup, doctor, export, import, search, sessions, show, stats, tree,
 };
-use crate::error::{Error, Result};
-use crate::ids::AGENTS;
-use crate::recall::grep::{ROLES, WRITERS};
-use crate::text::one_line;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::AGENTS;
+use lcm_model::text::one_line;
+use lcm_recall::grep::{ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;
@@ -58,11 +58,11 @@ pub(super) enum ParsedArgs {
     /// A command.
     Run(Invocation),
     /// The MCP server.
-    Serve(History),
+    Serve(ChosenHistory),
 }
 
 /// The chosen history.
-pub(super) struct History {
+pub(super) struct ChosenHistory {
     pub project: Option<PathBuf>,
     /// A database, instead of a project.
     pub database: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub(super) struct Invocation {
     /// The command of `/lcm` that answers.
     pub command: &'static commands::Command,
     /// The history it is about.
-    pub history: History,
+    pub history: ChosenHistory,
     /// Whether to answer as JSON.
     pub as_json: bool,
     /// Whether to use colors; `None` if a terminal decides.
@@ -221,7 +221,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
     match program().try_get_matches_from(named) {
         Ok(matches) => match matches.subcommand() {
             Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
-            Some((SERVER, matches)) => History::of(matches, here).map(ParsedArgs::Serve),
+            Some((SERVER, matches)) => ChosenHistory::of(matches, here).map(ParsedArgs::Serve),
             Some((name, matches)) => invocation(name, matches, here).map(ParsedArgs::Run),
             None => Err(Error::invalid("it needs a command: --help lists them")),
         },
@@ -274,7 +274,7 @@ fn value(matches: &ArgMatches, name: &str) -> Option<String> {
 
 fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocation> {
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
-    let history = History::of(matches, here)?;
+    let history = ChosenHistory::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
@@ -305,7 +305,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     })
 }
 
-impl History {
+impl ChosenHistory {
     fn of(matches: &ArgMatches, here: &Path) -> Result<Self> {
         let place = |option| value(matches, option).map(|path| here.join(args::from_home(&path)));
         let (project, database) = (place(PROJECT), place(DATABASE));

@@ -14,20 +14,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
-use crate::config::{self, ProjectIdentity, Settings, Sources};
-use crate::error::{Code, Error, Result};
-use crate::files::temporary;
-use crate::ids::ConversationId;
-use crate::ingest::import::{Folders, Home};
 use crate::mcp::{self, Histories};
-use crate::policy::Live;
-use crate::recall::Scope;
-use crate::recall::grep::session;
-use crate::store::{ReadOnly, Store, places, project_of, real_path};
-use crate::sync::aside;
-use crate::text::legible;
-use arguments::{Access, History, Invocation, ParsedArgs, read};
+use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
+use lcm_ingest::import::{Folders, Home};
+use lcm_model::config::{self, ProjectIdentity, Settings, Sources};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::files::temporary;
+use lcm_model::ids::ConversationId;
+use lcm_model::policy::Live;
+use lcm_model::text::legible;
+use lcm_recall::Scope;
+use lcm_recall::grep::session;
+use lcm_store::tasks::aside;
+use lcm_store::{ReadOnly, Store, places, project_of, real_path};
 
 /// A shell command and its context.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,7 +49,7 @@ struct CliRequest {
 
 /// The result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Reply {
+pub struct CliReply {
     /// For stdout, without the final line break.
     pub output: String,
     /// For stderr, likewise.
@@ -69,7 +69,7 @@ pub struct Cli {
 const NO_SESSION: Scope = Scope::at(ConversationId::NONE, None);
 
 /// What was opened for a command.
-struct Opened {
+struct OpenedHistory {
     home: Home,
     settings: Settings,
     sources: Sources,
@@ -83,12 +83,12 @@ impl Cli {
     ///
     /// # Errors
     /// When it is not such JSON.
-    pub async fn run(&self, request: &str) -> Result<Reply> {
+    pub async fn run(&self, request: &str) -> Result<CliReply> {
         let line: CliRequest = serde_json::from_str(request)
             .map_err(|error| Error::invalid(format!("the command is malformed: {error}")))?;
         let as_json = line.arguments.iter().any(|argument| argument == arguments::JSON);
         let reply = match read(&line.arguments, &line.cwd) {
-            Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
+            Ok(ParsedArgs::Text(text)) => Ok(CliReply { output: text, ..CliReply::default() }),
             Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
@@ -113,12 +113,12 @@ impl Cli {
     }
 
     /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.
-    async fn serve(&self, line: CliRequest, history: History) -> Reply {
+    async fn serve(&self, line: CliRequest, history: ChosenHistory) -> CliReply {
         let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
         served.err().map(|error| complaint(&error, false)).unwrap_or_default()
     }
 
-    async fn answer(&self, line: &CliRequest, invocation: &Invocation) -> Result<Reply> {
+    async fn answer(&self, line: &CliRequest, invocation: &Invocation) -> Result<CliReply> {
         let history = &invocation.history;
         let folder = history.folder(&line.cwd);
         let opened = line.open(history, invocation.access(), folder, &self.cancel).await?;
@@ -139,17 +139,17 @@ impl Cli {
             () => (manner.shown(words), String::new()),
         };
         let complaint = [opened.notice.unwrap_or_default(), more].join("\n").trim().to_owned();
-        Ok(Reply { output, complaint: legible(&complaint).into_owned(), code })
+        Ok(CliReply { output, complaint: legible(&complaint).into_owned(), code })
     }
 
     async fn answer_in(
         &self,
         line: &CliRequest,
         invocation: &Invocation,
-        opened: &Opened,
+        opened: &OpenedHistory,
         manner: Style,
     ) -> Result<Answer> {
-        let Opened { home, settings, sources, folders, .. } = opened;
+        let OpenedHistory { home, settings, sources, folders, .. } = opened;
         let scope = match scope(&home.store, invocation.history.session.clone()).await {
             Err(_) if !invocation.is_of_session() => NO_SESSION,
             scope => scope?,
@@ -179,7 +179,7 @@ impl Cli {
 /// folder its client works in.
 struct Served {
     line: CliRequest,
-    history: History,
+    history: ChosenHistory,
 }
 
 impl Histories for Served {
@@ -206,13 +206,13 @@ impl Histories for Served {
     }
 }
 
-fn complaint(error: &Error, as_json: bool) -> Reply {
+fn complaint(error: &Error, as_json: bool) -> CliReply {
     let sentence = in_a_shell(&error.to_string());
     let output = match as_json {
         true => json_text(&json!({"error": {"code": error.code().as_str(), "message": sentence}})),
         false => String::new(),
     };
-    Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
+    CliReply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 
 /// Colors are for terminals, unless configured otherwise: <https://no-color.org>.
@@ -228,11 +228,11 @@ impl CliRequest {
     /// Opens the given database, or the history of `folder`.
     async fn open(
         &self,
-        history: &History,
+        history: &ChosenHistory,
         access: Access,
         folder: &Path,
         cancel: &CancellationToken,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedHistory> {
         if let Some(database) = history.database.clone() {
             if access != Access::Reads {
                 let remedy = "use --project with the project's folder instead";
@@ -279,7 +279,7 @@ impl CliRequest {
         notice: Option<String>,
         (sources, settings): (Sources, Settings),
         folder: &Path,
-    ) -> Opened {
+    ) -> OpenedHistory {
         let home = Home {
             store,
             cwd: real_path(folder),
@@ -288,7 +288,13 @@ impl CliRequest {
             session_id: String::new(),
         };
         let (session_dir, all_sessions) = config::session_folders(&sources, &self.environment);
-        Opened { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None }, notice }
+        OpenedHistory {
+            home,
+            settings,
+            sources,
+            folders: Folders { session_dir, all_sessions, home: None },
+            notice,
+        }
     }
 
     /// Pi's settings for a folder.

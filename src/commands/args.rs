@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{Command, import, search};
-use crate::config::at_home;
-use crate::error::{Error, Result};
-use crate::text::one_line;
+use lcm_model::config::at_home;
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct CommandLine {
     /// The command, `help` by default.
     pub name: String,
     /// Everything after it as typed, without the options of every command.
@@ -20,7 +20,7 @@ pub(super) struct Words {
     pub wants_help: bool,
 }
 
-impl Words {
+impl CommandLine {
     pub fn of(line: &str) -> Self {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_line_is_a_name_common_options_and_the_rest_as_typed() {
         let words = |line| {
-            let Words { name, rest, as_json, wants_help } = Words::of(line);
+            let CommandLine { name, rest, as_json, wants_help } = CommandLine::of(line);
             (name, rest, as_json, wants_help)
         };
         let cases = [

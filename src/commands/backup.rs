@@ -1,9 +1,9 @@
 //! `/lcm backup`: copies the history, and says where the copy is.
 
 use super::{Answer, Command, CommandContext};
-use crate::error::Result;
-use crate::text::{count, grouped, megabytes};
 use crate::upkeep::backup::back_up;
+use lcm_model::error::Result;
+use lcm_model::text::{count, grouped, megabytes};
 
 pub(crate) const COMMAND: Command = Command {
     name: "backup",

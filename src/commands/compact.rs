@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Summarizer};
-use crate::compaction::{Forecast, Session, forecast};
-use crate::error::{Error, Result};
-use crate::text::{count, grouped};
+use lcm_compaction::{Forecast, Session, forecast};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{count, grouped};
 
 const DRY_RUN: &str = "--dry-run";
 

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::spent::Cache;
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
-use crate::config::{Context, Settings};
-use crate::dag::Step;
-use crate::error::Result;
-use crate::policy::{Live, Receipt};
-use crate::recall::Scope;
-use crate::store::View;
-use crate::text::{count, dollars, grouped};
-use crate::tokens;
+use lcm_model::config::{Context, Settings};
+use lcm_model::dag::Step;
+use lcm_model::error::Result;
+use lcm_model::policy::{Live, Prices, Receipt};
+use lcm_model::text::{count, dollars, grouped};
+use lcm_model::tokens;
+use lcm_recall::Scope;
+use lcm_store::View;
 
 pub(super) const COMMAND: Command = Command {
     name: "context",
@@ -210,7 +210,7 @@ impl Bill {
             requests: bill.requests,
             paid: bill.paid / MILLION,
             with_pi_alone: bill.alone / MILLION,
-            is_stand_in: live.cost.input <= 0.0,
+            is_stand_in: Prices::is_stand_in(live.cost),
         })
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
-use crate::error::Result;
-use crate::text::{count, grouped, grouped_count, one_line};
+use lcm_model::error::Result;
+use lcm_model::text::{count, grouped, grouped_count, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
 

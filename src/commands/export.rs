@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::import::FROM;
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::ingest::foreign::agent;
-use crate::text::{count, megabytes};
 use crate::upkeep::export::{Exporter, Format};
+use lcm_ingest::foreign::agent;
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{count, megabytes};
 
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";

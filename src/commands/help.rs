@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Answer, COMMANDS, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::store::{Place, Store};
-use crate::text::{nearest, one_line};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{nearest, one_line};
+use lcm_store::{Place, Store};
 
 pub(super) const COMMAND: Command = Command {
     name: "help",

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Command, Rest, args};
-use crate::error::{Error, Result};
-use crate::ingest::adopt::{Adopted, adopt};
-use crate::ingest::foreign::agent;
-use crate::ingest::import::{
+use lcm_ingest::adopt::{Adopted, adopt};
+use lcm_ingest::foreign::agent;
+use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
 };
-use crate::sync::lock;
-use crate::text::{count, grouped, grouped_count, one_line};
+use lcm_model::error::{Error, Result};
+use lcm_model::sync::lock;
+use lcm_model::text::{count, grouped, grouped_count, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -73,7 +73,7 @@ pub struct Importer {
     closing: CancellationToken,
 }
 
-enum ParsedArgs {
+enum ImportRequest {
     Import(Source),
     /// The history of a folder.
     Adopt(PathBuf),
@@ -93,21 +93,21 @@ impl Importer {
     /// A message for the user.
     async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
         let wish = read(rest)?;
-        let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
+        let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ImportRequest::Stop);
         let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
         let source = match (wish, turn.is_ok()) {
-            (ParsedArgs::Stop, true) => return Ok(Answer::sentence("No import is running.")),
-            (ParsedArgs::Stop, false) => {
+            (ImportRequest::Stop, true) => return Ok(Answer::sentence("No import is running.")),
+            (ImportRequest::Stop, false) => {
                 lock(&self.cancel).cancel();
                 return Ok(Answer::sentence("The import is stopping."));
             }
             (_, false) => return Ok(self.under_way()),
-            (ParsedArgs::Adopt(folder), true) => {
+            (ImportRequest::Adopt(folder), true) => {
                 let cancel = self.cancellable();
                 let done = adopt(home, folders, &folder, &self.progress, &cancel).await?;
                 return Ok(Answer::new(adopted(&done), done));
             }
-            (ParsedArgs::Import(source), true) => source,
+            (ImportRequest::Import(source), true) => source,
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
@@ -182,25 +182,25 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     }))
 }
 
-fn read(rest: &Rest) -> Result<ParsedArgs> {
+fn read(rest: &Rest) -> Result<ImportRequest> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
     match (given.as_slice(), rest.text.as_str()) {
         ([flags @ .., FROM], _) if flags.iter().all(|flag| *flag == ALL) => {
             let agent = agent(rest.value(FROM).unwrap_or_default())?;
             let everything = !flags.is_empty();
-            Ok(ParsedArgs::Import(Source::Agent { agent, path: path?, everything, since: None }))
+            Ok(ImportRequest::Import(Source::Agent { agent, path: path?, everything, since: None }))
         }
         ([HISTORY_OF], _) => match path? {
-            Some(folder) => Ok(ParsedArgs::Adopt(folder)),
+            Some(folder) => Ok(ImportRequest::Adopt(folder)),
             None => Err(Error::invalid(
                 "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
             )),
         },
-        ([], "") => Ok(ParsedArgs::Import(Source::Project)),
-        ([ALL], "") => Ok(ParsedArgs::Import(Source::Everything)),
-        ([STOP], "") => Ok(ParsedArgs::Stop),
-        ([], text) if !text.starts_with("--") => Ok(ParsedArgs::Import(Source::Path(args::path(text)))),
+        ([], "") => Ok(ImportRequest::Import(Source::Project)),
+        ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
+        ([STOP], "") => Ok(ImportRequest::Stop),
+        ([], text) if !text.starts_with("--") => Ok(ImportRequest::Import(Source::Path(args::path(text)))),
         ([], text) => Err(args::foreign(COMMAND.name, text, &OPTIONS)),
         ([option, others @ ..], text) => {
             let other = one_line(others.first().unwrap_or(&text), 40);
@@ -223,7 +223,8 @@ fn as_json(report: &Report) -> Value {
 /// The answer if there is nothing to import.
 fn nothing_in(source: &Source, folders: &Folders) -> String {
     let what = match source {
-        Source::Path(path) | Source::Rebuild(path, _) => format!("session files in {}", path.display()),
+        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Rebuild(..) => "sessions".to_owned(),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
         Source::Agent { agent, path: Some(path), .. } => {
             format!("sessions of {} in {}", agent.title, path.display())

@@ -30,18 +30,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{DEFINITIONS, Settings, Sources};
-use crate::error::{Error, Result};
-use crate::ingest::import::{Folders, Home};
-use crate::policy::{Folding, Live};
-use crate::recall::Scope;
-use crate::recall::describe::{BranchTokens, Overview, branch_tokens, overview};
-use crate::store::Store;
-use crate::text;
+use args::CommandLine;
 pub use args::Rest;
-use args::Words;
 pub(crate) use help::command;
 use import::Importer;
+use lcm_ingest::import::{Folders, Home};
+use lcm_model::config::{DEFINITIONS, Settings, Sources};
+use lcm_model::error::{Error, Result};
+use lcm_model::policy::{Folding, Live};
+use lcm_model::text;
+use lcm_recall::Scope;
+use lcm_recall::describe::{BranchTokens, Overview, branch_tokens, overview};
+use lcm_store::Store;
 pub use style::Style;
 pub use summarizer::Summarizer;
 
@@ -195,7 +195,7 @@ pub fn specs() -> Value {
 
 /// Whether this line removes stored data.
 pub fn removes(line: &str) -> bool {
-    let words = Words::of(line);
+    let words = CommandLine::of(line);
     words.name == purge::COMMAND.name && words.rest.split_whitespace().any(|word| word == purge::AGREED)
 }
 
@@ -204,7 +204,7 @@ pub fn removes(line: &str) -> bool {
 /// # Errors
 /// A message for the user.
 pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
-    let words = Words::of(line);
+    let words = CommandLine::of(line);
     let answered = answer(asked, &words).await;
     as_asked(&words, answered)
 }
@@ -215,7 +215,7 @@ pub fn json_text(value: &Value) -> String {
 }
 
 /// An answer or a failure, as text or JSON.
-fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
+fn as_asked(words: &CommandLine, answered: Result<Answer>) -> Result<Answer> {
     if !words.as_json {
         return answered;
     }
@@ -224,7 +224,7 @@ fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
     Ok(answer)
 }
 
-async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
+async fn answer(asked: CommandContext<'_>, words: &CommandLine) -> Result<Answer> {
     let command = command(&words.name)?;
     if words.wants_help {
         return Ok(help::of(command));

@@ -6,10 +6,10 @@
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext, Confirm, SessionMessage, args, purge};
-use crate::error::{Error, Result};
-use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes};
-use crate::text::{count, grouped, one_line};
 use crate::tools::stored_notes;
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{count, grouped, one_line};
+use lcm_model::{Change, MOST_TOKENS, NOTE_TOOL, Notes};
 
 const NAME: &str = "notes";
 

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::error::Result;
-use crate::store::PurgePlan;
-use crate::text::{count, folded, grouped, grouped_count, in_line, minute, time_span, timestamp};
 use crate::upkeep::purge::{Removed, Still, find, remove};
+use lcm_model::error::Result;
+use lcm_model::text::{count, folded, grouped, grouped_count, in_line, minute, time_span, timestamp};
+use lcm_store::PurgePlan;
 
 /// Skips the question to the user.
 pub(super) const AGREED: &str = "--yes";

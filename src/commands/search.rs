@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, ROLES, Sort, WRITERS,
-    grep,
-};
-use crate::recall::{Card, MessageCard, Scope, SummaryCard, span};
-use crate::store::View;
-use crate::text::{age, count, in_line, now, one_line, timestamp};
 use crate::tools::{in_marks, marked};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{age, count, in_line, now, one_line, timestamp};
+use lcm_recall::grep::{
+    Branches, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode, Question, ROLES, SearchHit, SearchResults,
+    Sort, WRITERS, grep,
+};
+use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
+use lcm_store::View;
 
 const NAME: &str = "search";
 pub(crate) const PROJECT: &str = "--project";
@@ -169,7 +169,7 @@ fn find(
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
     let elsewhere = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let Findings { hits: page, next, elsewhere, .. } = grep(view, scope, &question, cancel)?;
+        let SearchResults { hits: page, next, elsewhere, .. } = grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
@@ -191,11 +191,11 @@ fn find(
 }
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
-fn shown(hit: Hit, now: i64, manner: Style) -> (String, Value) {
+fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     let (place, elsewhere) = match hit.place {
-        Place::Here => ("here", ""),
-        Place::OtherBranch => ("otherBranch", ", on another branch"),
-        Place::OtherSession => ("otherSession", ", in another session"),
+        Location::Here => ("here", ""),
+        Location::OtherBranch => ("otherBranch", ", on another branch"),
+        Location::OtherSession => ("otherSession", ", in another session"),
     };
     let snippet = hit.snippet;
     let characters = |at: usize| snippet.text[..at].chars().count();

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
-use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::model::Message;
-use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped_count, one_line, time_span, timestamp};
+use lcm_model::Message;
+use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
+use lcm_model::text::{count, grouped_count, one_line, time_span, timestamp};
+use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
     name: "sessions",
@@ -27,7 +27,7 @@ const ID: usize = 120;
 
 /// A session.
 #[derive(Serialize)]
-struct Session {
+struct SessionLine {
     id: String,
     file: Option<String>,
     messages: usize,
@@ -53,7 +53,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
 }
 
-fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session> {
+fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
     let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
@@ -61,7 +61,7 @@ fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session
         Some(request) => Message::parse(&view.messages().message(request)?.json).searchable(),
         None => String::new(),
     };
-    Ok(Session {
+    Ok(SessionLine {
         id: session_id,
         file,
         messages,
@@ -73,12 +73,12 @@ fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session
     })
 }
 
-fn render(sessions: &[Session], columns: Option<usize>, manner: Style) -> String {
+fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> String {
     let mut out = String::new();
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, Session { span, messages, about, .. }) in ids.iter().zip(sessions) {
+    for (id, SessionLine { span, messages, about, .. }) in ids.iter().zip(sessions) {
         let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         out += &format!("{line}\n{}\n", cut(format!("    {about}")));

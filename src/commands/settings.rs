@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::args::Words;
+use super::args::CommandLine;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
-use crate::config::{Origin, Setting, Sources, change, setting, settings};
-use crate::error::{Error, Result};
-use crate::sync::aside;
-use crate::text::one_line;
+use lcm_model::config::{Origin, Setting, Sources, change, setting, settings};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
+use lcm_store::tasks::aside;
 
 const GLOBAL: &str = "--global";
 const PROJECT: &str = "--project";
@@ -48,7 +48,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 /// # Errors
 /// A message for the user.
 pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
-    let words = Words::of(line);
+    let words = CommandLine::of(line);
     let answered = match words.wants_help {
         true => Ok(help::of(&COMMAND)),
         false => Rest::typed(&COMMAND, &words.rest).and_then(|rest| look_or_change(sources, &rest)),

@@ -4,11 +4,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
-use crate::error::{Error, Result};
-use crate::recall::describe::{Below, MessageLine, MessagePortrait, Portrait, SummaryPortrait, portrait};
-use crate::recall::{Image, MessageCard, SummaryCard, resolve, whole};
-use crate::store::View;
-use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{count, grouped, in_line, minute, time_span, timestamp};
+use lcm_recall::describe::{
+    MessageLine, MessagePortrait, Portrait, SummaryPortrait, SummarySources, portrait,
+};
+use lcm_recall::{Image, MessageCard, SummaryCard, resolve, whole};
+use lcm_store::View;
 
 const RAW: &str = "--raw";
 
@@ -79,8 +81,8 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
     let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let below: Vec<Named> = match below {
-        Below::Summaries(children) => children.iter().map(Named::of).collect(),
-        Below::Messages(lines) => {
+        SummarySources::Summaries(children) => children.iter().map(Named::of).collect(),
+        SummarySources::Messages(lines) => {
             let named = |line: MessageLine| Named {
                 about: format!("{}: {}", in_line(&line.card.role), line.headline),
                 id: line.card.handle,

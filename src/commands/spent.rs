@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-use crate::dag::{BranchEntry, Step};
-use crate::error::Result;
-use crate::model::{Usage, read_json};
-use crate::recall::Scope;
-use crate::store::View;
-use crate::text::{dollars, grouped};
+use lcm_model::dag::{BranchEntry, Step};
+use lcm_model::error::Result;
+use lcm_model::text::{dollars, grouped};
+use lcm_model::{Usage, read_json};
+use lcm_recall::Scope;
+use lcm_store::View;
 
 /// The cost of model calls for summaries.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct Cost {
+pub(super) struct SummaryCost {
     /// Summaries with reported calls.
     pub summaries: usize,
     pub tokens: usize,
@@ -33,7 +33,7 @@ pub(super) struct Cache {
     pub after_compaction: usize,
 }
 
-impl Cost {
+impl SummaryCost {
     pub fn of(usages: &[String]) -> Self {
         let mut cost = Self::default();
         for usage in usages.iter().filter_map(|usage| read_json(usage).ok()) {

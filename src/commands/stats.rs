@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::context::Bill;
 use super::help::database;
-use super::spent::{Cache, Cost};
+use super::spent::{Cache, SummaryCost};
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
-use crate::error::Result;
-use crate::recall::describe::{BranchTokens, Overview};
-use crate::store::{DepthCount, Place, Sizes, Store, Totals, View};
-use crate::text::{count, grouped, megabytes};
+use lcm_model::error::Result;
+use lcm_model::text::{count, grouped, megabytes};
+use lcm_recall::describe::{BranchTokens, Overview};
+use lcm_store::{DepthCount, Place, Sizes, Store, Totals, View};
 
 /// Columns for the rows' names.
 const NAMES: usize = 15;
@@ -51,7 +51,7 @@ struct Stats {
     totals: Totals,
     depths: Vec<DepthCount>,
     /// Of model calls for summaries, for this session and the project.
-    costs: (Cost, Cost),
+    costs: (SummaryCost, SummaryCost),
     /// Summaries that are ready for the next compaction.
     ready: usize,
     /// Of the project.
@@ -76,7 +76,10 @@ impl Stats {
             Ok(Self {
                 totals: summaries.totals(conversation)?,
                 depths: summaries.depths(conversation)?,
-                costs: (Cost::of(&summaries.usages(Some(conversation))?), Cost::of(&summaries.usages(None)?)),
+                costs: (
+                    SummaryCost::of(&summaries.usages(Some(conversation))?),
+                    SummaryCost::of(&summaries.usages(None)?),
+                ),
                 ready: summaries.uncarried(conversation)?,
                 messages: messages.project_messages()?,
                 sessions: messages.conversations()?,

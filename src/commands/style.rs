@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::text::legible;
+use lcm_model::text::legible;
 
 /// Where an answer is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

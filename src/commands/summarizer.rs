@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::dollars;
+use lcm_model::text::dollars;
 
 /// A model that writes summaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]

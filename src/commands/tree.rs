@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::style::fit;
 use super::{Answer, Command, CommandContext};
-use crate::error::Result;
-use crate::recall::SummaryCard;
-use crate::recall::describe::{Item, Overview};
-use crate::text::{count, grouped, time_span, timestamp};
+use lcm_model::error::Result;
+use lcm_model::text::{count, grouped, time_span, timestamp};
+use lcm_recall::SummaryCard;
+use lcm_recall::describe::{Item, Overview};
 
 pub(crate) const COMMAND: Command = Command {
     name: "tree",

@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::dag::MessageKind;
-use crate::error::Result;
-use crate::ids::{ConversationId, Hash};
-use crate::ingest::differing;
-use crate::ingest::file::SessionFile;
-use crate::model::{Content, agent_of, replacements};
-use crate::store::{AuditedMessage, Store, StoredSession, View};
-use crate::sync::go_on;
-use crate::text;
+use lcm_ingest::differing;
+use lcm_ingest::file::SessionFile;
+use lcm_model::dag::MessageKind;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::text;
+use lcm_model::{Content, agent_of, replacements};
+use lcm_store::tasks::go_on;
+use lcm_store::{AuditedMessage, Store, StoredSession, View};
 
 pub use rebuild::{Rebuilt, rebuild};
 pub use report::{Check, Finding, Report};
 
-/// What is wrong with an entry, in the order of [`crate::store::Upkeep::misplaced_entries`].
+/// What is wrong with an entry, in the order of [`lcm_store::Upkeep::misplaced_entries`].
 const MISPLACED: [&str; 5] = [
     "its message is missing",
     "it comes before its parent",

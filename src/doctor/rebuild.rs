@@ -4,22 +4,24 @@
 //! What is stored is what was said: a session's file fills only what is lost. What was purged in any of the old files
 //! stays purged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Doctor;
-use crate::error::{Code, Error, Result};
-use crate::files::temporary::Temporary;
-use crate::ids::ConversationId;
-use crate::ingest::adopt::take_over;
-use crate::ingest::import::{Folders, Home, Progress, Report, Source, import};
-use crate::store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
-use crate::sync::aside;
-use crate::text;
+use lcm_ingest::SharedOldStore;
+use lcm_ingest::adopt::take_over;
+use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::files::temporary::Temporary;
+use lcm_model::ids::ConversationId;
+use lcm_model::sync::lock;
+use lcm_model::text;
+use lcm_store::tasks::aside;
+use lcm_store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
 
 /// What was rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,6 +34,13 @@ pub struct Rebuilt {
     pub lost: usize,
     /// Where the old files are.
     pub kept: Vec<PathBuf>,
+}
+
+/// An old database, where it goes, and its rows if any can be read.
+struct Old {
+    path: PathBuf,
+    kept: PathBuf,
+    rows: Option<SharedOldStore>,
 }
 
 /// Rebuilds the project's history. The store is closed afterwards, in any case.
@@ -49,65 +58,75 @@ pub async fn rebuild(
         return Err(Error::invalid("this session's history is in memory only: there is nothing to rebuild"));
     };
     home.store.close().await;
-    let project = project_of(Path::new(&home.cwd), home.identity);
-    let beside = own.clone();
-    let olds = aside(move || Store::joinable(&own)).await?;
-    let kept: Vec<PathBuf> = olds.iter().map(|old| backup_name(old)).collect();
-    let (part, store) = aside(move || {
+    let (project, stop) = (project_of(Path::new(&home.cwd), home.identity), cancel.clone());
+    let (olds, part, store) = aside(move || {
         let failed = |error| Error::storing("the new database can't be written", error);
-        let (part, _) = Temporary::beside(&beside).map_err(failed)?;
+        let olds = Store::joinable(&own)?.into_iter().map(|path| Old::open(path, &own, &stop));
+        let olds = olds.collect::<Result<Vec<_>>>()?;
+        let (part, _) = Temporary::beside(&own).map_err(failed)?;
         let store = Store::create(&part.path(), &project)?;
-        Ok((part, store))
+        Ok((olds, part, store))
     })
     .await?;
     let fresh = Home { store: store.clone(), session_id: String::new(), ..home.clone() };
-    let outcome = fill(&fresh, folders, &olds, &kept, progress, cancel).await;
+    let outcome = fill(&fresh, folders, &olds, progress, cancel).await;
     store.close().await;
     let rebuilt = outcome?;
-    let database = olds.first().cloned().unwrap_or_default();
-    let names = olds.into_iter().zip(kept.clone()).collect::<Vec<_>>();
+    let names: Vec<_> = olds.into_iter().map(|old| (old.path, old.kept)).collect();
+    let rebuilt = Rebuilt {
+        database: names.first().map(|(path, _)| path.clone()).unwrap_or_default(),
+        kept: names.iter().map(|(_, kept)| kept.clone()).collect(),
+        ..rebuilt
+    };
     aside(move || Store::replace(part, &names)).await?;
-    Ok(Rebuilt { database, kept, ..rebuilt })
+    Ok(rebuilt)
+}
+
+impl Old {
+    fn open(path: PathBuf, own: &Path, cancel: &CancellationToken) -> Result<Self> {
+        let rows = match OldStore::open(&path, own, cancel) {
+            Ok(rows) => Some(Arc::new(Mutex::new(rows))),
+            // Nothing in it can be read.
+            Err(error) if error.code() == Code::Invalid => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { kept: backup_name(&path), path, rows })
+    }
 }
 
 /// Fills the new store and proves it.
 async fn fill(
     fresh: &Home,
     folders: &Folders,
-    olds: &[PathBuf],
-    kept: &[PathBuf],
+    olds: &[Old],
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<Rebuilt> {
-    let purged = read(fresh, olds, cancel, |old, all: &mut PurgedEntries| {
-        all.extend(old.purged_entries()?);
-        Ok(())
-    });
-    let purged = Arc::new(purged.await?);
-    let mut rebuilt = Rebuilt::default();
-    for old in olds {
-        let source = Source::Rebuild(old.clone(), Arc::clone(&purged));
-        let report = finished(import(fresh, folders, &source, progress, cancel).await?)?;
-        if report.failed.is_empty() {
-            rebuilt.lost += report.lost;
-            take_over(&fresh.store, old, &HashMap::new(), cancel).await?;
+    let olds_with_rows = || olds.iter().filter_map(|old| old.rows.as_ref());
+    let (mut purged, mut facts) = (PurgedEntries::new(), HashMap::new());
+    for old in olds_with_rows() {
+        let old = lock(old);
+        purged.extend(old.purged_entries()?);
+        for (key, value) in old.facts()? {
+            facts.entry(key).or_insert(value);
         }
     }
+    let purged = Arc::new(purged);
+    let mut rebuilt = Rebuilt::default();
+    for old in olds_with_rows() {
+        let source = Source::Rebuild(Arc::clone(old), Arc::clone(&purged));
+        rebuilt.lost += finished(import(fresh, folders, &source, progress, cancel).await?)?.lost;
+        take_over(&fresh.store, old, HashMap::new()).await?;
+    }
     finished(import(fresh, folders, &Source::Project, progress, cancel).await?)?;
-    let facts = read(fresh, olds, cancel, |old, all: &mut HashMap<String, String>| {
-        for (key, value) in old.facts()? {
-            all.entry(key).or_insert(value);
-        }
-        Ok(())
-    });
-    let (facts, kept) = (facts.await?, kept.to_vec());
+    let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();
     let note = move |batch: &Batch<'_>| {
         batch.upkeep().adopt_facts(&facts)?;
         kept.iter().try_for_each(|path| batch.upkeep().note_backup(path))
     };
     fresh.store.write(note).await?;
     fresh.store.checkpoint().await?;
-    prove(fresh, olds, purged, cancel).await?;
+    prove(fresh, olds_with_rows().cloned().collect(), purged, cancel).await?;
     let counts = |view: &View<'_>| {
         let summaries = view.upkeep().summary_rows()?.len();
         Ok((view.messages().conversations()?, view.messages().project_messages()?, summaries))
@@ -120,63 +139,32 @@ fn finished(report: Report) -> Result<Report> {
     if report.stopped.is_some() { Err(Error::cancelled()) } else { Ok(report) }
 }
 
-/// Reads something of all old databases that can be read.
-async fn read<T: Default + Send + 'static>(
-    fresh: &Home,
-    olds: &[PathBuf],
-    cancel: &CancellationToken,
-    read: impl Fn(&OldStore, &mut T) -> Result<()> + Send + 'static,
-) -> Result<T> {
-    let Place::File(beside) = fresh.store.place().clone() else { return Err(Error::closed()) };
-    let (olds, cancel) = (olds.to_vec(), cancel.clone());
-    aside(move || {
-        let mut all = T::default();
-        for old in olds {
-            match OldStore::open(&old, &beside, &cancel) {
-                Ok(old) => read(&old, &mut all)?,
-                Err(error) if error.code() == Code::Invalid => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
-    })
-    .await
-}
-
 /// Every text that can be read in the old databases must be in the new one, and that must be sound.
 async fn prove(
     fresh: &Home,
-    olds: &[PathBuf],
+    olds: Vec<SharedOldStore>,
     purged: Arc<PurgedEntries>,
     cancel: &CancellationToken,
 ) -> Result<()> {
-    let copies_may_be_purged = !purged.is_empty() && olds.len() > 1;
-    let digests = read(fresh, olds, cancel, move |old, all: &mut std::collections::HashSet<_>| {
-        all.extend(old.digests(&purged)?);
-        Ok(())
-    });
-    let mut digests = digests.await?;
+    // A copy of what one database has purged may be in another.
+    let may_be_purged = !purged.is_empty() && olds.len() > 1;
     let lacking = fresh.store.read(move |view| {
+        let mut digests = HashSet::new();
+        for old in olds {
+            digests.extend(lock(&old).digests(&purged)?);
+        }
         view.upkeep().strike_out(&mut digests)?;
         Ok(digests.len())
     });
     let lacking = lacking.await?;
-    if lacking > 0 && !copies_may_be_purged {
+    if lacking > 0 && !may_be_purged {
         let lacking = text::count(lacking, "message");
         return Err(Error::store(format!("the new database would lack {lacking}; nothing was changed")));
     }
     let doctor = Doctor { store: fresh.store.clone(), open: ConversationId::NONE, cancel: cancel.clone() };
     let report = doctor.check().await?;
-    let finding = report.checks.iter().find(|check| !check.is_sound());
-    match finding {
-        None => Ok(()),
-        Some(check) => {
-            let what = check
-                .findings
-                .first()
-                .map(|finding| format!("{}: {}", finding.what, finding.named.join(", ")));
-            let what = what.or_else(|| check.unfinished.clone()).unwrap_or_default();
-            Err(Error::store(format!("the new database is not sound ({what}); nothing was changed")))
-        }
-    }
+    let Some(check) = report.checks.iter().find(|check| !check.is_sound()) else { return Ok(()) };
+    let found = check.findings.first().map(|found| format!("{}: {}", found.what, found.named.join(", ")));
+    let what = found.or_else(|| check.unfinished.clone()).unwrap_or_default();
+    Err(Error::store(format!("the new database is not sound ({what}); nothing was changed")))
 }

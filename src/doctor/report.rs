@@ -1,6 +1,6 @@
 //! The findings of a check as data; the command words them.
 
-use crate::error::Result;
+use lcm_model::error::Result;
 
 /// One of the checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

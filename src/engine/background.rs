@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::sync::lock;
+use lcm_model::sync::lock;
 
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub(super) struct Running {
 }
 
 /// A permit to work; dropping it returns it.
-pub(super) struct Turn<'a> {
+pub(super) struct Permit<'a> {
     background: &'a Background,
     leaf: String,
     pub running: Running,
@@ -52,7 +52,7 @@ pub(super) struct Turn<'a> {
 impl Background {
     /// A permit to work on the branch that ends at `leaf`, unless that is finished, other work is running, or
     /// a failure requires a pause.
-    pub(super) fn begin(&self, leaf: &str) -> Option<Turn<'_>> {
+    pub(super) fn begin(&self, leaf: &str) -> Option<Permit<'_>> {
         let mut state = lock(&self.0);
         let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
         if state.closed || rests || state.running.is_some() || state.done.as_deref() == Some(leaf) {
@@ -60,7 +60,7 @@ impl Background {
         }
         let running = Running::default();
         state.running = Some(running.clone());
-        Some(Turn { background: self, leaf: leaf.to_owned(), running })
+        Some(Permit { background: self, leaf: leaf.to_owned(), running })
     }
 
     /// Lets running work finish, because its results are needed now; nothing more is started. If `cancel` is
@@ -96,7 +96,7 @@ impl Background {
     }
 }
 
-impl Turn<'_> {
+impl Permit<'_> {
     /// Records whether the work failed.
     pub(super) fn end(self, failed: bool) {
         let mut state = lock(&self.background.0);
@@ -113,7 +113,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         lock(&self.background.0).running = None;
         self.running.ended.cancel();
@@ -128,16 +128,16 @@ mod tests {
     async fn one_piece_of_work_runs_at_a_time_and_failures_cause_a_pause() {
         let background = Background::default();
         assert_eq!(background.state(), "idle");
-        let turn = background.begin("e1").unwrap();
+        let permit = background.begin("e1").unwrap();
         assert!(background.begin("e2").is_none() && background.state() == "working");
-        turn.end(false);
+        permit.end(false);
         assert!(background.begin("e1").is_none());
         background.begin("e2").unwrap().end(true);
         assert!(background.begin("e3").is_none() && background.state() == "resting");
         lock(&background.0).rest_until = None;
 
-        let turn = background.begin("e4").unwrap();
-        let running = turn.running.clone();
+        let permit = background.begin("e4").unwrap();
+        let running = permit.running.clone();
         let (ended, ()) = tokio::join!(
             async {
                 background.give_way(&CancellationToken::new()).await;
@@ -145,16 +145,16 @@ mod tests {
             },
             async {
                 running.pause.cancelled().await;
-                drop(turn);
+                drop(permit);
             }
         );
         assert!(ended && !running.stop.is_cancelled());
 
-        let turn = background.begin("e4").unwrap();
-        let running = turn.running.clone();
+        let permit = background.begin("e4").unwrap();
+        let running = permit.running.clone();
         tokio::join!(background.close(), async {
             running.stop.cancelled().await;
-            drop(turn);
+            drop(permit);
         });
         assert!(background.begin("e5").is_none());
     }

@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Engine, read_json};
-use crate::compaction::{self, At, Fold};
-use crate::error::Result;
-use crate::log::Field;
-use crate::policy::{Due, Turn};
-use crate::sync::lock;
+use lcm_compaction::{At, Fold};
+use lcm_model::error::Result;
+use lcm_model::log::Field;
+use lcm_model::policy::{Due, Turn};
+use lcm_model::sync::lock;
 
 /// How long the end of a turn waits for messages to be stored.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -42,7 +42,8 @@ impl Engine {
     /// When it is malformed.
     pub fn turn(&self, turn: &str) -> Result<Due> {
         let turn: Turn = read_json("the turn", turn)?;
-        Ok(lock(&self.folding).turn(&turn, &self.settings()))
+        let due = lock(&self.folding).turn(&turn, &self.settings());
+        Ok(Due { prepare: due.prepare && self.background.state() == "idle", ..due })
     }
 
     /// Folds at the end of the next turn by which the summaries are there, wherever the fold point is.
@@ -67,7 +68,7 @@ impl Engine {
         if self.persistor.is_behind() {
             return Ok(Boundary::default());
         }
-        let boundary = match compaction::fold(self.session(&settings), &at).await? {
+        let boundary = match lcm_compaction::fold(self.session(&settings), &at).await? {
             Fold::Made(made) => {
                 let notice = lock(&self.folding).folded();
                 let entry = json!({

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Engine, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
-use crate::config::{PiCompaction, Settings, Sources};
-use crate::error::Result;
-use crate::ingest::import::Folders;
-use crate::log::Field;
-use crate::policy::Live;
-use crate::store::Place;
-use crate::sync::lock;
+use lcm_ingest::import::Folders;
+use lcm_model::config::{PiCompaction, Settings, Sources};
+use lcm_model::error::Result;
+use lcm_model::log::Field;
+use lcm_model::policy::Live;
+use lcm_model::sync::lock;
+use lcm_store::Place;
 
 /// A line of `/lcm` and its context.
 #[derive(Clone, Debug, Deserialize)]
@@ -159,7 +159,7 @@ mod tests {
 
     use super::super::{Options, load_settings};
     use super::*;
-    use crate::config::{DEFINITIONS, Kind};
+    use lcm_model::config::{DEFINITIONS, Kind};
 
     /// A value for each setting that differs from its default.
     fn others() -> Value {
@@ -201,7 +201,8 @@ mod tests {
         let first = loaded(agent.path(), &json!({}));
         let prompts = agent.path().join("lcm-prompts");
         fs::create_dir(&prompts).unwrap();
-        fs::write(prompts.join("focus.md"), include_str!("../compaction/prompts/focus.md")).unwrap();
+        fs::write(prompts.join("focus.md"), include_str!("../../crates/compaction/src/prompts/focus.md"))
+            .unwrap();
         let cases = [first, loaded(agent.path(), &json!({"lcm": others(), "compaction": pis}))];
 
         // A lost value becomes a constant, so that one of two different values shows the loss.

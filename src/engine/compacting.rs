@@ -6,12 +6,12 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, read_json};
-use crate::compaction::{self, Ahead, LeftBranch, Outcome, Prepared, Progress, Request, Session, Work};
-use crate::config::Settings;
-use crate::error::{Error, Result};
-use crate::llm::{Chain, Host};
-use crate::log::Field;
-use crate::sync::{OnDrop, lock};
+use lcm_compaction::llm::{Chain, Host};
+use lcm_compaction::{Ahead, LeftBranch, Outcome, Prepared, Progress, Request, Session, Work};
+use lcm_model::config::Settings;
+use lcm_model::error::{Error, Result};
+use lcm_model::log::Field;
+use lcm_model::sync::{OnDrop, lock};
 
 impl Engine {
     /// Compacts, including everything handed over before.
@@ -33,7 +33,7 @@ impl Engine {
         let settings = self.settings();
         let mut work = self.work(&settings, host, true, cancel, progress);
         work.session.can_recall = request.can_recall;
-        let outcome = compaction::run(work, &request).await;
+        let outcome = lcm_compaction::run(work, &request).await;
         drop((operation, shown));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
@@ -53,7 +53,7 @@ impl Engine {
     pub async fn prepare(&self, at: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead = Ahead { at: read_json("the context", at)?, fold_before: None };
         let settings = self.settings();
-        let Some(turn) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
+        let Some(permit) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
             return Ok(());
@@ -61,18 +61,18 @@ impl Engine {
         let started = Instant::now();
         let is_fold_near = lock(&self.folding).is_fold_near;
         if is_fold_near {
-            ahead.fold_before = compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
+            ahead.fold_before = lcm_compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
-        let stop = turn.running.stop.clone();
+        let stop = permit.running.stop.clone();
         // What a fold needs may also be written by the session's own model.
         let work = self.work(&settings, host, is_fold_near, stop, Arc::default());
-        let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
+        let prepared = lcm_compaction::prepare(work, &ahead, &permit.running.pause).await;
         let (outcome, failed) = match &prepared {
             Ok(Prepared { failed: false, .. }) => ("prepared", false),
             Ok(Prepared { failed: true, .. }) => ("failed", true),
             Err(error) => (error.code().as_str(), true),
         };
-        turn.end(failed);
+        permit.end(failed);
         if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
             lock(&self.folding).pay(usage);
         }
@@ -121,7 +121,7 @@ impl Engine {
         let settings = self.settings();
         let mut work = self.work(&settings, host, true, cancel, Arc::default());
         work.session.can_recall = left.can_recall;
-        compaction::summarize_left(work, left).await
+        lcm_compaction::summarize_left(work, left).await
     }
 
     fn log_compaction(&self, outcome: &Result<Outcome>, started: Instant) {

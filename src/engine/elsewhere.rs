@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use crate::config::ProjectIdentity;
-use crate::error::Result;
-use crate::ingest::import::Home;
-use crate::store::{History, Place, Store, history_before};
-use crate::sync::aside;
-use crate::text;
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::error::Result;
+use lcm_model::text;
+use lcm_store::tasks::aside;
+use lcm_store::{History, Place, Store, history_before};
 
 /// A message, shown once, about the project's history before `projectIdentity` changed.
 pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>> {

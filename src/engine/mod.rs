@@ -16,23 +16,25 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::branch::Memory;
 use crate::commands::{import::Importer, stats};
-use crate::compaction::{self, Progress};
-use crate::config::{self, Settings, Sources};
-use crate::error::{Code, Error, Result};
-use crate::ingest::import::Home;
-use crate::ingest::{Persistor, PiSession};
-use crate::llm::ProviderState;
-use crate::log::{Field, Log};
-use crate::policy::Folding;
-use crate::recall::Scope;
-use crate::store::{Counted, Place, Store, View, project_of, real_path};
-use crate::sync::{OnDrop, aside, lock};
+use crate::tools;
 use crate::tools::{Block, Notepad};
-use crate::{text, tools};
 use background::Background;
 pub use commands::settings_command;
+use lcm_compaction::Progress;
+use lcm_compaction::llm::ProviderState;
+use lcm_ingest::import::Home;
+use lcm_ingest::{Persistor, PiSession};
+use lcm_model::config::{self, Settings, Sources};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::log::{Field, Log};
+use lcm_model::policy::Folding;
+use lcm_model::sync::{OnDrop, lock};
+use lcm_model::text;
+use lcm_recall::Scope;
+use lcm_store::branch::Memory;
+use lcm_store::tasks::aside;
+use lcm_store::{Counted, Place, Store, View, project_of, real_path};
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -177,7 +179,7 @@ impl Engine {
     /// When the store can't be read, or has no such branch.
     pub async fn changed_files(&self, leaf: &str) -> Result<Option<String>> {
         self.flush().await?;
-        compaction::changed(&self.store, &self.memory, self.persistor.conversation(), leaf).await
+        lcm_compaction::changed(&self.store, &self.memory, self.persistor.conversation(), leaf).await
     }
 
     /// The current settings.

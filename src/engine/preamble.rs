@@ -5,10 +5,10 @@
 //! the sessions before this one, and only fixed facts: their number, and when the newest began. None of their
 //! text is included, because it would get more weight here than intended.
 
-use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::store::View;
-use crate::text;
+use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
+use lcm_model::text;
+use lcm_store::View;
 
 /// What a model is told about its memory.
 const PREAMBLE: &str = include_str!("../preamble.md");

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use crate::model::read_json;
+use lcm_model::read_json;
 
 /// The most bytes of a line; rmcp accepts none longer.
 const MOST: u64 = 16 << 20;

@@ -28,15 +28,15 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Code, Error, Result};
-use crate::recall::Scope;
-use crate::store::Store;
 use crate::tools::{self, Block};
+use lcm_model::error::{Code, Error, Result};
+use lcm_recall::Scope;
+use lcm_store::Store;
 use roots::Roots;
 
 /// A request's context, and MCP's answer to it.
-type Context = RequestContext<RoleServer>;
-type Answer<T> = std::result::Result<T, ErrorData>;
+type McpContext = RequestContext<RoleServer>;
+type McpResult<T> = std::result::Result<T, ErrorData>;
 
 /// The server's description for a client's model.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -126,7 +126,7 @@ fn tool(mut spec: Value) -> Tool {
 }
 
 impl<H: Histories> Server<H> {
-    async fn open(&self, context: &Context) -> Result<(Store, Scope)> {
+    async fn open(&self, context: &McpContext) -> Result<(Store, Scope)> {
         let roots = match self.histories.follow_roots() {
             true => self.roots.of(context).await,
             false => Vec::new(),
@@ -134,7 +134,7 @@ impl<H: Histories> Server<H> {
         self.histories.open(&roots, &context.ct).await
     }
 
-    async fn answer(&self, name: &str, arguments: &str, context: &Context) -> Result<Vec<Block>> {
+    async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
         let answering = async {
             let (store, scope) = self.open(context).await?;
             let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
@@ -146,7 +146,7 @@ impl<H: Histories> Server<H> {
 }
 
 /// Runs `work`, and sends the client a progress message every second, if it asked for them.
-async fn with_signs_of_life<T>(context: &Context, work: impl Future<Output = T>) -> T {
+async fn with_signs_of_life<T>(context: &McpContext, work: impl Future<Output = T>) -> T {
     let Some(token) = context.meta.get_progress_token() else { return work.await };
     let mut work = std::pin::pin!(work);
     let mut seconds = 0.0;
@@ -188,11 +188,19 @@ impl<H: Histories> ServerHandler for Server<H> {
             .with_instructions(INSTRUCTIONS.trim_ascii_end())
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListToolsResult> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: McpContext,
+    ) -> McpResult<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
-    async fn call_tool(&self, asked: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        context: McpContext,
+    ) -> McpResult<CallToolResponse> {
         if !self.tools.iter().any(|tool| tool.name == asked.name) {
             return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
         }
@@ -208,8 +216,8 @@ impl<H: Histories> ServerHandler for Server<H> {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        context: Context,
-    ) -> Answer<ListResourcesResult> {
+        context: McpContext,
+    ) -> McpResult<ListResourcesResult> {
         // Without a history there is nothing to list, which is not a failure.
         let Ok((store, scope)) = self.open(&context).await else {
             return Ok(ListResourcesResult::default());
@@ -224,16 +232,16 @@ impl<H: Histories> ServerHandler for Server<H> {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
-    ) -> Answer<ListResourceTemplatesResult> {
+        _: McpContext,
+    ) -> McpResult<ListResourceTemplatesResult> {
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
     async fn read_resource(
         &self,
         asked: ReadResourceRequestParams,
-        context: Context,
-    ) -> Answer<ReadResourceResponse> {
+        context: McpContext,
+    ) -> McpResult<ReadResourceResponse> {
         let uri = asked.uri;
         let (name, arguments) = resources::call(&uri).map_err(|error| failed(&error, &uri))?;
         let blocks = self.answer(name, &arguments, &context).await.map_err(|error| failed(&error, &uri))?;
@@ -242,7 +250,7 @@ impl<H: Histories> ServerHandler for Server<H> {
     }
 
     /// Also receives requests that rmcp can't parse.
-    async fn on_custom_request(&self, asked: CustomRequest, _: Context) -> Answer<CustomResult> {
+    async fn on_custom_request(&self, asked: CustomRequest, _: McpContext) -> McpResult<CustomResult> {
         let wrong = match asked.method.as_str() {
             "tools/call" => "a call needs a name, and its arguments must be a JSON object",
             "resources/read" => "a resource is read by its uri, which must be a string",

@@ -4,12 +4,12 @@
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use crate::error::{Error, Result};
-use crate::recall::Scope;
-use crate::recall::describe::{Item, end, overview};
-use crate::store::Store;
-use crate::text::one_line;
 use crate::tools::{self, Block};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
+use lcm_recall::Scope;
+use lcm_recall::describe::{Item, end, overview};
+use lcm_store::Store;
 
 const SCHEME: &str = "lcm://";
 const TEXT: &str = "text/plain";

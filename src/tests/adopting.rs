@@ -9,13 +9,13 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, ask_in, compacted};
-use crate::config::{ProjectIdentity, Settings};
 use crate::engine::{Engine, Options};
-use crate::error::Result;
-use crate::ids::ConversationId;
-use crate::ingest::import::Home;
-use crate::recall::Scope;
-use crate::store::{Place, Purge, Store, project_of};
+use lcm_ingest::import::Home;
+use lcm_model::config::{ProjectIdentity, Settings};
+use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
+use lcm_store::{Place, Purge, Store, project_of};
 
 /// A folder of databases and of project folders.
 struct Machine(tempfile::TempDir);
@@ -171,7 +171,7 @@ async fn messages_purged_in_either_history_stay_purged() {
         let count = store.read(|view| {
             let mut purged = 0;
             view.upkeep().audit_messages(|message| {
-                purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
+                purged += usize::from(message.kind == lcm_model::dag::MessageKind::Purged);
                 Ok(())
             })?;
             Ok(purged)

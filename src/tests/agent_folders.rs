@@ -64,7 +64,7 @@ async fn an_agents_project_is_found_by_path_hash_or_list() {
         machine
     };
     let cwd = machine.home.cwd.clone();
-    let hash = crate::ids::Hash::plain(cwd.as_bytes()).to_string();
+    let hash = lcm_model::ids::Hash::plain(cwd.as_bytes()).to_string();
     for (agent, to, sessions) in
         [("gemini", "home/.gemini", 3), ("opencode", "home/.local/share/opencode", 4)]
     {

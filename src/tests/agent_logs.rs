@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::agents::records_and_words;
 use super::asking::ask;
 use super::import::Machine;
-use crate::ids::ConversationId;
-use crate::recall::Scope;
 use crate::tools::{Block, call};
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 
 /// Writes a log with a record in each line, below `logs`.
 fn write(machine: &Machine, name: &str, records: &[Value]) {

@@ -16,12 +16,12 @@ use super::asking::ask;
 use super::import::Machine;
 use super::support::{Session, ask_in};
 use crate::commands::import::Importer;
-use crate::ids::AGENTS;
-use crate::ids::ConversationId;
-use crate::model::original_of;
-use crate::recall::Scope;
 use crate::tools::{Block, call};
 use crate::upkeep::export::{Exporter, Format};
+use lcm_model::ids::AGENTS;
+use lcm_model::ids::ConversationId;
+use lcm_model::original_of;
+use lcm_recall::Scope;
 
 /// The folder of an agent's fixtures. Databases are kept as SQL.
 pub fn fixtures(agent: &str) -> PathBuf {

@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{Ahead, At, forecast, prepare};
-use crate::ids::Hash;
-use crate::llm::{Answer, Model, Pending, Request};
-use crate::store::{Place, Store};
-use crate::text;
+use lcm_compaction::llm::{Answer, Model, Pending, Request};
+use lcm_compaction::{Ahead, At, forecast, prepare};
+use lcm_model::ids::Hash;
+use lcm_model::text;
+use lcm_store::{Place, Store};
 
 /// Chunks of 300 tokens, and a tail of 200, which is four messages.
 fn compact<'a>(
     store: &'a TestStore,
-    conversation: crate::ids::ConversationId,
+    conversation: lcm_model::ids::ConversationId,
     session: &Session,
 ) -> Compact<'a> {
     let kept = format!("e{}", session.entries.len() - 3);
@@ -39,7 +39,7 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
 }
 
 async fn summaries(store: &Store) -> usize {
-    let read = store.read(|view| Ok(view.summaries().totals(crate::ids::ConversationId(1))?.summaries));
+    let read = store.read(|view| Ok(view.summaries().totals(lcm_model::ids::ConversationId(1))?.summaries));
     read.await.unwrap()
 }
 
@@ -125,7 +125,7 @@ async fn a_summary_has_the_exact_details_that_its_text_lacks() {
     let conversation = store.ingest("one", &session).await;
     let compact = compact(&store, conversation, &session);
     let model = ScriptedModel::new(|_| {
-        Ok(crate::llm::Reply { text: "It went on.".to_owned(), model: None, usage: None })
+        Ok(lcm_compaction::llm::Reply { text: "It went on.".to_owned(), model: None, usage: None })
     });
     let block = compacted(compact.run(&model).await).summary;
     assert!(block.contains("Also: below 250 ms, cache.rs, frees 40 kB"), "{block}");
@@ -150,7 +150,7 @@ async fn a_pause_starts_no_new_work() {
     let paused = pause.clone();
     let model = ScriptedModel::new(move |_| {
         paused.cancel();
-        Ok(crate::llm::Reply { text: "Something".into(), model: None, usage: None })
+        Ok(lcm_compaction::llm::Reply { text: "Something".into(), model: None, usage: None })
     });
     let compact =
         compact(&store, conversation, &session).with(|settings, _| settings.leaf_pass_concurrency = 2);
@@ -182,7 +182,7 @@ async fn only_one_of_two_processes_pays_for_each_summary() {
     let now = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
         compacted(
-            crate::compaction::run(there.work(slow.clone(), CancellationToken::new()), &there.request)
+            lcm_compaction::run(there.work(slow.clone(), CancellationToken::new()), &there.request)
                 .await
                 .unwrap(),
         )

@@ -10,8 +10,8 @@ use super::agents::{files, fixtures, records_and_words};
 use super::import::Machine;
 use super::support::Session;
 use crate::commands::import::Importer;
-use crate::recall::Scope;
 use crate::tools::{Block, call};
+use lcm_recall::Scope;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

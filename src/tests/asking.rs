@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{Session, TestStore, ask_in};
 use crate::commands::Answer;
-use crate::config::ProjectIdentity;
-use crate::dag::{Sources, visible};
-use crate::ids::{Hash, SummaryId};
-use crate::ingest::import::Home;
-use crate::model::{Quote, State, SummaryRecord};
-use crate::recall::Scope;
-use crate::store::{NewSummary, PreparedText, Store, Summary};
-use crate::tokens;
 use crate::tools::{self, Block};
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::dag::{Sources, visible};
+use lcm_model::ids::{Hash, SummaryId};
+use lcm_model::tokens;
+use lcm_model::{Quote, State, SummaryRecord};
+use lcm_recall::Scope;
+use lcm_store::{NewSummary, PreparedText, Store, Summary};
 
 pub struct Asking {
     pub store: TestStore,
@@ -117,7 +117,7 @@ impl Asking {
         read.await.unwrap()
     }
 
-    pub async fn blocks(&self, tool: &str, arguments: Value) -> crate::error::Result<Vec<Block>> {
+    pub async fn blocks(&self, tool: &str, arguments: Value) -> lcm_model::error::Result<Vec<Block>> {
         let (arguments, cancel) = (arguments.to_string(), CancellationToken::new());
         tools::call(&self.store.store, &self.scope, tool, &arguments, None, &cancel).await
     }
@@ -166,7 +166,7 @@ impl Asking {
 }
 
 /// Answers `/lcm <line>` from `store`.
-pub async fn ask(store: &Store, scope: &Scope, line: &str) -> crate::error::Result<Answer> {
+pub async fn ask(store: &Store, scope: &Scope, line: &str) -> lcm_model::error::Result<Answer> {
     ask_within(None, store, scope, line).await
 }
 
@@ -175,7 +175,7 @@ async fn ask_within(
     store: &Store,
     scope: &Scope,
     line: &str,
-) -> crate::error::Result<Answer> {
+) -> lcm_model::error::Result<Answer> {
     let nowhere = PathBuf::from("/nowhere");
     let home = Home {
         store: store.clone(),

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{LeftBranch, LeftSummary, Outcome, summarize_left};
-use crate::config::Settings;
-use crate::ids::ConversationId;
-use crate::llm::{Failure, Reply, Request};
-use crate::model::{Quote, QuoteKind};
-use crate::tokens;
+use lcm_compaction::llm::{Failure, Reply, Request};
+use lcm_compaction::{LeftBranch, LeftSummary, Outcome, summarize_left};
+use lcm_model::config::Settings;
+use lcm_model::ids::ConversationId;
+use lcm_model::tokens;
+use lcm_model::{Quote, QuoteKind};
 
 const FOCUS: &str = "The user has asked for one thing in particular";
 
@@ -34,7 +34,7 @@ fn section<'a>(block: &'a str, heading: &str) -> Option<&'a str> {
     Some(rest.split("\n\n###").next().unwrap_or(rest).trim_end())
 }
 
-fn asking_for(text: &'static str) -> impl FnOnce(&mut Settings, &mut crate::compaction::Request) {
+fn asking_for(text: &'static str) -> impl FnOnce(&mut Settings, &mut lcm_compaction::Request) {
     move |_, request| request.custom_instructions = Some(text.into())
 }
 
@@ -122,24 +122,24 @@ async fn details_without_quotes_are_still_read() {
     let details = serde_json::to_value(&compaction.details).unwrap();
     assert!(details["summaries"].as_array().unwrap().iter().all(|summary| summary.get("quotes").is_none()));
     // This identity must never change: stores and session files contain it.
-    let identity = crate::model::SummaryRecord::identity(
+    let identity = lcm_model::SummaryRecord::identity(
         0,
-        crate::model::State::Ok,
+        lcm_model::State::Ok,
         1,
         "text",
         &[],
-        &[crate::ids::Hash::ROOT],
+        &[lcm_model::ids::Hash::ROOT],
     );
     let parts: [&[u8]; 3] = [b"summary 0 ok 1", b"text", &[0; 32]];
-    assert_eq!(identity, crate::ids::Hash::of(parts));
+    assert_eq!(identity, lcm_model::ids::Hash::of(parts));
     let quote = Quote { kind: QuoteKind::Rule, text: "never".into() };
-    let quoting = crate::model::SummaryRecord::identity(
+    let quoting = lcm_model::SummaryRecord::identity(
         0,
-        crate::model::State::Ok,
+        lcm_model::State::Ok,
         1,
         "text",
         &[quote],
-        &[crate::ids::Hash::ROOT],
+        &[lcm_model::ids::Hash::ROOT],
     );
     assert_ne!(identity, quoting);
 }

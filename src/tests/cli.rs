@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::support::Session;
-use crate::cli::{Cli, Reply};
-use crate::store::real_path;
-use crate::text::is_unsafe;
+use crate::cli::{Cli, CliReply};
+use lcm_model::text::is_unsafe;
+use lcm_store::real_path;
 
 /// A machine with a project and Pi's folder.
 pub struct Machine {
@@ -37,14 +37,14 @@ impl Machine {
         path
     }
 
-    pub async fn say_in(&self, folder: &Path, columns: Option<usize>, arguments: &[&str]) -> Reply {
+    pub async fn say_in(&self, folder: &Path, columns: Option<usize>, arguments: &[&str]) -> CliReply {
         let request = json!({
             "arguments": arguments, "cwd": folder, "agentDir": self.at("agent"), "environment": {}, "columns": columns
         });
         Cli::default().run(&request.to_string()).await.unwrap()
     }
 
-    async fn say(&self, arguments: &[&str]) -> Reply {
+    async fn say(&self, arguments: &[&str]) -> CliReply {
         self.say_in(&self.at("project"), None, arguments).await
     }
 
@@ -71,8 +71,8 @@ impl Machine {
     }
 }
 
-fn failed(message: &str) -> Reply {
-    Reply { output: String::new(), complaint: format!("pi-lcm: {message}"), code: 2 }
+fn failed(message: &str) -> CliReply {
+    CliReply { output: String::new(), complaint: format!("pi-lcm: {message}"), code: 2 }
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     // As in Pi.
     assert_eq!(machine.say(&["search", "wolf"]).await.code, 1);
     let nothing = machine.say(&["grep", "wolf"]).await;
-    let said = Reply { output: String::new(), complaint: "Nothing found for wolf.".into(), code: 1 };
+    let said = CliReply { output: String::new(), complaint: "Nothing found for wolf.".into(), code: 1 };
     assert_eq!(nothing, said);
     let plain = machine.say(&["grep", "red"]).await.output;
     assert!(plain.starts_with("m-") && plain.ends_with("\n  a red fox"), "{plain}");

@@ -4,7 +4,7 @@ use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
 use crate::commands::COMMANDS;
 use crate::commands::stats::size_warning;
-use crate::store::Sizes;
+use lcm_store::Sizes;
 
 #[tokio::test]
 async fn help_lists_every_command_and_the_databases_path() {
@@ -149,7 +149,7 @@ async fn a_store_over_budget_warns_once_and_again_after_growing_by_a_tenth() {
 async fn the_parts_of_the_store_add_up_to_its_size() {
     let store = TestStore::new();
     store.ingest("one", &Session::new().chat(200, 300)).await;
-    let read = |view: &crate::store::View<'_>| view.database().sizes();
+    let read = |view: &lcm_store::View<'_>| view.database().sizes();
     let (sizes, bytes) = (store.store.read(read).await.unwrap(), store.store.bytes().await.unwrap());
     let Sizes { messages, unpacked, identities, full_text, entries, summaries, other, free } = sizes;
     // SQLite keeps one page to map the others.

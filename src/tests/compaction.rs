@@ -6,14 +6,15 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
-use crate::compaction::Outcome;
-use crate::dag::{Sources, visible};
-use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
-use crate::llm::{Failure, Reply};
-use crate::store::View;
-use crate::{error, tokens};
+use lcm_compaction::Outcome;
+use lcm_compaction::llm::{Failure, Reply};
+use lcm_model::dag::{Sources, visible};
+use lcm_model::error;
+use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+use lcm_model::tokens;
+use lcm_store::View;
+use lcm_testing::cases;
 
 /// The messages below a summary, read from the edges.
 fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
@@ -174,7 +175,8 @@ async fn a_late_edit_invalidates_only_the_leaf_that_covers_it() {
     let session = Session::new().chat(30, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let settle = |settings: &mut crate::config::Settings, _: &mut _| settings.condensation_threshold = 100;
+    let settle =
+        |settings: &mut lcm_model::config::Settings, _: &mut _| settings.condensation_threshold = 100;
     let before = Compact::new(&store, conversation, session.leaf(), "e61").with(settle);
     let before = compacted(before.run(&ScriptedModel::helpful()).await);
     let edited = session.entry("context_edit", json!({"targetId": "e10", "replacement": null}));

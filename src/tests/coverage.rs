@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
 use super::tree::{Tree, id_of};
 use super::world::{Asked, Event, Knobs, Mood, World, events, knobs, marks};
-use crate::compaction::{Compaction, Outcome};
-use crate::dag::{Forest, Piece, Sources, visible};
-use crate::error::Result;
-use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
-use crate::llm::{Failure, Reply};
-use crate::model::{Message, State};
-use crate::policy;
-use crate::store::{Counted, Filter, Turn, View};
-use crate::tokens;
+use lcm_compaction::llm::{Failure, Reply};
+use lcm_compaction::{Compaction, Outcome};
+use lcm_model::dag::{Forest, Piece, Sources, visible};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+use lcm_model::policy;
+use lcm_model::tokens;
+use lcm_model::{Message, State};
+use lcm_store::{Counted, Filter, Turn, View};
+use lcm_testing::cases;
 
 /// A leaf of at most this many tokens is its own summary, and so is a group of summaries (`SCRAPS`).
 const LITTLE: usize = 150;

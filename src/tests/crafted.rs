@@ -6,25 +6,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::import::Machine;
-use crate::ingest::foreign::agent;
-use crate::ingest::import::{Progress, Source, import};
-use crate::store::{OpenCode, Place, Store};
-
-/// A session with a chain of `n` unreadable entries, and `n` readable ones below the last.
-pub(crate) async fn unreadable_chain(n: usize) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::of_project(Some(dir.path()), "/p").unwrap();
-    store.write(|batch| batch.messages().conversation_row("one", None, None, 0).map(drop)).await.unwrap();
-    store.close().await;
-    let Place::File(path) = store.place().clone() else { panic!("no file") };
-    let sql = format!(
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2 * {n})
-         INSERT INTO entries (id, conversation_id, entry_id, parent_id, kind)
-         SELECT i, 1, 'e' || i, nullif(min(i - 1, {n}), 0), iif(i <= {n}, 9, 0) FROM n"
-    );
-    rusqlite::Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
-    (dir, path)
-}
+use lcm_ingest::foreign::agent;
+use lcm_ingest::import::{Progress, Source, import};
+use lcm_store::OpenCode;
 
 /// A machine with a database of OpenCode's: one session with one message, changed by `sql`.
 fn opencode(sql: &str) -> (Machine, PathBuf) {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::model::{Quote, QuoteKind};
 use crate::tools;
+use lcm_model::{Quote, QuoteKind};
 
 /// Ten turns: the first eight messages under a D1, the next four under a leaf, eight uncovered.
 async fn mapped() -> (Asking, [String; 4]) {
@@ -280,9 +280,9 @@ fn the_tool_descriptions_never_change() {
     assert_eq!(specs[1]["parameters"]["required"], json!(["summary_id"]));
     assert_eq!(specs[2]["parameters"].get("required"), None);
     assert!(
-        crate::tokens::estimate(&specs.to_string()) < 1_000,
+        lcm_model::tokens::estimate(&specs.to_string()) < 1_000,
         "{}",
-        crate::tokens::estimate(&specs.to_string())
+        lcm_model::tokens::estimate(&specs.to_string())
     );
     // Without notes the tool list has no entry for them.
     let noting = tools::specs(true);
@@ -293,5 +293,5 @@ fn the_tool_descriptions_never_change() {
     let name = &noting[3]["name"];
     let wire = json!({"name": name, "description": noting[3]["description"], "input_schema": noting[3]["parameters"]});
     let wire = wire.to_string();
-    assert!(crate::tokens::estimate(&wire) < 140, "{}: {wire}", crate::tokens::estimate(&wire));
+    assert!(lcm_model::tokens::estimate(&wire) < 140, "{}: {wire}", lcm_model::tokens::estimate(&wire));
 }

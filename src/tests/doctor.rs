@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::asking::ask;
 use super::patient::Patient;
 use crate::doctor::Doctor;
-use crate::error::Code;
-use crate::ids::ConversationId;
-use crate::recall::Scope;
+use lcm_model::error::Code;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 
 #[tokio::test]
 async fn a_store_with_forks_edits_and_compactions_is_sound() {

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 use super::asking;
-use super::extent::share;
 use super::patient::{Patient, rebuild, texts_of};
-use crate::ids::{ConversationId, MessageId};
-use crate::recall::Scope;
-use crate::store::Store;
+use lcm_model::ids::{ConversationId, MessageId};
+use lcm_recall::Scope;
+use lcm_store::Store;
+use lcm_testing::share;
 
 /// Stores to damage in `npm run test:all`.
-const SEEDS: u32 = 40;
+const SEEDS: u32 = 60;
 
 /// Splitmix: the same rolls each time.
 pub(super) struct Dice(pub(super) u64);

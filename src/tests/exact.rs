@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::extent::{cases, share};
 use super::support::{Session, TestStore};
-use crate::dag::Step;
-use crate::ids::Hash;
-use crate::ingest::{Persistor, PiSession};
-use crate::log::Log;
-use crate::model::Message;
-use crate::store::{Place, StoredMessage, View};
+use lcm_ingest::{Persistor, PiSession};
+use lcm_model::Message;
+use lcm_model::dag::Step;
+use lcm_model::ids::Hash;
+use lcm_model::log::Log;
+use lcm_store::{Place, StoredMessage, View};
+use lcm_testing::{cases, share};
 
 /// Hands over `batch` as Pi's thread does.
 async fn hand_over(store: &TestStore, session: &str, batch: &str) -> Persistor {
@@ -276,10 +276,10 @@ async fn an_edit_changes_only_the_content() {
     let persistor = hand_over(&store, "one", &batch).await;
     let conversation = persistor.conversation();
     let read = move |view: &View<'_>| {
-        let seen = crate::dag::visible(&view.messages().branch(conversation, "x3")?);
+        let seen = lcm_model::dag::visible(&view.messages().branch(conversation, "x3")?);
         seen.iter()
             .map(|v| Ok(view.messages().message(v.seen.id)?.json))
-            .collect::<crate::error::Result<Vec<_>>>()
+            .collect::<lcm_model::error::Result<Vec<_>>>()
     };
     let expected =
         [&before.replace(r#""long""#, r#""\udfff short""#), r#"{"role":"user","content":[]}"#, summary];

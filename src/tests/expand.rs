@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::asking::{Asking, page};
-use super::extent::{cases, everything, share};
 use super::support::Session;
-use crate::recall::Image;
 use crate::tools::Block;
+use lcm_recall::Image;
+use lcm_testing::{cases, everything, share};
 
 /// The concatenated pages from `arguments` on, and their number.
 async fn all_pages(asking: &Asking, arguments: Value) -> (String, usize) {
@@ -49,7 +49,7 @@ async fn the_pages_of_a_long_message_have_every_byte() {
     let first = asking.expand(json!({"summary_id": id})).await;
     let (content, next) = page(&first);
     let left = output.len() - content.len();
-    assert!(content.ends_with('\n') && crate::tokens::estimate(&first) <= 4_000);
+    assert!(content.ends_with('\n') && lcm_model::tokens::estimate(&first) <= 4_000);
     assert!(first.starts_with(&format!(
         "{id} · toolResult bash · 2026-11-20 09:00 UTC · {} bytes · bytes 0–{} · up to </content>\n",
         output.len(),
@@ -238,7 +238,7 @@ async fn the_pages_of_a_summary_reach_every_byte_under_it() {
     let mut pages = 0;
     while let Some(arguments) = next {
         let answer = asking.expand(arguments).await;
-        assert!(crate::tokens::estimate(&answer) <= 4_100, "{}", crate::tokens::estimate(&answer));
+        assert!(lcm_model::tokens::estimate(&answer) <= 4_100, "{}", lcm_model::tokens::estimate(&answer));
         // The pages of a section form one text.
         for section in answer.split("<content>\n").skip(1) {
             let (content, _) = section.split_once("\n</content>").unwrap();
@@ -288,7 +288,7 @@ async fn an_unknown_or_ambiguous_id_is_explained_in_one_sentence() {
         let scope = asking.scope.clone();
         move |view| {
             let branch = view.messages().branch(scope.conversation, &scope.leaf.unwrap())?;
-            let crate::dag::Step::Message(message) = &branch[24].step else { panic!() };
+            let lcm_model::dag::Step::Message(message) = &branch[24].step else { panic!() };
             Ok(message.hash.message_handle())
         }
     });
@@ -359,7 +359,7 @@ async fn absurd_page_sizes_are_limited() {
         [(json!(0), 4_000), (json!("999999"), 8_000), (json!(3.7), 200), (json!(1e6), 8_000)]
     {
         let answer = asking.expand(json!({"summary_id": id, "max_tokens": max_tokens})).await;
-        let tokens = crate::tokens::estimate(&answer);
+        let tokens = lcm_model::tokens::estimate(&answer);
         assert!(tokens <= most && tokens > most / 3, "{max_tokens}: {tokens}");
     }
 }

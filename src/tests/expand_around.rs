@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::recall::Image;
-use crate::tokens;
 use crate::tools::Block;
+use lcm_model::tokens;
+use lcm_recall::Image;
 
 /// The short ids at the heads of the sections, in order; the requested one with a `*`.
 fn shown(answer: &str) -> Vec<String> {

@@ -5,8 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::error::Code;
-use crate::{tokens, tools};
+use crate::tools;
+use lcm_model::error::Code;
+use lcm_model::tokens;
 
 /// A log with a line that says `needle` after each `every` lines.
 fn log(lines: usize, every: usize) -> String {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::support::{Session, TestStore, ask_in};
 use crate::commands;
-use crate::config::{ProjectIdentity, Settings};
 use crate::engine::{Engine, Options};
-use crate::error::Result;
-use crate::ingest::import::Home;
-use crate::recall::Scope;
-use crate::store::Store;
+use lcm_ingest::import::Home;
+use lcm_model::config::{ProjectIdentity, Settings};
+use lcm_model::error::Result;
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 /// Runs a command in a separate folder.
 async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<commands::Answer> {
@@ -32,15 +32,15 @@ async fn known(store: &Store) -> Vec<Value> {
         let mut known = Vec::new();
         for session in view.messages().sessions(None)? {
             for entry in
-                view.messages().exported_entries(session.id, crate::ids::EntryId(0), usize::MAX >> 1)?
+                view.messages().exported_entries(session.id, lcm_model::ids::EntryId(0), usize::MAX >> 1)?
             {
                 let shows = match &entry.shows {
-                    crate::store::Shows::Message(id) => {
+                    lcm_store::Shows::Message(id) => {
                         json!(view.messages().message(*id)?.lineage.to_string())
                     }
-                    crate::store::Shows::Edit { target, rendition } => {
+                    lcm_store::Shows::Edit { target, rendition } => {
                         let lineage = rendition.map(|id| {
-                            Ok::<_, crate::error::Error>(view.messages().message(id)?.lineage.to_string())
+                            Ok::<_, lcm_model::error::Error>(view.messages().message(id)?.lineage.to_string())
                         });
                         json!([target, lineage.transpose()?])
                     }

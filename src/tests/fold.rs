@@ -9,16 +9,16 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use serde_json::{Value, json};
 
-use super::extent::cases;
 use super::session_files::{Dice, File, events, project};
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use super::tree::{Tree, id_of};
-use crate::dag::visible;
-use crate::ingest::file::SessionFile;
-use crate::ingest::{Persistor, PiSession};
-use crate::log::Log;
-use crate::model::Content;
-use crate::store::{Place, Store, View, unseal};
+use lcm_ingest::file::SessionFile;
+use lcm_ingest::{Persistor, PiSession};
+use lcm_model::Content;
+use lcm_model::dag::visible;
+use lcm_model::log::Log;
+use lcm_store::{Place, Store, View, unseal};
+use lcm_testing::cases;
 
 /// One process with its own store over the project's file.
 struct Process {
@@ -243,7 +243,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
         let mut file = SessionFile::open(&path).unwrap();
         while let Some(slice) = file.slice().unwrap() {
             let begins = slice.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
-            let work = move |batch: &crate::store::Batch<'_>| {
+            let work = move |batch: &lcm_store::Batch<'_>| {
                 // A session without messages has no row.
                 let id = format!("session {session}");
                 if !begins && batch.messages().conversation(&id)?.is_none() {
@@ -267,12 +267,12 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
     let store = Store::open(Some(dir), "project", "/project").unwrap();
     for (session, file) in files.iter().enumerate() {
         let (batch, orphans) = (json!(file.entries).to_string(), file.orphans());
-        let fold = move |batch_: &crate::store::Batch<'_>| {
+        let fold = move |batch_: &lcm_store::Batch<'_>| {
             let Some(known) = batch_.messages().conversation(&format!("session {session}"))? else {
                 return Ok(());
             };
-            let entries = crate::model::parse_batch(&batch)?;
-            let handover = crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() };
+            let entries = lcm_model::parse_batch(&batch)?;
+            let handover = lcm_ingest::Handover { entries, orphans: orphans.into_iter().collect() };
             handover.prepare().fold(batch_, known).map(drop)
         };
         store.write(fold).await.unwrap();
@@ -326,7 +326,7 @@ async fn assert_visible(dir: &Path, files: &[File]) {
                 let texts = on_branch
                     .iter()
                     .map(|v| Ok(view.messages().message(v.seen.id)?.json))
-                    .collect::<crate::error::Result<Vec<_>>>()?;
+                    .collect::<lcm_model::error::Result<Vec<_>>>()?;
                 seen.insert(leaf, texts);
             }
             Ok(Some(seen))

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, kept};
-use crate::compaction::{Ahead, At, Fold, Folded, fold, prepare, unsummarized};
-use crate::ids::ConversationId;
-use crate::store::Place;
+use lcm_compaction::{Ahead, At, Fold, Folded, fold, prepare, unsummarized};
+use lcm_model::ids::ConversationId;
+use lcm_store::Place;
+use lcm_testing::cases;
 
 /// Chunks of 300 tokens.
 fn compact<'a>(store: &'a TestStore, conversation: ConversationId, session: &Session) -> Compact<'a> {
@@ -31,7 +31,7 @@ fn at(compact: &Compact<'_>, first: Option<&str>) -> At {
 
 async fn prepared(compact: &Compact<'_>, model: &Arc<ScriptedModel>, before: &str) {
     let ahead = Ahead { at: at(compact, None), fold_before: Some(before.to_owned()) };
-    let model: Arc<dyn crate::llm::Model> = Arc::clone(model) as _;
+    let model: Arc<dyn lcm_compaction::llm::Model> = Arc::clone(model) as _;
     let work = compact.work(model, CancellationToken::new());
     prepare(work, &ahead, &CancellationToken::new()).await.unwrap();
 }
@@ -71,7 +71,7 @@ async fn a_fold_covers_everything_before_the_tail_or_does_not_happen() {
 
     // The store has all of it: a reopened session gives the same fold.
     let Place::File(path) = store.store.place() else { panic!("no file") };
-    let reopened = TestStore::of(crate::store::Store::open(path.parent(), "project", "/project").unwrap());
+    let reopened = TestStore::of(lcm_store::Store::open(path.parent(), "project", "/project").unwrap());
     assert_eq!(folded(&compact(&reopened, conversation, &session), None).await, Some(made.clone()));
 
     // What follows a fold is summarized before the next one.
@@ -136,9 +136,9 @@ async fn in_pieces(store: &TestStore, session: &Session, seed: u64) -> Conversat
 /// A model whose answer depends only on the prompt.
 fn answering_from_the_prompt() -> Arc<ScriptedModel> {
     ScriptedModel::new(|request| {
-        let hash = crate::ids::Hash::of([conversation_of(&request.prompt).as_bytes()]);
+        let hash = lcm_model::ids::Hash::of([conversation_of(&request.prompt).as_bytes()]);
         let text = format!("Stretch {hash}\nsummed up.\nExpand for details about: all");
-        Ok(crate::llm::Reply { text, model: Some("scripted/model".into()), usage: None })
+        Ok(lcm_compaction::llm::Reply { text, model: Some("scripted/model".into()), usage: None })
     })
 }
 

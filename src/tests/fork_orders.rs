@@ -10,11 +10,11 @@ use super::forks::{FORK, SESSION, exported, exporter, said, write, write_lines};
 use super::import::Machine;
 use super::purge_agents::{database, purge, stored};
 use crate::commands::import::Importer;
-use crate::ids::ConversationId;
-use crate::ingest::import::Home;
-use crate::recall::Scope;
-use crate::store::Store;
 use crate::upkeep::export::Format;
+use lcm_ingest::import::Home;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 /// Messages of Claude Code, each below the one before.
 fn chain(session: &str, texts: &[&str]) -> Vec<Value> {

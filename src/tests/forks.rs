@@ -11,10 +11,10 @@ use super::agents::{files, fixtures};
 use super::asking::ask;
 use super::import::Machine;
 use super::purge_agents::{database, purge, stored};
-use crate::ids::ConversationId;
-use crate::model::Message;
-use crate::recall::Scope;
 use crate::upkeep::export::{Exporter, Format};
+use lcm_model::Message;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 
 pub const SESSION: &str = "22222222-2222-4222-8222-222222222222";
 pub const FORK: &str = "f2222222-2222-4222-8222-222222222222";

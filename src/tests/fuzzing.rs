@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::doctor_fuzz::Dice;
-use super::extent::share;
 use crate::fuzzing::TARGETS;
+use lcm_testing::share;
 
 /// Inputs of each target in `npm run test:all`.
 const INPUTS: u32 = 10_000;

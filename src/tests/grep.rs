@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::asking::{Asking, ageless, first, roles, work};
 use super::support::Session;
-use crate::error::Code;
+use lcm_model::error::Code;
 
 #[tokio::test]
 async fn a_result_has_the_message_its_summary_and_the_matching_words() {
@@ -108,11 +108,11 @@ async fn a_branchs_stretches_match_its_entries() {
             let stretches = view.messages().stretches(conversation, &leaf)?;
             let on: std::collections::HashSet<_> = (view.messages().branch(conversation, &leaf)?.into_iter())
                 .filter_map(|entry| match entry.step {
-                    crate::dag::Step::Message(message) => Some(message.id),
+                    lcm_model::dag::Step::Message(message) => Some(message.id),
                     _ => None,
                 })
                 .collect();
-            for message in (1..=20).map(crate::ids::MessageId) {
+            for message in (1..=20).map(lcm_model::ids::MessageId) {
                 found
                     .push((view.messages().is_on(&stretches, conversation, message)?, on.contains(&message)));
             }

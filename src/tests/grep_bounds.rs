@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::{Asking, work};
 use super::support::Session;
-use crate::error::Code;
-use crate::recall::grep::{Mode, Question, grep};
 use crate::tools;
+use lcm_model::error::Code;
+use lcm_recall::grep::{Mode, Question, grep};
 
 #[tokio::test]
 async fn pages_of_results_neither_repeat_nor_skip() {

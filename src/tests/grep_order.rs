@@ -101,7 +101,7 @@ async fn the_worse_a_session_the_fewer_of_its_lines_are_shown() {
 #[tokio::test]
 async fn what_was_said_on_the_named_date_comes_first() {
     let on = |day: &str| {
-        let time = crate::text::parse_iso(&format!("2026-{day}T12:00:00Z")).unwrap();
+        let time = lcm_model::text::parse_iso(&format!("2026-{day}T12:00:00Z")).unwrap();
         json!({"role": "user", "content": format!("On {day} the walrus was weighed."), "timestamp": time})
     };
     let session =

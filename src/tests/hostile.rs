@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::cli::Machine;
-use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::dag::visible;
-use crate::ids::{ConversationId, SummaryId};
-use crate::llm::Reply;
-use crate::model::{Message, Quote, QuoteKind};
-use crate::text::{is_unsafe, legible};
 use crate::tools::Block;
+use lcm_compaction::llm::Reply;
+use lcm_model::dag::visible;
+use lcm_model::ids::{ConversationId, SummaryId};
+use lcm_model::text::{is_unsafe, legible};
+use lcm_model::{Message, Quote, QuoteKind};
+use lcm_testing::cases;
 
 /// Sequences that a terminal obeys, and forged lines of the engine. Ids in them end in 0123456789, which no
 /// real one does.

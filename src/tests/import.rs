@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::commands::import::{Importer, offer};
-use crate::dag::Step;
-use crate::ingest::import::{Folders, Home, Progress, Source, import};
-use crate::store::{Store, real_path};
+use lcm_ingest::import::{Folders, Home, Progress, Source, import};
+use lcm_model::dag::Step;
+use lcm_store::{Store, real_path};
 
 /// A machine with one project, its store, and Pi's session folders.
 pub(super) struct Machine {
@@ -31,7 +31,7 @@ impl Machine {
         let home = Home {
             store: Store::of_project(Some(&at("db")), &cwd).unwrap(),
             cwd,
-            identity: crate::config::ProjectIdentity::Cwd,
+            identity: lcm_model::config::ProjectIdentity::Cwd,
             db_dir: at("db"),
             session_id: "open".into(),
         };
@@ -130,8 +130,8 @@ async fn an_import_gives_the_same_rows_as_a_live_session_and_can_be_repeated() {
     let handed = session.json();
     let write = live.home.store.write(move |batch| {
         let conversation = batch.messages().conversation_row("one", None, None, 0)?;
-        let entries = crate::model::parse_batch(&handed)?;
-        let handover = crate::ingest::Handover { entries, orphans: Default::default() };
+        let entries = lcm_model::parse_batch(&handed)?;
+        let handover = lcm_ingest::Handover { entries, orphans: Default::default() };
         handover.prepare().fold(batch, conversation).map(drop)
     });
     write.await.unwrap();

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
-use crate::error::Error;
-use crate::ids::{ConversationId, MessageId};
-use crate::ingest::{Handover, Persistor, PiSession};
-use crate::log::Log;
-use crate::model::parse_batch;
-use crate::store::{Place, View};
+use lcm_ingest::{Handover, Persistor, PiSession};
+use lcm_model::error::Error;
+use lcm_model::ids::{ConversationId, MessageId};
+use lcm_model::log::Log;
+use lcm_model::parse_batch;
+use lcm_store::{Place, View};
 
 fn texts(messages: &[Value]) -> Vec<&str> {
     messages

@@ -5,7 +5,7 @@ use std::fs;
 use super::agents::{files, fixtures, records_and_words};
 use super::import::Machine;
 use super::purge_agents::{purge, stored};
-use crate::model::Message;
+use lcm_model::Message;
 
 const CODEX: &str = "codex/0.44";
 

@@ -1,9 +1,9 @@
 //! What a session caches of its branch between two compactions is never older than the store.
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::Compaction;
-use crate::ids::ConversationId;
-use crate::store::{Filter, Store, Turn, View};
+use lcm_compaction::Compaction;
+use lcm_model::ids::ConversationId;
+use lcm_store::{Filter, Store, Turn, View};
 
 async fn compact(store: &TestStore, conversation: ConversationId, session: &Session) -> (Compaction, usize) {
     let model = ScriptedModel::helpful();
@@ -41,7 +41,7 @@ async fn removed_summaries_are_not_cached() {
     let (first, calls) = compact(&store, conversation, &session).await;
     assert_eq!(compact(&store, conversation, &session).await.1, 0);
 
-    let drop_all = |batch: &crate::store::Batch<'_>| {
+    let drop_all = |batch: &lcm_store::Batch<'_>| {
         let mut all = Vec::new();
         batch.summaries().summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
             all.push(summary.id);
@@ -83,7 +83,7 @@ async fn the_cache_follows_a_session_between_branches() {
         let leaf = session.leaf().to_owned();
         let look = move |view: &View<'_>| {
             Ok((
-                crate::dag::visible(&view.messages().branch(conversation, &leaf)?).len(),
+                lcm_model::dag::visible(&view.messages().branch(conversation, &leaf)?).len(),
                 view.messages().said_in(conversation)?,
             ))
         };

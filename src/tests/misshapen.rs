@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::agents::{files, fixtures};
 use super::import::Machine;
-use crate::model::original_of;
+use lcm_model::original_of;
 
 /// Copies of a record in which one value at a time has a wrong type.
 fn misshapen(record: &Value) -> Vec<Value> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::error::Code;
+use lcm_model::error::Code;
 
 async fn asked() -> Asking {
     let session = Session::new().user("The port is 8443.").assistant("Noted.").chat(10, 3).user("What now?");

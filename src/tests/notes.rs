@@ -5,10 +5,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::{Asking, ask};
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::model::Notes;
-use crate::recall::Scope;
-use crate::store::Purge;
 use crate::tools::{self, Notepad};
+use lcm_model::Notes;
+use lcm_recall::Scope;
+use lcm_store::Purge;
 
 impl Session {
     /// A call of the model with this answer.

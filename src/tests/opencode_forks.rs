@@ -11,7 +11,7 @@ use super::forks::{exported, said, write};
 use super::import::Machine;
 use super::purge_agents::{purge, stored};
 use crate::commands::import::Importer;
-use crate::text::now;
+use lcm_model::text::now;
 
 const NOON: i64 = 1_762_000_000_000;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::store::{Place, Store};
+use lcm_store::{Place, Store};
 
 /// Opens a project's store in `dir`. Returns its file name and the notice.
 async fn open(dir: &Path) -> (String, Option<String>) {
@@ -73,7 +73,7 @@ async fn a_file_that_others_can_access_is_refused_everywhere() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use crate::store::histories;
+    use lcm_store::histories;
 
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(open(dir.path()).await, ("project.db".into(), None));

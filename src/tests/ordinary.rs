@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::llm::Reply;
+use lcm_compaction::llm::Reply;
 
 const ORDINARY: &str = include_str!("fixtures/lines/ordinary.txt");
 

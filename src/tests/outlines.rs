@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::compaction::{covered, depths, visible_before};
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::Compaction;
-use crate::ids::ConversationId;
-use crate::llm::{Failure, Reply};
-use crate::tokens;
+use lcm_compaction::Compaction;
+use lcm_compaction::llm::{Failure, Reply};
+use lcm_model::ids::ConversationId;
+use lcm_model::tokens;
 
 /// Maximum tokens of the block. It has room for the minimum number of outlines.
 const BUDGET: usize = 4_500;

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::Compaction;
-use crate::tokens;
+use lcm_compaction::Compaction;
+use lcm_model::tokens;
+use lcm_testing::cases;
 
 const WORDS: &str = "400 This model's maximum context length is 8192 tokens.";
 

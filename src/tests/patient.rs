@@ -10,15 +10,15 @@ use tokio::sync::OnceCell;
 
 use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, ask_in, compacted};
-use crate::config::ProjectIdentity;
-use crate::dag::MessageKind;
-use crate::error::Result;
-use crate::ids::{ConversationId, Hash};
-use crate::ingest::Handover;
-use crate::ingest::import::Home;
-use crate::model::parse_batch;
-use crate::recall::Scope;
-use crate::store::Store;
+use lcm_ingest::Handover;
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::dag::MessageKind;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::parse_batch;
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 /// A store with forks, edits and compactions, and the session's file.
 pub struct Patient {

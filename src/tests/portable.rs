@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::asking::Asking;
-use super::extent::cases;
 use super::fold::{assert_same, digest};
 use super::support::{Session, TestStore, ask_in};
 use super::world::{World, events, knobs};
-use crate::compaction::Outcome;
-use crate::config::ProjectIdentity;
-use crate::ids::ConversationId;
-use crate::ingest::import::Home;
-use crate::recall::Scope;
-use crate::store::{Place, Store};
+use lcm_compaction::Outcome;
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
+use lcm_store::{Place, Store};
+use lcm_testing::cases;
 
 /// A store's content without file names, which differ between machines.
 fn contents(store: &Store) -> BTreeSet<String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::ids::Hash;
+use lcm_model::ids::Hash;
 
 /// In every private message, and nowhere else.
 const SECRET: &str = "zebra";
@@ -41,7 +41,7 @@ async fn with_secrets() -> (Asking, Vec<String>) {
             let conversation = view.messages().conversation(conversation)?.unwrap();
             for entry in view.messages().entry_ids(conversation)? {
                 for entry in view.messages().branch(conversation, &entry)? {
-                    if let crate::dag::Step::Message(message) = entry.step
+                    if let lcm_model::dag::Step::Message(message) = entry.step
                         && view.messages().message(message.id)?.json.contains(SECRET)
                     {
                         ids.push(message.hash);

@@ -7,15 +7,15 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::extent::cases;
 use super::patient::rebuild;
 use super::secrets::{SECRET, SecretStore, TAIL, digest, doctor, everything, words};
 use super::support::Session;
 use super::world::{World, events, knobs, marks};
-use crate::compaction::Outcome;
-use crate::dag::{MessageKind, Step};
-use crate::ids::{ConversationId, Hash};
-use crate::store::{Purge, Store};
+use lcm_compaction::Outcome;
+use lcm_model::dag::{MessageKind, Step};
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_store::{Purge, Store};
+use lcm_testing::cases;
 
 #[tokio::test]
 async fn a_purged_message_is_gone_from_the_files() {
@@ -88,7 +88,7 @@ async fn nothing_left_confirms_a_guess() {
             .summary_rows()?
             .into_iter()
             .map(|row| Ok(view.summaries().summary(row)?.hash))
-            .collect::<crate::error::Result<BTreeSet<_>>>()
+            .collect::<lcm_model::error::Result<BTreeSet<_>>>()
     });
     let summaries = summaries.await.unwrap();
     assert!(same.iter().all(|hash| above.contains(hash) || summaries.contains(hash)));

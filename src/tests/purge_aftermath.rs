@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::secrets::{SECRET, SecretStore, echoing, everything, import};
 use super::support::{Session, TestStore};
-use crate::dag::MessageKind;
-use crate::ids::{ConversationId, Hash};
-use crate::ingest::Handover;
-use crate::model::{Content, Entry, parse_batch};
-use crate::store::{Purge, Store};
+use lcm_ingest::Handover;
+use lcm_model::dag::MessageKind;
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::{Content, Entry, parse_batch};
+use lcm_store::{Purge, Store};
 
 #[tokio::test]
 async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it() {
@@ -49,14 +49,14 @@ async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it
 #[tokio::test]
 async fn the_facts_of_a_removed_summary_are_not_stored_for_another() {
     let secrets = SecretStore::new().await;
-    let first = crate::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
+    let first = lcm_model::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
     let gone = secrets.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
     secrets.purge("e2").await;
-    let another = crate::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries"));
+    let another = lcm_model::ids::SummaryId(secrets.ask("SELECT min(id) FROM summaries"));
     let own = secrets.store.read(move |view| Ok(view.summaries().summary(another)?.hash)).await.unwrap();
     let facts = || {
-        let said = crate::facts::Said { at: 0, text: "its rule".into() };
-        crate::facts::Facts { rules: [said].into(), ..Default::default() }
+        let said = lcm_model::facts::Said { at: 0, text: "its rule".into() };
+        lcm_model::facts::Facts { rules: [said].into(), ..Default::default() }
     };
     let was = secrets.store.read(move |view| view.summaries().facts_of(another)).await.unwrap();
     for (hash, expected) in [(gone, was), (own, Some(facts()))] {
@@ -157,7 +157,7 @@ async fn a_session_continues_after_a_purge() {
     assert!(report.ends_with("Everything is in order."), "{report}");
     let visible = secrets
         .store
-        .read(move |view| Ok(crate::dag::visible(&view.messages().branch(ConversationId(1), &end)?)));
+        .read(move |view| Ok(lcm_model::dag::visible(&view.messages().branch(ConversationId(1), &end)?)));
     let visible = visible.await.unwrap();
     assert!(
         visible.iter().all(|message| message.entry_id != "e14" && message.seen.kind != MessageKind::Purged)
@@ -169,27 +169,27 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
     let secrets = SecretStore::new().await;
     let rows = secrets.store.read(|view| {
         let branch = view.messages().branch(ConversationId(1), "e15")?;
-        Ok(crate::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
+        Ok(lcm_model::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
     });
     let mut pair = rows.await.unwrap();
     pair.reverse();
     let hashes: Vec<Hash> = pair.iter().map(|message| message.seen.hash).collect();
-    let summary = crate::store::Summary {
-        hash: crate::model::SummaryRecord::identity(0, crate::model::State::Ok, 1, SECRET, &[], &hashes),
+    let summary = lcm_store::Summary {
+        hash: lcm_model::SummaryRecord::identity(0, lcm_model::State::Ok, 1, SECRET, &[], &hashes),
         depth: 0,
         text: SECRET.into(),
         tokens: 3,
-        state: crate::model::State::Ok,
+        state: lcm_model::State::Ok,
         model: None,
         prompt_version: 1,
         usage: None,
         created_at: 0,
         quotes: Vec::new(),
     };
-    let summary = crate::store::NewSummary {
+    let summary = lcm_store::NewSummary {
         summary,
-        prepared: crate::store::PreparedText::of(SECRET),
-        sources: crate::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
+        prepared: lcm_store::PreparedText::of(SECRET),
+        sources: lcm_model::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };
     secrets.purge("e13").await;
     let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
@@ -201,8 +201,8 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
 async fn claims_made_after_a_purge_are_removed() {
     let secrets = SecretStore::new().await;
     let claim = |span: &'static [u8]| {
-        let ended = crate::text::now() - 1;
-        let claim = move |batch: &crate::store::Batch<'_>| {
+        let ended = lcm_model::text::now() - 1;
+        let claim = move |batch: &lcm_store::Batch<'_>| {
             batch.summaries().claim(&[Hash::plain(span)], "busy", ended - 20_000, ended)
         };
         secrets.store.write(claim)

@@ -10,10 +10,10 @@ use super::asking::ask;
 use super::forks::write;
 use super::import::Machine;
 use super::support::Session;
-use crate::ids::{AGENTS, ConversationId, MessageId};
-use crate::model::{Message, without_digests};
-use crate::recall::Scope;
-use crate::store::Purge;
+use lcm_model::ids::{AGENTS, ConversationId, MessageId};
+use lcm_model::{Message, without_digests};
+use lcm_recall::Scope;
+use lcm_store::Purge;
 
 /// The database of a machine's project.
 pub fn database(machine: &Machine) -> Connection {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::import::Machine;
 use super::purge_agents::{claude, codex, purge, stored};
-use crate::model::Message;
+use lcm_model::Message;
 
 #[tokio::test]
 async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {

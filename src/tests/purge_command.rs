@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
-use crate::ids::ConversationId;
-use crate::store::Store;
+use lcm_model::ids::ConversationId;
+use lcm_store::Store;
 
 // Other systems may refuse such a name.
 #[cfg(target_os = "linux")]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::compaction::{LeftBranch, Outcome, summarize_left};
-use crate::llm::Reply;
-use crate::store::{Purge, Store};
+use lcm_compaction::llm::Reply;
+use lcm_compaction::{LeftBranch, Outcome, summarize_left};
+use lcm_store::{Purge, Store};
 use tokio_util::sync::CancellationToken;
 
 const SECRET: &str = "quokka7741";
@@ -32,7 +32,7 @@ fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
                 other.read(move |view| view.upkeep().purgeable_at(conversation, &entry)).await?.unwrap();
             other.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await?;
             other.close().await;
-            crate::error::Result::Ok(())
+            lcm_model::error::Result::Ok(())
         };
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -64,10 +64,10 @@ fn purging(dir: &std::path::Path, at: usize, purges: usize) -> Arc<ScriptedModel
 
 async fn summaries_with_secret(store: &TestStore) -> usize {
     let texts = store.store.read(|view| {
-        let all = view.summaries().nodes_since(crate::ids::SummaryId(0), |_| true)?;
+        let all = view.summaries().nodes_since(lcm_model::ids::SummaryId(0), |_| true)?;
         all.iter()
             .map(|node| Ok(view.summaries().summary(node.id)?.summary.text))
-            .collect::<crate::error::Result<Vec<_>>>()
+            .collect::<lcm_model::error::Result<Vec<_>>>()
     });
     texts.await.unwrap().iter().filter(|text| text.contains(SECRET)).count()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::patient::{Patient, messages_of, rebuild, texts_of};
-use crate::store::{Place, Purge, Store};
+use lcm_store::{Place, Purge, Store};
 
 /// What a rebuild must keep or bring back, by lineage and hash.
 const CONTENT: &str = "SELECT group_concat(x) FROM (
@@ -145,14 +145,14 @@ async fn an_edited_or_trimmed_session_file_takes_nothing_away() {
 async fn what_was_purged_stays_purged_in_any_of_the_files() {
     let purge = async |patient: &Patient| {
         let message =
-            patient.store.read(|view| view.upkeep().purgeable_at(crate::ids::ConversationId(1), "e6"));
+            patient.store.read(|view| view.upkeep().purgeable_at(lcm_model::ids::ConversationId(1), "e6"));
         let message = message.await.unwrap().unwrap();
         patient.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
         patient.store.vacuum().await.unwrap();
     };
     let patient = Patient::new().await;
     let secret = patient.store.read(|view| {
-        let message = view.upkeep().purgeable_at(crate::ids::ConversationId(1), "e6")?.unwrap();
+        let message = view.upkeep().purgeable_at(lcm_model::ids::ConversationId(1), "e6")?.unwrap();
         view.messages().json_of(message)
     });
     let secret = secret.await.unwrap();

@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::ids::{ConversationId, MessageId};
-use crate::ingest::Handover;
-use crate::model::parse_batch;
-use crate::store::{Purge, PurgePlan, Store};
+use lcm_ingest::Handover;
+use lcm_model::ids::{ConversationId, MessageId};
+use lcm_model::parse_batch;
+use lcm_store::{Purge, PurgePlan, Store};
 
 /// The text that must be gone. The index omits a prefix that a word shares with its neighbor, so the end of
 /// the word counts.
@@ -144,8 +144,8 @@ impl SecretStore {
         assert!(words.len() > 20 && !words.iter().any(|word| word.contains("okka")), "{words:?}");
     }
 
-    pub fn scope(&self) -> crate::recall::Scope {
-        crate::recall::Scope::at(self.conversation, Some(self.session.leaf().to_owned()))
+    pub fn scope(&self) -> lcm_recall::Scope {
+        lcm_recall::Scope::at(self.conversation, Some(self.session.leaf().to_owned()))
     }
 }
 
@@ -153,7 +153,7 @@ impl SecretStore {
 pub fn echoing() -> std::sync::Arc<ScriptedModel> {
     ScriptedModel::new(|request| {
         let said = if request.prompt.contains(SECRET) { SECRET } else { "nothing new" };
-        Ok(crate::llm::Reply {
+        Ok(lcm_compaction::llm::Reply {
             text: format!("They said {said}.\nExpand for details about: all {}", request.prompt.len()),
             model: Some("scripted/model".into()),
             usage: None,
@@ -162,7 +162,7 @@ pub fn echoing() -> std::sync::Arc<ScriptedModel> {
 }
 
 pub async fn doctor(store: &Store, line: &str) -> String {
-    let scope = crate::recall::Scope::at(ConversationId(1), None);
+    let scope = lcm_recall::Scope::at(ConversationId(1), None);
     super::asking::ask(store, &scope, line).await.unwrap().text
 }
 
@@ -220,14 +220,14 @@ pub async fn digest(store: &Store) -> BTreeSet<String> {
 }
 
 pub async fn import(store: &Store, path: &Path) {
-    let home = crate::ingest::import::Home {
+    let home = lcm_ingest::import::Home {
         store: store.clone(),
         cwd: "/project".into(),
-        identity: crate::config::ProjectIdentity::Cwd,
+        identity: lcm_model::config::ProjectIdentity::Cwd,
         db_dir: path.parent().unwrap().into(),
         session_id: "open".into(),
     };
-    let folders = crate::ingest::import::Folders {
+    let folders = lcm_ingest::import::Folders {
         session_dir: "/nowhere".into(),
         all_sessions: "/nowhere".into(),
         home: None,

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::agents::fixtures;
 use super::import::Machine;
-use crate::ids::{AGENTS, MessageId};
-use crate::model::{Message, is_of_side_chain};
-use crate::recall::Original;
+use lcm_model::ids::{AGENTS, MessageId};
+use lcm_model::{Message, is_of_side_chain};
+use lcm_recall::Original;
 
 #[tokio::test]
 async fn a_session_begins_and_ends_in_its_main_thread() {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::extent::share;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::tokens;
+use lcm_model::tokens;
+use lcm_testing::share;
 
 /// Compactions in `npm run test:all`, and the minimum.
 const COMPACTIONS: u32 = 150;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::llm::{Reply, Request};
+use lcm_compaction::llm::{Reply, Request};
 
 /// A model that writes little and reports `state`.
 fn terse(state: &'static str) -> std::sync::Arc<ScriptedModel> {
@@ -215,7 +215,7 @@ async fn files_name_the_messages_that_touched_them_even_below_condensed_summarie
             continue;
         };
         let part: String = path.chars().filter(char::is_ascii_digit).collect();
-        let handle = crate::ids::Handle::parse(handle).unwrap();
+        let handle = lcm_model::ids::Handle::parse(handle).unwrap();
         let found = store.store.read(move |view| {
             view.messages().json_of(view.messages().messages_like(&handle, Some(conversation))?[0])
         });

@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::branch::Memory;
 use crate::commands::import::Importer;
 use crate::commands::{self, CommandContext, Doing};
-use crate::compaction::{self, Compaction, Outcome, Work};
-use crate::config::{self, Settings};
-use crate::dag::visible;
-use crate::ids::ConversationId;
-use crate::ingest::Handover;
-use crate::ingest::import::{Folders, Home};
-use crate::llm::{Answer, Failure, Model, Reply, Request};
-use crate::model::parse_batch;
-use crate::policy::Live;
-use crate::recall::Scope;
-use crate::store::Store;
+use lcm_compaction::llm::{Answer, Failure, Model, Reply, Request};
+use lcm_compaction::{Compaction, Outcome, Work};
+use lcm_ingest::Handover;
+use lcm_ingest::import::{Folders, Home};
+use lcm_model::config::{self, Settings};
+use lcm_model::dag::visible;
+use lcm_model::ids::ConversationId;
+use lcm_model::parse_batch;
+use lcm_model::policy::Live;
+use lcm_recall::Scope;
+use lcm_store::Store;
+use lcm_store::branch::Memory;
 
 /// A session's tree as Pi holds it. Each entry is added below the leaf.
 #[derive(Clone, Default)]
@@ -165,7 +165,7 @@ impl TestStore {
                 visible(&branch)
                     .iter()
                     .map(|v| Ok(view.messages().message(v.seen.id)?.json))
-                    .collect::<crate::error::Result<Vec<_>>>()
+                    .collect::<lcm_model::error::Result<Vec<_>>>()
             })
             .await
             .unwrap()
@@ -221,13 +221,13 @@ pub struct Compact<'a> {
     pub store: &'a TestStore,
     pub conversation: ConversationId,
     pub settings: Settings,
-    pub request: compaction::Request,
+    pub request: lcm_compaction::Request,
 }
 
 impl<'a> Compact<'a> {
     pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
         let settings = Settings { leaf_chunk_tokens: 300, ..Settings::defaults(Path::new("/nowhere")) };
-        let request = compaction::Request {
+        let request = lcm_compaction::Request {
             can_recall: true,
             leaf_id: leaf.into(),
             first_kept_entry_id: kept.into(),
@@ -244,7 +244,7 @@ impl<'a> Compact<'a> {
         Self { store, conversation, settings, request }
     }
 
-    pub fn with(mut self, change: impl FnOnce(&mut Settings, &mut compaction::Request)) -> Self {
+    pub fn with(mut self, change: impl FnOnce(&mut Settings, &mut lcm_compaction::Request)) -> Self {
         change(&mut self.settings, &mut self.request);
         self
     }
@@ -255,7 +255,7 @@ impl<'a> Compact<'a> {
 
     pub async fn run_until(&self, model: &Arc<ScriptedModel>, cancel: CancellationToken) -> Outcome {
         let model: Arc<dyn Model> = Arc::clone(model) as _;
-        compaction::run(self.work(model, cancel), &self.request).await.unwrap()
+        lcm_compaction::run(self.work(model, cancel), &self.request).await.unwrap()
     }
 }
 
@@ -266,10 +266,10 @@ impl Compact<'_> {
     }
 
     /// The session's history.
-    pub fn session(&self) -> compaction::Session<'_> {
+    pub fn session(&self) -> lcm_compaction::Session<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
         let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
-        compaction::Session { store, conversation, memory, settings, can_recall: true }
+        lcm_compaction::Session { store, conversation, memory, settings, can_recall: true }
     }
 }
 
@@ -294,7 +294,7 @@ pub async fn ask_in(
     scope: &Scope,
     columns: Option<usize>,
     line: &str,
-) -> crate::error::Result<commands::Answer> {
+) -> lcm_model::error::Result<commands::Answer> {
     let folders =
         Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none"), home: None };
     let asked = CommandContext {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::asking::{Asking, ask};
 use super::support::{Session, ask_in};
 use crate::commands::Answer;
-use crate::config::ProjectIdentity;
-use crate::error::Result;
-use crate::ingest::import::Home;
-use crate::recall::Scope;
-use crate::store::Store;
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::error::Result;
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 /// Exports in a separate folder, whose `viewer.html` is the template.
 async fn export(store: &Store, scope: &Scope, folder: &Path, line: &str) -> Result<Answer> {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::support::{Compact, ScriptedModel, Session, TestStore};
 use super::tree::{Tree, id_of};
-use crate::compaction::Outcome;
-use crate::config::{Context, Settings};
-use crate::ids::ConversationId;
-use crate::llm::{Answer, Failure, Reply, Request};
+use lcm_compaction::Outcome;
+use lcm_compaction::llm::{Answer, Failure, Reply, Request};
+use lcm_model::config::{Context, Settings};
+use lcm_model::ids::ConversationId;
 
 /// The next event. The numbers choose its place and content.
 #[derive(Clone, Debug)]
@@ -220,7 +220,7 @@ pub struct Asked {
     pub kept: String,
     pub mood: Mood,
     pub settings: Settings,
-    pub request: crate::compaction::Request,
+    pub request: lcm_compaction::Request,
 }
 
 impl Asked {
@@ -452,7 +452,7 @@ impl World {
     }
 
     /// Appends what Pi writes for a block.
-    pub fn note(&mut self, compaction: &crate::compaction::Compaction) {
+    pub fn note(&mut self, compaction: &lcm_compaction::Compaction) {
         let fields = json!({
             "summary": compaction.summary, "firstKeptEntryId": compaction.first_kept_entry_id,
             "tokensBefore": 9, "details": compaction.details, "fromHook": true,

@@ -7,12 +7,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::{Block, Notepad, call, lcm_describe, lcm_expand, lcm_grep, lcm_note};
-use crate::dag::{Sources, visible};
-use crate::error::{Code, Result};
-use crate::ingest::Handover;
-use crate::model::{State, SummaryRecord, parse_batch};
-use crate::recall::Scope;
-use crate::store::{Batch, NewSummary, PreparedText, Store, Summary};
+use lcm_ingest::Handover;
+use lcm_model::dag::{Sources, visible};
+use lcm_model::error::{Code, Result};
+use lcm_model::{State, SummaryRecord, parse_batch};
+use lcm_recall::Scope;
+use lcm_store::{Batch, NewSummary, PreparedText, Store, Summary};
 
 const TOOLS: [&str; 5] = [lcm_grep::NAME, lcm_expand::NAME, lcm_describe::NAME, lcm_note::NAME, "lcm_other"];
 /// The most bytes of an answer that a host keeps.

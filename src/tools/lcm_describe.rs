@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
 use super::{Block, IDS, lcm_expand};
-use crate::error::{Error, Result};
-use crate::ids::ConversationId;
-use crate::model::{Files, Message, agent_of_session};
-use crate::recall::describe::{
-    Below, End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SummaryPortrait, end,
-    name_of, overview, portrait,
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::ConversationId;
+use lcm_model::text::{count, in_line, minute, one_line, time_span};
+use lcm_model::{Files, Message, agent_of_session};
+use lcm_recall::describe::{
+    End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Portrait, Section, SummaryPortrait,
+    SummarySources, end, name_of, overview, portrait,
 };
-use crate::recall::grep::Place;
-use crate::recall::{Scope, SummaryCard, resolve};
-use crate::store::{SessionFacts, View};
-use crate::text::{count, in_line, minute, one_line, time_span};
+use lcm_recall::grep::Location;
+use lcm_recall::{Scope, SummaryCard, resolve};
+use lcm_store::{SessionFacts, View};
 
 pub(super) const NAME: &str = "lcm_describe";
 
@@ -39,10 +39,10 @@ const MOST_QUOTES: usize = 20;
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Parameters {
+struct DescribeParameters {
     /// Default: overview (counts, the tree of summaries, other sessions). by_id: one summary or message with its lineage.
     #[serde(default)]
-    section: Part,
+    section: Section,
     /// For by_id: id of a summary or message.
     summary_id: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(super) fn spec() -> Value {
         "label": "Describe history",
         "description": "Map the history when you don't know what to search for: how it began, its summaries, other sessions, \
             what a summary was made from.",
-        "parameters": schema::<Parameters>(),
+        "parameters": schema::<DescribeParameters>(),
     })
 }
 
@@ -63,27 +63,27 @@ pub(super) fn answer(
     arguments: &str,
     _: &CancellationToken,
 ) -> Result<Vec<Block>> {
-    let parameters: Parameters = read(NAME, arguments)?;
+    let parameters: DescribeParameters = read(NAME, arguments)?;
     let text = match (parameters.section, parameters.summary_id) {
-        (Part::ById, None) => {
+        (Section::ById, None) => {
             return Err(Error::invalid(
                 "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}",
             ));
         }
-        (Part::ById | Part::Overview, Some(id)) => {
+        (Section::ById | Section::Overview, Some(id)) => {
             match portrait(view, scope, resolve(view, scope, &id, IDS)?)? {
                 Portrait::Summary(portrait) => of_summary(&portrait),
                 Portrait::Message(portrait) => of_message(&portrait),
             }
         }
-        (Part::Recent | Part::Earliest, Some(_)) => {
+        (Section::Recent | Section::Earliest, Some(_)) => {
             return Err(Error::invalid(
                 "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
             ));
         }
-        (Part::Overview, None) => of_all(&overview(view, scope)?) + &others(view, scope)?,
-        (Part::Recent, _) => of_end("newest", &end(view, scope, true)?),
-        (Part::Earliest, _) => of_end("oldest", &end(view, scope, false)?),
+        (Section::Overview, None) => of_all(&overview(view, scope)?) + &others(view, scope)?,
+        (Section::Recent, _) => of_end("newest", &end(view, scope, true)?),
+        (Section::Earliest, _) => of_end("oldest", &end(view, scope, false)?),
     };
     Ok(vec![Block::Text(text)])
 }
@@ -233,8 +233,8 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
         card.tokens
     );
     let below = match &portrait.below {
-        Below::Summaries(children) => list("Made from, in order", lines_of(children)),
-        Below::Messages(messages) => {
+        SummarySources::Summaries(children) => list("Made from, in order", lines_of(children)),
+        SummarySources::Messages(messages) => {
             list("Made from, in order", cut(messages.iter().map(line).collect(), "lcm_expand shows them"))
         }
     };
@@ -252,8 +252,8 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
 fn of_message(portrait: &MessagePortrait) -> String {
     let position = match (portrait.position, portrait.place, &portrait.session) {
         (Some((at, of)), ..) => format!("message {} of {of} on this branch", at + 1),
-        (None, Place::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
-        (None, Place::OtherSession, Some(session)) => {
+        (None, Location::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
+        (None, Location::OtherSession, Some(session)) => {
             format!("in another session, {}", lines::name(session))
         }
         (None, ..) => "on another branch".to_owned(),

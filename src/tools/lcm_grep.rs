@@ -8,13 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
 use super::{Block, lines};
-use crate::error::{Error, Result};
-use crate::recall::grep::{
-    Branches, Findings, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched, Sort, fold_equals, grep,
+use lcm_model::error::{Error, Result};
+use lcm_model::text::{self, count};
+use lcm_recall::grep::{
+    Branches, Kinds, Location, MOST_COUNTED, Mode, Question, SearchHit, SearchResults, Searched, Sort,
+    fold_equals, grep,
 };
-use crate::recall::{Card, Scope};
-use crate::store::View;
-use crate::text::{self, count};
+use lcm_recall::{Card, Scope};
+use lcm_store::View;
 
 /// How long a regular expression may search before the answer says how far it got.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -84,7 +85,7 @@ fn contradictions(question: &Question) -> Result<()> {
     }
 }
 
-fn render(question: &Question, findings: &Findings, now: i64) -> String {
+fn render(question: &Question, findings: &SearchResults, now: i64) -> String {
     let mut out = String::new();
     let mut covering: Option<&String> = None;
     let mut session: Option<&String> = None;
@@ -123,15 +124,15 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
     out
 }
 
-fn push_hit(out: &mut String, hit: &Hit, now: i64) {
+fn push_hit(out: &mut String, hit: &SearchHit, now: i64) {
     let (name, sequence) = match &hit.card {
         Card::Message(card) if hit.session.is_some() => (lines::undated(card), card.sequence),
         Card::Message(card) => (lines::hit(card, now), card.sequence),
         Card::Summary(card) => (lines::summary(card), 0),
     };
     let place = match (hit.place, &hit.card) {
-        (Place::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
-        (Place::OtherSession, _) if hit.session.is_some() => "",
+        (Location::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
+        (Location::OtherSession, _) if hit.session.is_some() => "",
         (place, _) => lines::place(place),
     };
     let neighbors = |out: &mut String, is_before: bool| {
@@ -150,7 +151,7 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
     neighbors(out, false);
 }
 
-fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
+fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
     let mut closing = format!("To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
@@ -161,7 +162,7 @@ fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
     closing
 }
 
-fn nothing(question: &Question, findings: &Findings) -> String {
+fn nothing(question: &Question, findings: &SearchResults) -> String {
     let whose = match question.session() {
         "this" => "this session",
         "project" => "this project",

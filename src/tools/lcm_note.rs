@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::Block;
 use super::parameters::{checked, schema};
-use crate::error::{Error, Result};
-use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
-use crate::recall::Scope;
-use crate::store::Store;
-use crate::sync::lock;
-use crate::text::{count, grouped};
+use lcm_model::error::{Error, Result};
+use lcm_model::sync::lock;
+use lcm_model::text::{count, grouped};
+use lcm_model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
+use lcm_recall::Scope;
+use lcm_store::Store;
 
 pub(super) const NAME: &str = NOTE_TOOL;
 
 /// The arguments of a call. The description is short, because every request carries it.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "calls are interpreted from their stored form")]
-struct Parameters {
+struct NoteParameters {
     /// text: add; note + text: rewrite; note + old + text: replace that part; note: remove.
     changes: Vec<Asked>,
 }
@@ -49,7 +49,7 @@ pub(super) fn spec() -> Value {
         "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No passwords.",
         // Each number follows the one before.
         "executionMode": "sequential",
-        "parameters": schema::<Parameters>(),
+        "parameters": schema::<NoteParameters>(),
     })
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn answer(
     arguments: &str,
     notepad: &Notepad,
 ) -> Result<Vec<Block>> {
-    checked::<Parameters>(NAME, arguments)?;
+    checked::<NoteParameters>(NAME, arguments)?;
     let named = |error: Error| Error::invalid(format!("{NAME}: {error}"));
     let changes = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
     let mut notes = match notepad.at(scope.leaf.as_ref()) {

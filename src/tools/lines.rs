@@ -1,9 +1,9 @@
 //! How answers name messages and summaries.
 
-use crate::frames::{begin_with_id, opening};
-use crate::recall::grep::{Place, Snippet};
-use crate::recall::{MessageCard, SummaryCard};
-use crate::text::{count, minute, one_line, time_span};
+use lcm_model::frames::{begin_with_id, opening};
+use lcm_model::text::{count, minute, one_line, time_span};
+use lcm_recall::grep::{Location, Snippet};
+use lcm_recall::{MessageCard, SummaryCard};
 
 /// Characters of a name.
 const NAME: usize = 60;
@@ -15,7 +15,7 @@ pub fn message(card: &MessageCard) -> String {
 
 /// `m-1a2b3c4d5e · toolResult read · #12 · 3h ago`
 pub(super) fn hit(card: &MessageCard, now: i64) -> String {
-    let ago = match crate::text::age(card.timestamp, now).as_str() {
+    let ago = match lcm_model::text::age(card.timestamp, now).as_str() {
         "now" => "now".to_owned(),
         age => format!("{age} ago"),
     };
@@ -65,11 +65,11 @@ pub(super) fn list(heading: &str, lines: impl IntoIterator<Item = String>) -> St
 }
 
 /// Where it is, if not on the current branch.
-pub(super) fn place(place: Place) -> &'static str {
+pub(super) fn place(place: Location) -> &'static str {
     match place {
-        Place::Here => "",
-        Place::OtherBranch => " · on another branch",
-        Place::OtherSession => " · in another session",
+        Location::Here => "",
+        Location::OtherBranch => " · on another branch",
+        Location::OtherSession => " · in another session",
     }
 }
 

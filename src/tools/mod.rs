@@ -16,13 +16,13 @@ mod parameters;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
-use crate::recall::Image;
-use crate::recall::Scope;
-use crate::store::{Store, View};
-use crate::sync::go_on;
 pub use lcm_expand::NAME as EXPAND;
+use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
+use lcm_recall::Image;
+use lcm_recall::Scope;
+use lcm_store::tasks::go_on;
+use lcm_store::{Store, View};
 pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
 
 /// A part of an answer, as Pi shows it to the model.
@@ -38,7 +38,7 @@ pub enum Block {
 pub const IDS: &str = "lcm_grep and lcm_describe show ids";
 
 /// How a tool that only reads answers a call.
-type Answer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
+type ToolAnswer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;
 
 /// The tools as Pi registers them; the fourth only if `notes` are enabled.
 pub fn specs(notes: bool) -> Value {
@@ -51,8 +51,8 @@ pub fn specs(notes: bool) -> Value {
 /// there is a `notepad`.
 ///
 /// # Errors
-/// [`crate::error::Code::Invalid`] with what is wrong with the call, worded for the model;
-/// [`crate::error::Code::Cancelled`]; or that the store can't be read.
+/// [`lcm_model::error::Code::Invalid`] with what is wrong with the call, worded for the model;
+/// [`lcm_model::error::Code::Cancelled`]; or that the store can't be read.
 pub async fn call(
     store: &Store,
     scope: &Scope,
@@ -62,7 +62,7 @@ pub async fn call(
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
     go_on(cancel)?;
-    let answer: Answer = match (name, notepad) {
+    let answer: ToolAnswer = match (name, notepad) {
         (lcm_grep::NAME, _) => lcm_grep::answer,
         (lcm_expand::NAME, _) => lcm_expand::answer,
         (lcm_describe::NAME, _) => lcm_describe::answer,
@@ -78,6 +78,6 @@ pub async fn call(
 
 /// The error for a call of `name`, which is not a tool.
 pub fn unknown(name: &str) -> Error {
-    let name = crate::text::one_line(name, 60);
+    let name = lcm_model::text::one_line(name, 60);
     Error::invalid(format!("there is no tool `{name}`: there are lcm_grep, lcm_expand and lcm_describe"))
 }

@@ -6,9 +6,9 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
-use crate::model::read_json;
-use crate::text;
+use lcm_model::error::{Error, Result};
+use lcm_model::read_json;
+use lcm_model::text;
 
 /// Keys of a schema that mean nothing to a model and that some provider rejects.
 const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
-use crate::ingest::import::Home;
-use crate::store::{BackupFacts, Place, backup_name};
+use lcm_ingest::import::Home;
+use lcm_model::error::{Error, Result};
+use lcm_store::{BackupFacts, Place, backup_name};
 
 /// A finished backup.
 #[derive(Debug, Serialize)]

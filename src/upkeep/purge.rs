@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::dag::Step;
-use crate::error::{Error, Result};
-use crate::ids::{Handle, HandleKind};
-use crate::model::agent_of_session;
-use crate::recall::Scope;
-use crate::store::{Place, Purge, PurgePlan, Store, View};
-use crate::text::{one_line, parse_iso};
+use lcm_model::agent_of_session;
+use lcm_model::dag::Step;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{Handle, HandleKind};
+use lcm_model::text::{one_line, parse_iso};
+use lcm_recall::Scope;
+use lcm_store::{Place, Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]
@@ -34,7 +34,7 @@ pub struct Still {
 }
 
 /// What a purge would remove.
-pub struct Candidate {
+pub struct PurgePreview {
     purge: Purge,
     pub plan: PurgePlan,
     /// Where it remains.
@@ -55,7 +55,7 @@ pub struct Removed {
 /// # Errors
 /// When it means nothing or more than one thing, when no message is stored for it, or the store can't be
 /// read.
-pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate> {
+pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<PurgePreview> {
     let (open, wish, place) = (scope.clone(), wish.to_owned(), store.place().clone());
     let look = move |view: &View<'_>| {
         let purge = resolve(view, &open, &wish)?;
@@ -66,7 +66,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate>
                 "there is nothing to remove: no message is stored for {wish}"
             )));
         }
-        Ok(Candidate { purge, plan, still })
+        Ok(PurgePreview { purge, plan, still })
     };
     store.read(look).await
 }
@@ -75,7 +75,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate>
 ///
 /// # Errors
 /// When the store can't be written; nothing is removed then.
-pub async fn remove(store: &Store, scope: &Scope, found: Candidate) -> Result<Removed> {
+pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result<Removed> {
     let purge = found.purge;
     let plan = store.write(move |batch| batch.upkeep().purge(purge)).await?;
     // Remaining messages may have other ids now.

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use super::{Asked, Block, Budget, HEADER, Original, Page, call, lines};
-use crate::error::{Error, Result};
-use crate::ids::MessageId;
-use crate::text::count;
-use crate::tokens;
+use super::{Block, Budget, Expansion, HEADER, Original, Page, call, lines};
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::MessageId;
+use lcm_model::text::count;
+use lcm_model::tokens;
 
 /// Maximum number of messages on each side.
 const MOST: usize = 20;
@@ -20,7 +20,7 @@ const LEAST_ROOM: usize = 400;
 /// A text longer than this many bytes gets all available room, without counting its tokens.
 const LONG: usize = 48_000;
 
-impl Asked<'_> {
+impl Expansion<'_> {
     pub(super) fn around(&self, id: MessageId) -> Result<Vec<Block>> {
         let room = self.budget_tokens().max(LEAST_ROOM);
         let asked_for = self.request.around;

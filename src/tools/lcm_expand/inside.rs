@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Block, DEEPEST, HEADER, Heading, Original, Place, call, headings, lines};
-use crate::error::Result;
-use crate::recall::grep::{Lookup, Snippet};
-use crate::recall::{Card, SummaryCard, Target};
-use crate::sync::go_on;
-use crate::text::{count, one_line};
-use crate::tokens;
+use super::{Block, DEEPEST, Expansion, HEADER, Heading, Location, Original, call, headings, lines};
+use lcm_model::error::Result;
+use lcm_model::text::{count, one_line};
+use lcm_model::tokens;
+use lcm_recall::grep::{Lookup, Snippet};
+use lcm_recall::{Card, NodeId, SummaryCard};
+use lcm_store::tasks::go_on;
 
 /// Maximum number of messages searched under a summary.
 const MOST_MESSAGES: usize = 20_000;
@@ -38,18 +38,18 @@ struct Match {
 }
 
 /// A text with its matching lines.
-type Found = (Text, BTreeSet<usize>);
+type MatchedText = (SearchedText, BTreeSet<usize>);
 
 /// A text to search.
-struct Text {
+struct SearchedText {
     of: Card,
     text: String,
     /// Whether it is output of our own tools.
     is_echo: bool,
 }
 
-impl Asked<'_> {
-    pub(super) fn inside(&self, target: Target, cancel: &CancellationToken) -> Result<Vec<Block>> {
+impl Expansion<'_> {
+    pub(super) fn inside(&self, target: NodeId, cancel: &CancellationToken) -> Result<Vec<Block>> {
         let query = self.request.query.as_deref().unwrap_or_default();
         let lookup = Lookup::new(query);
         let (mut headings, place, handle) = self.texts_of(target)?;
@@ -81,7 +81,7 @@ impl Asked<'_> {
         let mut place = place;
         for (text, found) in &texts {
             // Stated once: everything under a summary has the same place.
-            text.push(&mut out, found, std::mem::replace(&mut place, Place::Here), &lookup);
+            text.push(&mut out, found, std::mem::replace(&mut place, Location::Here), &lookup);
         }
         if texts.is_empty() {
             out = format!(
@@ -106,14 +106,14 @@ impl Asked<'_> {
     }
 
     /// What to search: a message, or a summary with the summaries and then the messages under it.
-    fn texts_of(&self, target: Target) -> Result<(Vec<Heading>, Place, String)> {
+    fn texts_of(&self, target: NodeId) -> Result<(Vec<Heading>, Location, String)> {
         let Self { view, sight, .. } = self;
         Ok(match target {
-            Target::Message(id) => {
+            NodeId::Message(id) => {
                 let handle = view.messages().message(id)?.lineage.message_handle();
                 (vec![Heading::Message(id)], sight.place(id)?, handle)
             }
-            Target::Summary(id) => {
+            NodeId::Summary(id) => {
                 let mut headings = headings(view, id, DEEPEST)?;
                 headings.retain(|heading| !matches!(heading, Heading::Children(_)));
                 (headings, sight.place_of_summary(id)?, view.summaries().summary(id)?.hash.summary_handle())
@@ -121,11 +121,11 @@ impl Asked<'_> {
         })
     }
 
-    fn read(&self, heading: Heading) -> Result<Text> {
+    fn read(&self, heading: Heading) -> Result<SearchedText> {
         match heading {
             Heading::Summary(id) | Heading::Children(id) => {
                 let summary = self.view.summaries().summary(id)?;
-                Ok(Text {
+                Ok(SearchedText {
                     of: Card::Summary(SummaryCard::of(&summary)),
                     text: summary.summary.text,
                     is_echo: false,
@@ -133,7 +133,7 @@ impl Asked<'_> {
             }
             Heading::Message(id) => {
                 let Original { card, text, is_echo, .. } = Original::read(self.view, id, false)?;
-                Ok(Text { of: Card::Message(card), text, is_echo })
+                Ok(SearchedText { of: Card::Message(card), text, is_echo })
             }
         }
     }
@@ -174,9 +174,9 @@ impl Asked<'_> {
         headings: &[Heading],
         matches: &[Match],
         lookup: &Lookup,
-    ) -> Result<(Vec<Found>, usize)> {
+    ) -> Result<(Vec<MatchedText>, usize)> {
         let mut budget = self.budget();
-        let mut texts: BTreeMap<usize, Found> = BTreeMap::new();
+        let mut texts: BTreeMap<usize, MatchedText> = BTreeMap::new();
         let mut taken = 0;
         for found in matches.iter().take(MOST_LINES) {
             let known = texts.remove(&found.text);
@@ -203,7 +203,7 @@ impl Asked<'_> {
     }
 }
 
-impl Text {
+impl SearchedText {
     /// The lines `wanted`, and those directly before and after each, with their numbers from 0.
     fn excerpt(&self, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<(usize, Snippet)> {
         let last = wanted.last().copied().unwrap_or_default() + 1;
@@ -216,7 +216,7 @@ impl Text {
         shown.map(snippet).filter(|(_, snippet)| !snippet.text.is_empty()).collect()
     }
 
-    fn push(&self, out: &mut String, found: &BTreeSet<usize>, place: Place, lookup: &Lookup) {
+    fn push(&self, out: &mut String, found: &BTreeSet<usize>, place: Location, lookup: &Lookup) {
         let name = match &self.of {
             Card::Message(card) => lines::message(card),
             Card::Summary(card) => lines::summary(card),

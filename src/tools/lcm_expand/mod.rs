@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
 use super::{Block, IDS, lines};
-use crate::dag::Sources;
-use crate::error::{Error, Result};
-use crate::frames::{Fence, Tags};
-use crate::ids::{MessageId, SummaryId};
-use crate::recall::grep::Place;
-use crate::recall::{Image, Original, Scope, SummaryCard, Target, Visibility, resolve};
-use crate::store::{Shown, View};
-use crate::text::{count, one_line};
-use crate::tokens;
+use lcm_model::dag::Sources;
+use lcm_model::error::{Error, Result};
+use lcm_model::frames::{Fence, Tags};
+use lcm_model::ids::{MessageId, SummaryId};
+use lcm_model::text::{count, one_line};
+use lcm_model::tokens;
+use lcm_recall::grep::Location;
+use lcm_recall::{Image, NodeId, Original, Scope, SummaryCard, Visibility, resolve};
+use lcm_store::{Shown, View};
 use page::{Budget, HEADER, Slice};
 
 /// The tool's name.
@@ -56,7 +56,7 @@ const DIGITS: usize = 4;
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Request {
+struct ExpandParameters {
     /// A summary (s-…) or a message (m-…); any unique prefix.
     #[serde(rename = "summary_id")]
     id: String,
@@ -83,10 +83,10 @@ struct Request {
 }
 
 /// A call with everything needed to answer it.
-struct Asked<'a> {
+struct Expansion<'a> {
     view: &'a View<'a>,
     sight: Visibility<'a>,
-    request: Request,
+    request: ExpandParameters,
 }
 
 /// A section that is not read yet.
@@ -103,7 +103,7 @@ pub(super) fn spec() -> Value {
         "label": "Expand history",
         "description": "Bring back the original: a message word for word, with its neighbors, some of its lines or what matches; \
             or what a summary was made from. Long ones come in pages.",
-        "parameters": schema::<Request>(),
+        "parameters": schema::<ExpandParameters>(),
     })
 }
 
@@ -113,16 +113,16 @@ pub(super) fn answer(
     arguments: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
-    let request: Request = read(NAME, arguments)?;
+    let request: ExpandParameters = read(NAME, arguments)?;
     contradictions(&request)?;
     let target = resolve(view, scope, &request.id, IDS)?;
-    let asked = Asked { view, sight: Visibility::new(view, scope)?, request };
+    let asked = Expansion { view, sight: Visibility::new(view, scope)?, request };
     match target {
         _ if asked.request.query.is_some() => asked.inside(target, cancel),
-        Target::Message(id) if asked.request.around > 0 => asked.around(id),
-        Target::Message(id) if asked.request.turn => asked.turn(id),
-        Target::Message(id) => asked.message(id),
-        Target::Summary(id) => {
+        NodeId::Message(id) if asked.request.around > 0 => asked.around(id),
+        NodeId::Message(id) if asked.request.turn => asked.turn(id),
+        NodeId::Message(id) => asked.message(id),
+        NodeId::Summary(id) => {
             only_of_messages(&asked.request)?;
             asked.summary(id)
         }
@@ -130,7 +130,7 @@ pub(super) fn answer(
 }
 
 /// Rejects options that exclude each other.
-fn contradictions(request: &Request) -> Result<()> {
+fn contradictions(request: &ExpandParameters) -> Result<()> {
     let asked = [
         ("around", request.around > 0),
         ("turn", request.turn),
@@ -152,7 +152,7 @@ fn contradictions(request: &Request) -> Result<()> {
     Ok(())
 }
 
-fn only_of_messages(request: &Request) -> Result<()> {
+fn only_of_messages(request: &ExpandParameters) -> Result<()> {
     let id = request.id.trim();
     let without = format!("leave it out to see the messages of {id}");
     let (what, remedy) = match request {
@@ -210,7 +210,7 @@ impl Page {
     }
 }
 
-impl Asked<'_> {
+impl Expansion<'_> {
     fn message(&self, id: MessageId) -> Result<Vec<Block>> {
         let Original { card, text, images, .. } = Original::read(self.view, id, self.request.raw)?;
         let wanted = match &self.request.lines {
@@ -272,7 +272,7 @@ impl Asked<'_> {
             visible[start..end].iter().map(|message| Heading::Message(message.seen)).collect();
         let mut page = Page::default();
         page.say(format!("The turn of {handle}, {}\n\n", count(turn.len(), "message")));
-        self.sections(page, &turn, &handle, Place::Here, format!("End of the turn of {handle}."))
+        self.sections(page, &turn, &handle, Location::Here, format!("End of the turn of {handle}."))
     }
 
     /// Adds a page of `headings`, which belong to `handle`, and what is left after it, or the `end`.
@@ -281,7 +281,7 @@ impl Asked<'_> {
         mut page: Page,
         headings: &[Heading],
         handle: &str,
-        mut place: Place,
+        mut place: Location,
         end: String,
     ) -> Result<Vec<Block>> {
         let (mut at, mut from) = match &self.request.cursor {
@@ -295,7 +295,7 @@ impl Asked<'_> {
         let mut broken_off = 0;
         while let (Some(heading), 0) = (headings.get(at), broken_off) {
             // Stated once: everything under a summary has the same place.
-            let place = lines::place(std::mem::replace(&mut place, Place::Here));
+            let place = lines::place(std::mem::replace(&mut place, Location::Here));
             let Some((end, left)) = self.section(&mut page, *heading, from, &mut budget, place)? else {
                 break;
             };
@@ -365,7 +365,7 @@ impl Asked<'_> {
 
     /// The call for `id` that continues at `cursor`. It repeats the other arguments.
     fn next(&self, id: &str, cursor: &str) -> String {
-        let Request { raw, turn, lines, query, max_tokens, .. } = &self.request;
+        let ExpandParameters { raw, turn, lines, query, max_tokens, .. } = &self.request;
         let depth = Some(self.request.depth).filter(|depth| *depth > 1);
         let mut arguments = json!({
             "summary_id": id, "cursor": cursor, "raw": raw, "turn": turn, "depth": depth, "lines": lines,

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::{text, tokens};
+use lcm_model::text;
+use lcm_model::tokens;
 
 /// The most bytes per answer: hosts show and keep about this much of a tool's output.
 const MAX_BYTES: usize = 48_000;
@@ -106,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tests::extent::{cases, everything};
+    use lcm_testing::{cases, everything};
 
     fn pages(text: &str, tokens: usize) -> Vec<Slice> {
         let mut pages = Vec::new();

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::text;
+use lcm_model::error::{Error, Result};
+use lcm_model::text;
 
 /// The bytes of the lines `from-to` of `text`. Lines past its end are left out.
 pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {

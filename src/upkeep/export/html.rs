@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Exported, Exporter, Output, each_entry, file_name, in_folder, lines_of, sessions};
-use crate::error::{Error, Result};
-use crate::files;
-use crate::ingest::export::header;
-use crate::ingest::viewer::Outline;
-use crate::store::{StoredSession, View};
-use crate::text::now;
+use lcm_ingest::export::header;
+use lcm_ingest::viewer::Outline;
+use lcm_model::error::{Error, Result};
+use lcm_model::files;
+use lcm_model::text::now;
+use lcm_store::{StoredSession, View};
 
 /// The placeholder for the data, which the template contains once.
 const PLACE: &str = "<!--lcm:data-->";

@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::dag::{BranchMessage, MessageKind, Step};
-use crate::error::{Error, Result};
-use crate::files::{self, folder::folder_of};
-use crate::ids::{ConversationId, EntryId, Hash};
-use crate::ingest::export::{Lines, header, line, supplement};
-use crate::ingest::import::Home;
-use crate::model::{
+use lcm_ingest::export::{Lines, header, line, supplement};
+use lcm_ingest::import::Home;
+use lcm_model::dag::{BranchMessage, MessageKind, Step};
+use lcm_model::error::{Error, Result};
+use lcm_model::files::{self, folder::folder_of};
+use lcm_model::ids::{ConversationId, EntryId, Hash};
+use lcm_model::text::{grouped, minute, now};
+use lcm_model::{
     Content, Entry, Message, Part, Role, agent_of_session, is_alone, may_carry, original_of, parse_one,
 };
-use crate::recall::Scope;
-use crate::store::{ExportedEntry, StoredSession, View};
-use crate::sync::go_on;
-use crate::text::{grouped, minute, now};
+use lcm_recall::Scope;
+use lcm_store::tasks::go_on;
+use lcm_store::{ExportedEntry, StoredSession, View};
 use output::{Output, unwritable};
 
 /// Characters of a session's id in a file name; Pi's have 36.

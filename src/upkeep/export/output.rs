@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::files::folder::folder_of;
-use crate::files::temporary::Temporary;
+use lcm_model::error::{Error, Result};
+use lcm_model::files::folder::folder_of;
+use lcm_model::files::temporary::Temporary;
 
 /// The error for a path that can't be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {

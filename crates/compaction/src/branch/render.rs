@@ -1,0 +1,169 @@
+//! Renders a branch: the block, and the details for the session file.
+
+use std::collections::HashSet;
+
+use super::super::assembler::{Block, Shown};
+use super::super::state;
+use super::{Branch, ids_of};
+use lcm_model::dag::{Piece, Sources, Span};
+use lcm_model::error::Result;
+use lcm_model::ids::SummaryId;
+use lcm_model::{CompactionDetails, State, SummaryRecord};
+use lcm_store::View;
+
+/// The title of a compaction's block.
+pub(in super::super) const HISTORY: &str = "Conversation History";
+
+/// Rendering may shorten a text by leaving out its state, but by less than this share of a budget: 1/n.
+const CERTAINLY: usize = 4;
+
+impl Branch {
+    pub(in super::super) fn fits(&self, budget: usize) -> bool {
+        // Text that is far too long need not be rendered.
+        if self.tokens_of(&self.frontier_ids()) > 2 * budget {
+            return false;
+        }
+        let shown = self.shown(&self.frontier());
+        self.block_of(HISTORY, &shown, None, budget).fits()
+    }
+
+    /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
+    /// room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
+    /// come first, since they have the least detail left, and among equals the newest.
+    pub(in super::super) fn unfold(
+        &mut self,
+        view: &View<'_>,
+        title: &str,
+        focus: Option<&str>,
+        budget: usize,
+    ) -> Result<()> {
+        let mut pieces = self.frontier();
+        let mut tried = HashSet::new();
+        loop {
+            let open = pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
+                Piece::Summary(id, _) if !tried.contains(id) => Some((self.depth(*id), at, *id)),
+                _ => None,
+            });
+            let Some((_, at, id)) = open.max_by_key(|(depth, at, _)| (*depth, *at)) else { break };
+            tried.insert(id);
+            let Some(sources) = self.unfolded_at(&pieces[at]) else { continue };
+            let mut opened = pieces.clone();
+            opened.splice(at..=at, sources);
+            let ids = ids_of(opened.clone());
+            self.load(view, ids.iter().copied())?;
+            // The texts alone are too long, so the block need not be rendered.
+            if self.tokens_of(&ids) > budget + budget / CERTAINLY {
+                continue;
+            }
+            let shown = self.shown(&opened);
+            if self.block_of(title, &shown, focus, budget).is_whole() {
+                pieces = opened;
+            }
+        }
+        self.unfolded = Some(pieces);
+        Ok(())
+    }
+
+    /// The sources of a condensed summary. `None` for any other piece, and if a source is degraded or not
+    /// valid.
+    fn unfolded_at(&self, piece: &Piece) -> Option<Vec<Piece>> {
+        let Piece::Summary(id, _) = piece else { return None };
+        let Sources::Summaries(sources) = &self.forest.node(*id)?.sources else { return None };
+        let source = |id: &SummaryId| {
+            let fit = self.forest.node(*id).is_some_and(|node| !node.degraded);
+            fit.then(|| Some(Piece::Summary(*id, self.forest.span(*id)?.clone()))).flatten()
+        };
+        sources.iter().map(source).collect()
+    }
+
+    /// The pieces of the block, in order.
+    pub(in super::super) fn pieces(&self) -> Vec<Piece> {
+        self.unfolded.clone().unwrap_or_else(|| self.frontier())
+    }
+
+    /// The block with `title`, and with `focus`, the answer to the user's question.
+    pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
+        let shown = self.shown(&self.pieces());
+        self.block_of(title, &shown, focus, budget).render()
+    }
+
+    /// What only the session file contains: the summaries that no earlier entry carries, and the span.
+    pub(in super::super) fn details(&self) -> CompactionDetails {
+        let shown = ids_of(self.pieces());
+        let touched = self.facts.touched();
+        CompactionDetails {
+            lcm: CompactionDetails::FORMAT,
+            summaries: self.uncarried().into_iter().filter_map(|id| self.record(id)).collect(),
+            frontier: shown.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
+            covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
+            read_files: touched.only_read().cloned().collect(),
+            modified_files: touched.modified.iter().cloned().collect(),
+            leaf: None,
+        }
+    }
+
+    fn record(&self, id: SummaryId) -> Option<SummaryRecord> {
+        let (summary, node) = (self.summary(id)?, self.forest.node(id)?);
+        let sources = match &node.sources {
+            Sources::Messages(_) => {
+                let messages = &self.before()[self.forest.span(id)?.clone()];
+                messages.iter().map(|message| message.entry_id.clone()).collect()
+            }
+            Sources::Summaries(sources) => {
+                sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
+            }
+        };
+        Some(summary.summary.clone().record(sources))
+    }
+
+    fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
+        let shown = |piece: &Piece| {
+            let Piece::Summary(id, span) = piece else { return None };
+            let summary = self.summary(*id)?;
+            Some(Shown {
+                hash: summary.hash,
+                depth: summary.depth,
+                degraded: summary.state == State::Degraded,
+                text: state::split(&summary.text).0,
+                span: span.clone(),
+                from_time: summary.from_time,
+                to_time: summary.to_time,
+            })
+        };
+        pieces.iter().filter_map(shown).collect()
+    }
+
+    /// The number of purged messages in the described part.
+    fn purged(&self) -> usize {
+        let visible = self.visible();
+        let end = visible.get(self.before).map_or(self.entries, |kept| kept.index);
+        let start = match (self.range.start, visible.first()) {
+            (0, _) | (_, None) => 0,
+            (_, Some(first)) => first.index,
+        };
+        self.path.purged_before(end).saturating_sub(self.path.purged_before(start))
+    }
+
+    fn block_of<'a>(
+        &'a self,
+        title: &'a str,
+        frontier: &'a [Shown],
+        focus: Option<&'a str>,
+        budget: usize,
+    ) -> Block<'a> {
+        Block {
+            title,
+            stored: self.said,
+            summaries: self.forest.held(),
+            depth: self.forest.depth(),
+            messages: self.before,
+            purged: self.purged(),
+            frontier,
+            focus,
+            notes: self.notes.list(),
+            standing: &self.standing,
+            budget,
+            can_recall: self.can_recall,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A fold: a compaction at the end of a turn, from existing summaries.
+//!
+//! It calls no model and waits for nothing. The policy has decided that it pays; whether it is possible depends
+//! on the branch alone, so a restart changes nothing.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::branch::{self, Branch, HISTORY};
+use super::calibration::Ratios;
+use super::{Compaction, Part, Session, sizes, summary_line};
+use lcm_model::dag::{Piece, Visible};
+use lcm_model::error::Result;
+use lcm_model::policy::TAIL;
+use lcm_store::View;
+
+/// A fold may leave this many unsummarized tokens before its tail.
+const SLACK: usize = 1_000;
+/// An overdue fold may leave more, if what is summarized is at least this many times as much: when each request
+/// adds more than a tail, some messages are always unsummarized.
+const SUMMARIZED_SHARE: usize = 3;
+
+/// The context to fold.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct At {
+    /// The branch's last entry.
+    pub leaf_id: String,
+    /// The first entry that the branch's last compaction left raw; absent if there is none.
+    pub shown_from: Option<String>,
+    /// Tokens of the context, as Pi counts them.
+    pub context_tokens: usize,
+    /// The model's window in tokens.
+    pub context_window: Option<usize>,
+    /// The session's model as `provider/id`.
+    pub model: Option<String>,
+    /// Whether the last prompt had to do without a fold because summaries were missing.
+    #[serde(skip)]
+    pub is_overdue: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fold {
+    /// A finished compaction.
+    Made(Box<Folded>),
+    /// What stands before this entry must be summarized first.
+    Unsummarized(String),
+    /// The context has nothing to fold, or the block would not fit.
+    Nothing,
+}
+
+/// A finished compaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded {
+    pub compaction: Compaction,
+    pub report: String,
+    /// Whether to warn that a summary in the block was made without a model.
+    pub degraded: bool,
+}
+
+/// Folds the branch's context from its valid summaries.
+pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
+    let before = session.store.rewritten().await?;
+    let made = match cut(&session, at).await? {
+        Place::Ready(entry) => made(session.clone(), at, entry).await?,
+        Place::Unsummarized(entry) => Fold::Unsummarized(entry),
+        Place::Nowhere => Fold::Nothing,
+    };
+    // A purge has removed what the block may show.
+    let after = session.store.rewritten().await?;
+    Ok(if before == after { made } else { Fold::Nothing })
+}
+
+/// The entry before which the context has to be summarized so that a fold finds its summaries ready; `None` if
+/// they are.
+pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
+    Ok(match cut(session, at).await? {
+        Place::Unsummarized(entry) => Some(entry),
+        Place::Ready(_) | Place::Nowhere => None,
+    })
+}
+
+async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold> {
+    let Session { store, settings, .. } = session;
+    let ratios = Ratios::read(store).await?;
+    let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
+    let branch = session.read(&at.leaf_id, &Part::Before(first_kept.clone())).await?;
+    let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
+    if branch.before().is_empty() || !is_whole {
+        return Ok(Fold::Nothing);
+    }
+    if !branch.fits(budget) {
+        // Work ahead condenses what does not fit.
+        return Ok(Fold::Unsummarized(first_kept));
+    }
+    let (branch, _) = session.finished(branch).await?;
+    let (branch, summary) = session.block(budget, branch, HISTORY, None).await?;
+    let compaction = Compaction {
+        summary,
+        first_kept_entry_id: Some(first_kept),
+        tokens_before: Value::from(at.context_tokens),
+        details: branch.details(),
+        usage: None,
+    };
+    let (report, degraded) = summary_line(&branch, &compaction);
+    Ok(Fold::Made(Box::new(Folded { report: format!("folded: {report}"), degraded, compaction })))
+}
+
+/// Where the tail of a fold begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Ready(String),
+    Unsummarized(String),
+    Nowhere,
+}
+
+async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
+    let Session { store, conversation, memory, .. } = session.clone();
+    let at = at.clone();
+    let read = move |view: &View<'_>| {
+        let known = memory.read(view, conversation, &at.leaf_id)?;
+        let first = at.shown_from.as_ref();
+        let first = first.map_or(Ok(None), |entry| branch::place(view, &known.path, conversation, entry))?;
+        let from =
+            first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
+        let visible = &known.visible()[from..];
+        let Some(newest) = newest(visible, TAIL) else { return Ok(Place::Nowhere) };
+        let part = Part::Before(visible[newest].entry_id.clone());
+        let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;
+        let frontier = branch.frontier();
+        let mut open = frontier.iter().filter_map(|piece| match piece {
+            // What others compacted must be summarized along with the rest.
+            Piece::Message(place) => Some(place.saturating_sub(from)),
+            Piece::Summary(..) => None,
+        });
+        let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
+        let entry = |at: usize| visible[at].entry_id.clone();
+        let Some(first_open) = open.next() else { return Ok(Place::Ready(entry(newest))) };
+        let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
+        let is_enough = |ready: &usize| {
+            let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
+            *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
+        };
+        Ok(ready
+            .filter(is_enough)
+            .map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
+    };
+    store.read(read).await
+}
+
+/// The message at which a tail of at most `most` tokens begins, or of the newest exchange if that alone has more;
+/// `None` if the context has no more than that.
+fn newest(visible: &[Visible], most: usize) -> Option<usize> {
+    let mut kept = 0;
+    let fitting = visible.iter().rev().take_while(|message| {
+        kept += message.seen.tokens;
+        kept <= most
+    });
+    let fits_from = visible.len() - fitting.count();
+    if fits_from == 0 {
+        return None;
+    }
+    let may_begin = |at: &usize| visible[*at].can_begin();
+    (fits_from..visible.len()).find(may_begin).or_else(|| (1..fits_from).rev().find(may_begin))
+}

@@ -1,0 +1,74 @@
+//! Predicts a compaction without model calls: `/lcm compact --dry-run`.
+
+use super::branch::Branch;
+use super::calibration::Ratios;
+use super::passes::tokens_of;
+use super::{Part, Session, sizes};
+use lcm_model::config::Settings;
+use lcm_model::dag::Piece;
+use lcm_model::error::Result;
+
+/// What a compaction would do. Tokens are estimates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Messages that would stay raw, and their tokens.
+    pub kept: (usize, usize),
+    /// Messages that the block would replace, and their tokens.
+    pub covered: (usize, usize),
+    /// Existing summaries of the frontier, and the messages they cover.
+    pub ready: (usize, usize),
+    /// Leaf summaries to write, and the tokens of their messages.
+    pub leaves: (usize, usize),
+    /// Degraded summaries that would be retried.
+    pub healed: usize,
+    /// Condensed summaries that follow because a depth has too many.
+    pub condensed: usize,
+    /// Tokens the block may take.
+    pub budget: usize,
+    /// Whether there is too little to compact, so that Pi would do it by itself.
+    pub is_pis: bool,
+}
+
+/// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
+/// `None` if everything would stay raw.
+pub async fn forecast(
+    session: Session<'_>,
+    leaf: &str,
+    window: Option<usize>,
+    model: Option<&str>,
+) -> Result<Option<Forecast>> {
+    let Session { store, settings, .. } = session;
+    let Some(kept) = session.kept(model, leaf).await? else { return Ok(None) };
+    let branch = session.read(leaf, &Part::Before(kept)).await?;
+    let (before, rest) = branch.visible().split_at(branch.before().len());
+    let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
+    let chunks = cut.uncovered(&branch);
+    let leaves: usize = chunks.iter().map(|chunk| tokens_of(&before[chunk.clone()])).sum();
+    let frontier = branch.frontier();
+    let ready = frontier.iter().filter_map(|piece| match piece {
+        Piece::Summary(_, span) => Some(span.len()),
+        Piece::Message(_) => None,
+    });
+    Ok(Some(Forecast {
+        kept: (rest.len(), tokens_of(rest)),
+        covered: (before.len(), tokens_of(before)),
+        ready: (ready.clone().count(), ready.sum()),
+        leaves: (chunks.len(), leaves),
+        healed: cut.extracted(&branch).len(),
+        condensed: condensed(&branch, chunks.len(), settings),
+        budget,
+        is_pis: before.len() < settings.min_messages_for_compaction && !branch.has_summaries(),
+    }))
+}
+
+/// How many condensed summaries follow from this many more leaves.
+fn condensed(branch: &Branch, leaves: usize, settings: &Settings) -> usize {
+    let group = settings.condensation_threshold.max(2);
+    let (mut made, mut rising) = (0, leaves);
+    for depth in 0..u32::try_from(settings.max_depth).unwrap_or(u32::MAX) {
+        let summaries = branch.at_depth(depth) + rising;
+        rising = summaries.saturating_sub(1) / group;
+        made += rising;
+    }
+    made
+}

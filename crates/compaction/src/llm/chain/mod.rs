@@ -1,0 +1,450 @@
+//! The models that a compaction may ask, in the order that the host chooses.
+//!
+//! Pi knows the models and their keys; a [`Host`] asks Pi. A model is resolved only when its turn comes,
+//! because a key may be the output of a user's command. A question that fails for a transient reason is
+//! retried with increasing delays; then the next model is tried. What is learned about a model outlives the
+//! compaction, in [`ProviderState`].
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::health::{Health, PATIENCE, back_off};
+use super::thinking::Thinking;
+use super::{
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
+    direct, size,
+};
+use lcm_model::Usage;
+use lcm_model::config::Settings;
+use lcm_model::log::{Field, Log};
+use lcm_model::policy::{Cost, Prices, float};
+
+/// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
+const LOOKUP: Duration = Duration::from_secs(30);
+/// A call gets slightly longer than its own limit, in case that limit never fires.
+const GRACE: Duration = Duration::from_secs(5);
+/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
+const WINDOW_MARGIN: usize = 4_096;
+/// An answer may take this share of a window: 1/n.
+const ANSWER_SHARE: usize = 4;
+/// A model with less room for a question, in tokens, is not asked.
+const LEAST_ROOM: usize = 1_000;
+
+/// A future that the caller may drop at any time.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Pi, which knows the models.
+pub trait Host: Send + Sync {
+    /// The models that write summaries, `provider/id` or `None` for the session's own, in the order in which
+    /// they are asked; or why there are none, in words.
+    fn models(&self) -> Pending<'_, Result<Vec<Option<String>>, String>>;
+
+    /// What is known about a model (`provider/id`) or the session's own; or why it can't be asked, in words.
+    fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
+
+    /// Asks the model through the host; within the session if the request contains a question for that.
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer>;
+
+    /// Tokens of the session's last request, if it contained the range in question and its provider still has
+    /// it cached.
+    fn cached<'a>(&'a self, question: &'a InSession) -> Pending<'a, Option<usize>>;
+}
+
+/// The models of one compaction, in the order in which they are tried.
+pub struct Chain {
+    host: Arc<dyn Host>,
+    candidates: OnceCell<Result<Vec<Candidate>, String>>,
+    /// Whether the session's own model may be asked.
+    own: bool,
+    /// Whether plain models may be asked without the host.
+    direct: bool,
+    /// How often a question is retried.
+    retries: u32,
+    providers: Arc<ProviderState>,
+    calls: AtomicUsize,
+    log: Log,
+}
+
+struct Candidate {
+    /// `None` for the session's own model.
+    name: Option<String>,
+    found: OnceCell<Result<ResolvedModel, String>>,
+}
+
+struct ResolvedModel {
+    facts: Facts,
+    /// The key of its health record: with a new API key it gets a new chance.
+    key: String,
+    /// For models that need no host.
+    line: Option<Direct>,
+    /// Only the host can reach it, for example because only the host trusts a certificate.
+    only_by_host: AtomicBool,
+}
+
+/// Why the next candidate is tried.
+enum Next {
+    /// It was not asked.
+    Unasked(String),
+    /// It failed.
+    Failed(Failure),
+    /// No other may be asked either.
+    Stop(Failure),
+}
+
+impl Chain {
+    /// The models that the host chooses, without the session's `own` unless permitted.
+    pub fn new(
+        host: Arc<dyn Host>,
+        settings: &Settings,
+        own: bool,
+        providers: Arc<ProviderState>,
+        log: Log,
+    ) -> Self {
+        Self {
+            host,
+            candidates: OnceCell::new(),
+            own,
+            direct: settings.direct_model_calls,
+            retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
+            providers,
+            calls: AtomicUsize::new(0),
+            log,
+        }
+    }
+
+    async fn candidates(&self) -> Result<&[Candidate], &str> {
+        let look = async || {
+            let asked = tokio::time::timeout(LOOKUP, self.host.models());
+            let names = asked.await.unwrap_or_else(|_| Err("Pi did not name them in time".into()))?;
+            let names = names.into_iter().filter(|name| name.is_some() || self.own);
+            let candidate = |name| Candidate { name, found: OnceCell::new() };
+            let all: Vec<_> = names.map(candidate).collect();
+            if all.is_empty() { Err("there is none".to_owned()) } else { Ok(all) }
+        };
+        self.candidates.get_or_init(look).await.as_deref().map_err(String::as_str)
+    }
+
+    async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a ResolvedModel, &'a str> {
+        let look = async || {
+            let asked = tokio::time::timeout(LOOKUP, self.host.resolve(candidate.name.as_deref()));
+            let known = asked.await.unwrap_or_else(|_| Err("its key was not available in time".into()));
+            let found = known.and_then(|facts| {
+                facts.is_usable()?;
+                let line = if self.direct { direct(&facts) } else { None };
+                Ok(ResolvedModel { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })
+            });
+            let way = match &found {
+                Ok(ResolvedModel { line: Some(_), .. }) => "direct",
+                Ok(_) => "host",
+                Err(_) => "unusable",
+            };
+            self.log.event("model", &[("name", Field::Name(candidate.title())), ("way", Field::Name(way))]);
+            found
+        };
+        candidate.found.get_or_init(look).await.as_ref().map_err(String::as_str)
+    }
+
+    /// Asks one model, with retries. Adds what all calls used to `usage`.
+    async fn ask_one(
+        &self,
+        candidate: &Candidate,
+        request: &Request,
+        usage: &mut Option<Value>,
+    ) -> Result<Answer, Next> {
+        let unasked = |reason: &str| Next::Unasked(reason.to_owned());
+        let found =
+            self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
+        let name = found.facts.name();
+        let thinking = self.providers.thinking(&found.key).max(Thinking::of(&found.facts.model));
+        let fitted = fitted(&found.facts, request, thinking).map_err(|failure| match failure.kind {
+            Kind::TooLong { .. } => Next::Stop(failure),
+            _ => unasked(&format!("{name}: {}", failure.reason)),
+        })?;
+        let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
+        let health = &self.providers.health;
+        let key = &found.key;
+        let mut last = None;
+        for attempt in 0..=self.retries {
+            if attempt > 0 {
+                tokio::time::sleep(back_off(attempt)).await;
+            }
+            wait(health, key)
+                .await
+                .map_err(|rest| last.take().unwrap_or_else(|| unasked(&alone(&name, rest))))?;
+            let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            let failure = match answer {
+                Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
+                answer => {
+                    return match answer.map_err(|failure| failure.by(&name)) {
+                        Err(failure) if failure.kind == Kind::Refused => Err(Next::Failed(failure)),
+                        answer => Ok(answer),
+                    };
+                }
+            };
+            let again = failure.may_pass();
+            if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
+                health.pause(key, Duration::from_millis(ms.into()));
+            }
+            last = Some(Next::Failed(failure.by(&name)));
+            if !again {
+                break;
+            }
+        }
+        health.failed(key);
+        Err(last.unwrap_or_else(|| unasked(&name)))
+    }
+}
+
+/// One model being asked.
+struct Asking<'a> {
+    chain: &'a Chain,
+    candidate: &'a Candidate,
+    found: &'a ResolvedModel,
+    thinking: Thinking,
+    request: Request,
+    /// What all calls used.
+    usage: &'a mut Option<Value>,
+}
+
+impl Asking<'_> {
+    /// Makes one call, and another whenever the model turns out to need more thinking for `asked` than it was
+    /// given room for.
+    async fn call_until_thought(&mut self, attempt: u32, asked: &Request) -> Result<Answer, Failure> {
+        loop {
+            let answer = self.call(attempt).await?;
+            let needed = self.thinking.after(&answer);
+            self.chain.providers.needs_thinking(&self.found.key, needed);
+            let is_enough = std::mem::replace(&mut self.thinking, needed) == needed;
+            let asked = Request { in_session: None, ..asked.clone() };
+            match fitted(&self.found.facts, &asked, needed) {
+                Ok(request) if answer.is_err() && !is_enough && request != self.request => {
+                    self.request = request;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    /// Makes one call; an error if nothing more may be spent.
+    async fn call(&mut self, attempt: u32) -> Result<Answer, Failure> {
+        if attempt == 0
+            && let Some(answer) = self.call_in_session().await?
+        {
+            return Ok(answer);
+        }
+        self.request.in_session = None;
+        let found = self.found;
+        let line = found.line.as_ref().filter(|line| line.takes(&self.request));
+        let line = line.filter(|_| !found.only_by_host.load(Ordering::Relaxed));
+        let Some(line) = line else { return self.ask_host().await };
+        self.admit()?;
+        let request = self.request.clone();
+        let answer = self.counted("direct", line.ask(&request)).await;
+        // Pi knows more ways to a server, and peculiarities of more of them.
+        let is_foreign = |failure: &Failure| {
+            failure.kind == Kind::Unconnected || matches!(failure.status, Some(400 | 404 | 422))
+        };
+        if attempt > 0 || !answer.as_ref().is_err_and(is_foreign) {
+            return Ok(answer);
+        }
+        let answer = self.ask_host().await?;
+        if answer.as_ref().map_or_else(Failure::answered, |_| true) {
+            found.only_by_host.store(true, Ordering::Relaxed);
+        }
+        Ok(answer)
+    }
+
+    /// Asks the session's own model within its conversation, if that costs less. `None` if it does not, or if
+    /// the model continued its work instead of answering. An answer that the provider did not read from its
+    /// cache counts as a failure too.
+    async fn call_in_session(&mut self) -> Result<Option<Answer>, Failure> {
+        let (chain, facts) = (self.chain, &self.found.facts);
+        let may = self.candidate.name.is_none() && chain.providers.asks_in_session();
+        let Some(question) = self.request.in_session.clone().filter(|_| may) else { return Ok(None) };
+        let Some(cached) = chain.host.cached(&question).await else { return Ok(None) };
+        let window = facts.model.context_window.unwrap_or(usize::MAX);
+        let fits = cached + size(&question.prompt) + self.request.max_tokens < window;
+        if !(fits && is_cheaper(facts, cached, &self.request, &question)) {
+            return Ok(None);
+        }
+        match self.ask_host().await? {
+            Ok(reply) if reply.text.contains(&question.mark) => {
+                chain.providers.asked_in_session(was_cached(&reply, cached));
+                Ok(Some(Ok(reply)))
+            }
+            Err(failure) if failure.is_of_provider() => Ok(Some(Err(failure))),
+            _ => {
+                chain.providers.asked_in_session(false);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn ask_host(&mut self) -> Result<Answer, Failure> {
+        self.admit()?;
+        let way = if self.request.in_session.is_some() { "session" } else { "host" };
+        let asked = self.chain.host.ask(self.candidate.name.as_deref(), self.request.clone());
+        let answer = self.counted(way, asked).await;
+        let Some(key) = &self.found.facts.auth.api_key else { return Ok(answer) };
+        // Providers quote keys in error messages.
+        Ok(answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure }))
+    }
+
+    /// Permission for a call.
+    fn admit(&self) -> Result<(), Failure> {
+        if !self.chain.providers.spend.admits() {
+            return Err(Failure::of(Kind::Spent, "the limit of the setting `modelTokensPerHour` is reached"));
+        }
+        self.chain.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Awaits an admitted call, limits its time and counts what it used.
+    async fn counted(&mut self, way: &'static str, asked: impl Future<Output = Answer>) -> Answer {
+        let limit = Duration::from_millis(self.request.timeout_ms);
+        let started = Instant::now();
+        let answer = tokio::time::timeout(limit + GRACE, asked).await;
+        let answer = answer.unwrap_or_else(|_| Err(Failure::late(limit)));
+        // A call that timed out only says that it was aborted.
+        let late = started.elapsed() >= limit;
+        let answer = answer.map_err(|failure| match failure.kind {
+            Kind::Useless | Kind::Refused => failure,
+            _ if late => Failure { usage: failure.usage, ..Failure::late(limit) },
+            _ => failure,
+        });
+        let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
+        let fields = [
+            ("model", Field::Name(self.candidate.title())),
+            ("way", Field::Name(way)),
+            ("outcome", Field::Name(outcome)),
+            ("took", Field::Took(started.elapsed())),
+        ];
+        self.chain.log.event("call", &fields);
+        // A failed call may have cost as much, and a loop of failures must end too.
+        let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
+        let estimate = size(&self.request.prompt) + written;
+        self.chain.providers.spend.note(super::usage(&answer), estimate);
+        count_usage(self.usage, &answer);
+        answer
+    }
+}
+
+/// Whether `question` after `cached` tokens of the session costs less than the whole uncached `request`.
+fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSession) -> bool {
+    let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
+    let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
+    let alone = size(&request.system) + size(&request.prompt);
+    read * float(cached) + input * float(size(&question.prompt)) < input * float(alone)
+}
+
+/// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
+fn was_cached(reply: &Reply, expected: usize) -> bool {
+    let usage = reply.usage.as_ref().map(Usage::of).unwrap_or_default();
+    usage.prompt() == 0 || usage.cache_read.saturating_mul(2) >= expected
+}
+
+impl Candidate {
+    fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or("session")
+    }
+}
+
+/// Waits as long as the provider asks.
+///
+/// # Errors
+/// How much longer the model rests, if that is too long.
+async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
+    // Other questions may get a longer pause meanwhile.
+    while let Some(rest) = health.rest(key) {
+        if rest > PATIENCE {
+            return Err(rest);
+        }
+        tokio::time::sleep(rest).await;
+    }
+    Ok(())
+}
+
+/// The message for a model that is skipped for this long.
+fn alone(name: &str, rest: Duration) -> String {
+    format!("{name} failed before and is not asked for {} s", rest.as_secs() + 1)
+}
+
+/// A hash for a model with its key and address, which reveals neither.
+fn key_of(facts: &Facts) -> String {
+    let mut hasher = DefaultHasher::new();
+    facts.auth.api_key.as_ref().map(super::Secret::reveal).hash(&mut hasher);
+    facts.model.base_url.hash(&mut hasher);
+    format!("{} {:x}", facts.name(), hasher.finish())
+}
+
+/// The request as it is sent to the model.
+fn fitted(facts: &Facts, request: &Request, thinking: Thinking) -> Result<Request, Failure> {
+    let mut request = request.clone();
+    thinking.set(&facts.model, &mut request);
+    fit(facts, &mut request).map(|()| request)
+}
+
+/// Limits the answer to what the model can do, at least as much as Pi does.
+fn fit(facts: &Facts, request: &mut Request) -> Result<(), Failure> {
+    let model = &facts.model;
+    if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
+        request.max_tokens = request.max_tokens.min(most);
+    }
+    let Some(window) = model.context_window.filter(|window| *window > 0) else { return Ok(()) };
+    request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
+    let room = window.saturating_sub(WINDOW_MARGIN + request.max_tokens + size(&request.system));
+    if room < LEAST_ROOM {
+        return Err(Failure::of(Kind::Rejected, "its context window is too small"));
+    }
+    if size(&request.prompt) <= room {
+        return Ok(());
+    }
+    let reason = format!("{}: its context window is too small for the question", facts.name());
+    let room = u32::try_from(room).unwrap_or(u32::MAX);
+    Err(Failure::of(Kind::TooLong { room }, reason))
+}
+
+impl Model for Chain {
+    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+        Box::pin(async move {
+            let mut usage = None;
+            let mut failed: Option<Failure> = None;
+            let mut unasked = Vec::new();
+            let candidates = self.candidates().await.unwrap_or_else(|why| {
+                unasked.push(why.to_owned());
+                &[]
+            });
+            for candidate in candidates {
+                match self.ask_one(candidate, &request, &mut usage).await {
+                    Ok(answer) => {
+                        return match answer {
+                            Ok(reply) => Ok(Reply { usage, ..reply }),
+                            Err(failure) => Err(Failure { usage, ..failure }),
+                        };
+                    }
+                    Err(Next::Stop(failure)) => return Err(Failure { usage, ..failure }),
+                    Err(Next::Unasked(reason)) => unasked.push(reason),
+                    Err(Next::Failed(failure)) => failed = Some(failure),
+                }
+            }
+            let no_model =
+                || Failure::of(Kind::Unasked, format!("no model can be asked ({})", unasked.join("; ")));
+            Err(Failure { usage, ..failed.unwrap_or_else(no_model) })
+        })
+    }
+
+    fn calls(&self) -> Option<usize> {
+        Some(self.calls.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,62 @@
+//! What is known about the models between compactions, for the lifetime of a session: which are worth asking,
+//! and what was spent.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::health::Health;
+use super::spend::Spend;
+use super::thinking::Thinking;
+use lcm_model::config::Settings;
+use lcm_model::sync::lock;
+
+/// After this many consecutive failures, the session's model is no longer asked within its conversation.
+const MOST_UNANSWERED: u32 = 2;
+
+/// The state of the models, one per open session.
+pub struct ProviderState {
+    pub(super) health: Health,
+    pub spend: Spend,
+    /// How much thinking models need, by the key of their health record.
+    thinking: Mutex<HashMap<String, Thinking>>,
+    /// Consecutive questions within the session that its model did not answer.
+    unanswered: AtomicU32,
+}
+
+impl ProviderState {
+    /// The state before any question.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            health: Health::default(),
+            spend: Spend::new(settings),
+            thinking: Mutex::default(),
+            unanswered: AtomicU32::new(0),
+        }
+    }
+
+    /// How much thinking a model has shown that it needs.
+    pub(super) fn thinking(&self, key: &str) -> Thinking {
+        lock(&self.thinking).get(key).copied().unwrap_or_default()
+    }
+
+    /// Records it.
+    pub(super) fn needs_thinking(&self, key: &str, needed: Thinking) {
+        let mut known = lock(&self.thinking);
+        let known = known.entry(key.to_owned()).or_default();
+        *known = needed.max(*known);
+    }
+
+    /// Whether the session's model may be asked within its conversation.
+    pub(super) fn asks_in_session(&self) -> bool {
+        self.unanswered.load(Ordering::Relaxed) < MOST_UNANSWERED
+    }
+
+    /// Records whether it answered there.
+    pub(super) fn asked_in_session(&self, is_answered: bool) {
+        match is_answered {
+            true => self.unanswered.store(0, Ordering::Relaxed),
+            false => _ = self.unanswered.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}

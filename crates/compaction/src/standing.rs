@@ -1,0 +1,346 @@
+//! The state of the work: the block's sections besides its summaries, all taken from messages, so that no
+//! summarizer can lose them.
+//!
+//! The user's requests verbatim, rules and open tasks, decisions, checks with their outcome, and the current
+//! state of files.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use lcm_model::dag::Visible;
+use lcm_model::error::Result;
+use lcm_model::facts::disk::{self, Change};
+use lcm_model::facts::{Facts, File, Meaning};
+use lcm_model::text;
+use lcm_model::tokens;
+use lcm_model::{Message, QuoteKind};
+use lcm_store::View;
+
+use super::redact::redacted;
+use super::state::{self, FIELDS};
+
+/// The most earlier requests to read, and the most characters of one.
+const REQUESTS: usize = 40;
+const REQUEST: usize = 600;
+/// The most files to compare with the disk.
+const COMPARED: usize = 40;
+/// How many of the last touched files are listed.
+const LAST_FILES: usize = 5;
+/// Characters of the summarizer's lines, of a command and its failure, of a path, and of a quote.
+const STATE: usize = 240;
+const CHECK: usize = 140;
+const PATH: usize = 200;
+const QUOTE: usize = 400;
+/// The most user messages that count as one request.
+const MOST_ADDED: usize = 12;
+
+/// The block's sections besides its summaries. Lines are sorted by which are kept first when room is short.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    /// The user's last request, unless it stays raw.
+    pub request: Option<Request>,
+    /// Goal, progress, checks.
+    pub state: Vec<String>,
+    /// Rules and open tasks.
+    pub constraints: Vec<String>,
+    /// Earlier requests, newest first.
+    pub requests: Vec<String>,
+    /// Newest first.
+    pub decisions: Vec<String>,
+    /// Newest first.
+    pub modified: Vec<String>,
+    /// Newest first.
+    pub read: Vec<String>,
+}
+
+/// A request of the user.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// The id of its message.
+    pub handle: String,
+    pub text: String,
+    /// Whether the agent has answered it.
+    pub is_answered: bool,
+}
+
+/// The inputs of a state.
+pub(super) struct Source<'a> {
+    pub view: &'a View<'a>,
+    /// The visible messages, and how many of them come before the kept tail.
+    pub visible: &'a [Visible],
+    pub before: usize,
+    pub facts: &'a Facts,
+    /// The summaries' quotes, with the positions where those summaries start.
+    pub quotes: Vec<(usize, QuoteKind, String)>,
+    /// The text of the newest leaf summary.
+    pub newest: Option<&'a str>,
+    /// The project's folder, whose files are compared with what the agent saw.
+    pub folder: Option<&'a Path>,
+    pub redact: bool,
+}
+
+impl Standing {
+    /// Computes the state.
+    pub(super) fn of(source: &Source<'_>) -> Result<Self> {
+        let turn = source.turn()?;
+        let request = source.request(&turn)?;
+        let (modified, read) = source.files()?;
+        Ok(Self {
+            state: source.state(),
+            constraints: source.constraints(),
+            requests: source.requests(&turn)?,
+            decisions: source.decisions(),
+            request,
+            modified,
+            read,
+        })
+    }
+}
+
+impl Source<'_> {
+    fn message(&self, at: usize) -> Result<Message> {
+        Ok(Message::parse(&self.view.messages().json_of(self.visible[at].seen.id)?))
+    }
+
+    fn handle(&self, at: usize) -> String {
+        self.visible.get(at).map(|message| message.original.message_handle()).unwrap_or_default()
+    }
+
+    fn masked(&self, text: &str) -> String {
+        if self.redact { redacted(text) } else { text.to_owned() }
+    }
+
+    /// The positions of the user's messages before `end`, newest first.
+    fn asked(&self, end: usize) -> impl Iterator<Item = usize> {
+        (0..end).rev().filter(|at| self.visible[*at].seen.role == "user")
+    }
+
+    /// The positions of the user's messages in the last request, newest first: the request itself, and what
+    /// the user added while the agent worked on it. It starts after the last finished answer before them.
+    fn turn(&self) -> Result<Vec<usize>> {
+        let mut turn = Vec::new();
+        for at in self.asked(self.visible.len()).take(MOST_ADDED) {
+            turn.push(at);
+            let before = self.visible[..at].iter().rposition(is_talk);
+            match before.map(|before| self.is_finished(before)).transpose()? {
+                Some(false) => {}
+                None | Some(true) => break,
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Whether the message at this position is an answer after which the agent waits for the user.
+    fn is_finished(&self, at: usize) -> Result<bool> {
+        if self.visible[at].seen.role != "assistant" {
+            return Ok(false);
+        }
+        let answer = self.message(at)?;
+        Ok(!answer.cut_off && answer.tool_calls().next().is_none())
+    }
+
+    fn request(&self, turn: &[usize]) -> Result<Option<Request>> {
+        let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
+        let Some(first) = gone.first() else { return Ok(None) };
+        let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
+        let texts = gone.iter().map(|at| Ok(self.masked(self.message(*at)?.searchable().trim())));
+        Ok(Some(Request {
+            handle: self.handle(*first),
+            text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
+            is_answered: self.is_finished(last)?,
+        }))
+    }
+
+    fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
+        let line = |at: usize| {
+            // Mask before shortening: half a key is not recognized.
+            let text = self.masked(self.message(at)?.searchable().trim());
+            let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
+            Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
+        };
+        self.asked(self.before).filter(|at| !turn.contains(at)).take(REQUESTS).map(line).collect()
+    }
+
+    fn state(&self) -> Vec<String> {
+        let (_, said) = state::split(self.newest.unwrap_or_default());
+        let mut lines = Vec::new();
+        let mut missing = Vec::new();
+        for (field, said) in FIELDS.iter().zip(said) {
+            match said {
+                Some(said) => lines.push(format!("{}: {}", capitalized(field), text::one_line(&said, STATE))),
+                None => missing.push(*field),
+            }
+        }
+        if !missing.is_empty() {
+            lines.push(format!("Not recorded: {}", missing.join(", ")));
+        }
+        let checks = self.facts.checks.iter().rev();
+        let (mut failing, mut passing) = (None, None);
+        for check in checks {
+            let last = if check.failure.is_some() { &mut failing } else { &mut passing };
+            last.get_or_insert(check);
+        }
+        // The later of the two first.
+        let mut last: Vec<_> = [failing, passing].into_iter().flatten().collect();
+        last.sort_by_key(|check| std::cmp::Reverse(check.at));
+        for check in last {
+            let [command, failure] = [Some(&check.command), check.failure.as_ref()]
+                .map(|text| text.map(|text| text::one_line(&self.masked(text), CHECK)));
+            let (command, handle) = (command.unwrap_or_default(), self.handle(check.at));
+            lines.push(match failure {
+                Some(failure) => format!("Last failing check: `{command}` ({handle}): {failure}"),
+                None => format!("Last passing check: `{command}` ({handle})"),
+            });
+        }
+        let files = newest(self.facts, self.folder).into_iter().take(LAST_FILES);
+        let files: Vec<String> = files.map(|(path, _)| text::one_line(&path, PATH)).collect();
+        if !files.is_empty() {
+            lines.push(format!("Files touched last: {}", files.join(", ")));
+        }
+        lines.iter().map(|line| self.masked(line)).collect()
+    }
+
+    /// Rules in force, open tasks, and replaced rules; the newest of each first.
+    fn constraints(&self) -> Vec<String> {
+        let quoted = |kind: QuoteKind| {
+            let quotes = self.quotes.iter().filter(move |(_, is, _)| *is == kind);
+            quotes.map(|(at, _, text)| (*at, text::one_line(text, QUOTE)))
+        };
+        let said = |said: &lcm_model::facts::Said| (said.at, said.text.clone());
+        let rules = merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said));
+        // A summarizer keeps quoting tasks if it does not know that they are done.
+        let tasks = self.facts.still_open(quoted(QuoteKind::Task).collect());
+        let tasks = merged(tasks.into_iter(), self.facts.tasks.iter().map(said));
+        let meant: Vec<Meaning> = rules.iter().map(|rule| Meaning::of(rule)).collect();
+        let is_replaced = |at: usize| meant[at + 1..].iter().any(|newer| newer.replaces(&meant[at]));
+        let (replaced, current): (Vec<usize>, Vec<usize>) =
+            (0..rules.len()).rev().partition(|at| is_replaced(*at));
+        let line = |kind: &str, text: &str| format!("- {kind}: \"{}\"", self.masked(text));
+        let current = current.into_iter().map(|at| line("rule", &rules[at]));
+        let tasks = tasks.iter().rev().map(|task| line("task", task));
+        let replaced = replaced.into_iter().map(|at| line("replaced rule", &rules[at]));
+        current.chain(tasks).chain(replaced).collect()
+    }
+
+    fn decisions(&self) -> Vec<String> {
+        self.facts.decisions.iter().rev().map(|said| format!("- \"{}\"", self.masked(&said.text))).collect()
+    }
+
+    fn files(&self) -> Result<(Vec<String>, Vec<String>)> {
+        let changes = match self.folder {
+            Some(folder) => changes(self.view, self.visible, self.facts, folder)?,
+            None => Vec::new(),
+        };
+        let (mut modified, mut read) = (Vec::new(), Vec::new());
+        for (path, file) in newest(self.facts, self.folder) {
+            let change = match changes.iter().find(|(changed, ..)| *changed == path) {
+                Some((_, Change::Deleted, _)) => ", deleted on disk since you saw it".into(),
+                Some((_, change, _)) => format!(", changed on disk since you saw it{}", change.how()),
+                None => String::new(),
+            };
+            let shown = text::one_line(&path, PATH);
+            match (file.edited, file.read) {
+                (Some(edited), _) => modified.push(format!("{shown} ({}{change})", self.handle(edited))),
+                (None, Some(at)) => read.push(format!("{shown} ({}{change})", self.handle(at))),
+                (None, None) => {}
+            }
+        }
+        Ok((modified, read))
+    }
+}
+
+/// Whether it is a message of the conversation between user and agent, including tool results.
+fn is_talk(message: &Visible) -> bool {
+    matches!(message.seen.role.as_str(), "user" | "assistant" | "toolResult")
+}
+
+/// Files, last touched first; those in the project's folder with relative paths.
+fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
+    let mut files: BTreeMap<String, File> = BTreeMap::new();
+    for (path, file) in &facts.files {
+        let path = folder.map_or_else(|| path.clone(), |folder| disk::within(folder, path));
+        files.entry(path).and_modify(|known| *known = known.merged(file)).or_insert_with(|| file.clone());
+    }
+    let mut files: Vec<(String, File)> = files.into_iter().collect();
+    files.sort_by_key(|(_, file)| std::cmp::Reverse(file.last()));
+    files
+}
+
+/// Returns the files that changed on disk since the agent saw them, with the message that showed them last.
+/// If there are many, only the newest are compared.
+pub(super) fn changes(
+    view: &View<'_>,
+    visible: &[Visible],
+    facts: &Facts,
+    folder: &Path,
+) -> Result<Vec<(String, Change, String)>> {
+    let mut changes = Vec::new();
+    for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
+        let seen = file.seen.iter().filter_map(|at| visible.get(*at));
+        let read = |message: &Visible| Ok(Message::parse(&view.messages().json_of(message.seen.id)?));
+        let messages = seen.map(read).collect::<Result<Vec<_>>>()?;
+        if let Some(change) = disk::change(folder, &path, &messages, file.whole) {
+            let handle = visible.get(file.last()).map(|message| message.original.message_handle());
+            changes.push((path, change, handle.unwrap_or_default()));
+        }
+    }
+    Ok(changes)
+}
+
+/// Merges sentences of both in order, each once: if one contains the other, the longer one is kept.
+fn merged(
+    quoted: impl Iterator<Item = (usize, String)>,
+    found: impl Iterator<Item = (usize, String)>,
+) -> Vec<String> {
+    let mut all: Vec<(usize, String)> = found.collect();
+    for (at, quote) in quoted {
+        let key = quote.to_lowercase();
+        let mut is_there = false;
+        for (_, one) in &mut all {
+            let known = one.to_lowercase();
+            if known.contains(&key) {
+                is_there = true;
+            } else if key.contains(known.trim_end_matches(['.', '!', '。'])) {
+                one.clone_from(&quote);
+                is_there = true;
+            }
+        }
+        if !is_there {
+            all.push((at, quote));
+        }
+    }
+    all.sort_by_key(|(at, _)| *at);
+    let mut seen = HashSet::new();
+    all.into_iter().map(|(_, text)| text).filter(|text| seen.insert(text.clone())).collect()
+}
+
+fn capitalized(word: &str) -> String {
+    let mut characters = word.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+}
+
+impl Request {
+    /// Returns its lines in a block, in at most `most` tokens; a long request keeps its beginning and end.
+    /// Its text is quoted, so that nothing in it can open a section. On an abandoned branch (`left`), no
+    /// request is current.
+    pub(super) fn lines(&self, most: usize, left: bool) -> String {
+        let label = match (left, self.is_answered) {
+            (true, _) => "Last request on that branch",
+            (false, true) => "Last request, answered",
+            (false, false) => "Request under way",
+        };
+        // No token has more bytes on average.
+        let mut bytes = self.text.len().min(16 * most);
+        loop {
+            let text = text::head_and_tail(&self.text, bytes, |gone| {
+                format!("[… {gone} bytes left out: lcm_expand {} …]", self.handle)
+            });
+            let quoted: String = text.lines().map(|line| format!("\n> {line}")).collect();
+            let lines = format!("{label} ({}):{quoted}", self.handle);
+            if bytes == 0 || tokens::estimate(&lines) <= most {
+                return lines;
+            }
+            bytes = bytes * 15 / 16;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Summarizes an abandoned branch: when the user moves elsewhere in the session's tree and wants a summary of
+//! the branch left behind, that is a block too, made from the same summaries. On returning to the branch,
+//! they exist already.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::job::{Job, Target};
+use super::{Outcome, Part, Work};
+use lcm_model::CompactionDetails;
+use lcm_model::error::Result;
+
+/// The title of the summary of an abandoned branch.
+const TITLE: &str = "Branch Left Behind";
+
+/// Pi's hook about the abandoned branch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftBranch {
+    pub leaf_id: String,
+    /// The last entry that it shares with the new branch; `None` if they share nothing.
+    pub common_ancestor_id: Option<String>,
+    pub custom_instructions: Option<String>,
+    pub context_window: Option<usize>,
+    /// The session's model as `provider/id`.
+    pub model: Option<String>,
+    /// Whether the model can look up what the summary leaves out.
+    #[serde(default = "super::yes")]
+    pub can_recall: bool,
+}
+
+/// The summary as Pi stores it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftSummary {
+    pub summary: String,
+    /// The new summaries and their span, as in a compaction.
+    pub details: CompactionDetails,
+    /// The total usage of the model calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+}
+
+/// Summarizes the branch that `left` names.
+///
+/// # Errors
+/// When the store fails, or the branch does not match `left`.
+///
+/// # Cancel safety
+/// As [`super::run`].
+pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
+    let part = Part::After(left.common_ancestor_id);
+    let leaf = left.leaf_id.clone();
+    let target = Target {
+        leaf: left.leaf_id,
+        window: left.context_window,
+        instructions: left.custom_instructions,
+        model: left.model,
+    };
+    let job = Job::begin(work, target).await?;
+    let summary = job.repeated(|| Box::pin(account(&job, &part, &leaf))).await;
+    Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })
+}
+
+async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSummary>> {
+    let branch = job.read(part).await?;
+    if branch.before().is_empty() {
+        return Ok(None);
+    }
+    let chunks = job.pass.cut.uncovered(&branch);
+    let (branch, focus) = job.complete(branch, chunks).await?;
+    let (branch, summary) = job.session.block(job.budget, branch, TITLE, focus).await?;
+    let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };
+    Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
+}

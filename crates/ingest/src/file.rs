@@ -1,0 +1,344 @@
+//! Reads a session file of any version line by line, as Pi reads it.
+//!
+//! Like Pi, it skips lines that are not JSON and ignores entries without an id. It also applies the
+//! migrations that Pi applies in memory to an older file: in version 1 entries have no ids and each follows
+//! the one before; before version 3 a custom message is called `hookMessage`.
+
+use std::collections::HashSet;
+use std::io::{BufRead, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::fold::Handover;
+use super::order::Order;
+use super::stringify::stringify;
+use lcm_model::error::{Error, Result};
+use lcm_model::files;
+use lcm_model::ids::Hash;
+use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
+use lcm_store::reading;
+use lcm_store::tasks::go_on;
+
+/// Characters of JSON per transaction: other sessions can write in between.
+pub(super) const SLICE: usize = 256 * 1024;
+/// The header is within this many bytes, or Pi does not find it either.
+const HEADER: usize = 1024 * 1024;
+/// JavaScript can't hold a longer line as a string.
+pub(super) const LINE: usize = 512 * 1024 * 1024;
+
+/// The header of a session file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Pi's id of the session.
+    pub id: String,
+    /// The folder that the session worked in.
+    pub cwd: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+}
+
+/// Reads the records that stored entries have, none of a purged one, and their times.
+pub(super) type Stored<'s> = dyn FnMut(Vec<String>) -> Result<Vec<(Option<Hash>, i64)>> + 's;
+
+/// Says which messages are stored, by their identities.
+pub(super) type Lookup<'s> = dyn FnMut(Vec<Hash>) -> Result<Vec<bool>> + 's;
+
+/// A session that is read slice by slice.
+pub(super) trait Slices: Send + 'static {
+    /// Compares it with the entries that are `known`, before anything is read.
+    fn compare(&mut self, _known: &HashSet<String>, _stored: &mut Stored<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Leaves out messages that are stored and have no place here, before anything is read.
+    fn leave_out(&mut self, _are_stored: &mut Lookup<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
+    /// no content.
+    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>>;
+
+    /// Lines, records or rows so far that could not be read.
+    fn broken(&self) -> usize;
+
+    /// Records so far of unknown kinds.
+    fn unknown(&self) -> usize {
+        0
+    }
+
+    /// Messages so far that were `known`; `None` if the caller has to count them.
+    fn known(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether it ends where an agent is still writing.
+    fn is_growing(&self) -> bool {
+        false
+    }
+
+    /// Takes the summaries that an export added to what was read so far.
+    fn supplements(&mut self) -> Vec<SummaryRecord> {
+        Vec::new()
+    }
+}
+
+impl Slices for SessionFile {
+    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
+        SessionFile::slice(self)
+    }
+
+    fn broken(&self) -> usize {
+        self.broken
+    }
+
+    fn supplements(&mut self) -> Vec<SummaryRecord> {
+        std::mem::take(&mut self.supplements)
+    }
+}
+
+/// A session file that is being read.
+pub struct SessionFile {
+    lines: Lines,
+    pub header: Header,
+    version: f64,
+    /// Entries of version 1 so far; their ids are made from this number.
+    unnamed: usize,
+    /// Entries that were read and not returned yet.
+    order: Order,
+    /// Whether the end was reached.
+    ended: bool,
+    /// Lines so far that could not be read and were skipped.
+    pub broken: usize,
+    /// Summaries that an export added.
+    supplements: Vec<SummaryRecord>,
+}
+
+impl SessionFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// When it can't be read, or is not a session.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut lines = Lines::open(path, &CancellationToken::new())?;
+        let (header, version) = read_header(&mut lines)?;
+        Ok(Self {
+            lines,
+            header,
+            version,
+            unnamed: 0,
+            order: Order::default(),
+            ended: false,
+            broken: 0,
+            supplements: Vec::new(),
+        })
+    }
+
+    /// Lets `cancel` end the reading: a line may have no end.
+    pub fn until(mut self, cancel: &CancellationToken) -> Self {
+        self.lines.cancel = cancel.clone();
+        self
+    }
+
+    /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
+    /// the file.
+    pub fn slice(&mut self) -> Result<Option<Handover>> {
+        loop {
+            let slice = self.order.take(SLICE);
+            if !slice.entries.is_empty() {
+                return Ok(Some(slice));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            self.read_on()?;
+        }
+    }
+
+    fn read_on(&mut self) -> Result<()> {
+        let mut batch = String::from("[");
+        while batch.len() < SLICE {
+            let Some(entry) = self.entry()? else {
+                self.ended = true;
+                break;
+            };
+            if batch.len() > 1 {
+                batch.push(',');
+            }
+            batch.push_str(&entry);
+        }
+        batch.push(']');
+        parse_batch(&batch)?.into_iter().for_each(|entry| self.order.push(entry));
+        if self.ended {
+            self.order.end();
+        }
+        Ok(())
+    }
+
+    /// Whether the rest of the file has a message.
+    pub fn says_anything(&mut self) -> Result<bool> {
+        while let Some(slice) = self.slice()? {
+            if says_anything(&slice) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the next entry as `JSON.stringify` would write it after Pi's migration.
+    fn entry(&mut self) -> Result<Option<String>> {
+        while let Some(line) = self.lines.next(LINE)? {
+            let json = match &line {
+                Line::Text(text) if text.trim().is_empty() => continue,
+                Line::Text(text) => stringify(text),
+                Line::TooLong => None,
+            };
+            let Some(json) = json else {
+                self.broken += 1;
+                continue;
+            };
+            match Fields::of(&json) {
+                Some(fields) if fields.text("type").as_deref() != Some("session") => {
+                    let renamed = self.renamed(&json, &fields);
+                    return Ok(Some(self.placed(renamed.unwrap_or(json))));
+                }
+                _ => self
+                    .supplements
+                    .extend(Supplement::parse(&json).into_iter().flat_map(|line| line.summaries)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Version 2: a custom message has another role.
+    fn renamed(&self, entry: &str, fields: &Fields<'_>) -> Option<String> {
+        let is_meant = self.version < 3.0 && fields.text("type").as_deref() == Some("message");
+        let message = fields.json("message").filter(|_| is_meant)?;
+        (Fields::of(message)?.text("role")? == "hookMessage").then(|| {
+            let message = assigned(message, r#""role":"custom""#);
+            assigned(entry, &format!("\"message\":{message}"))
+        })
+    }
+
+    /// Version 1: each entry is a child of the one before. Pi gives random ids; these are the same each time,
+    /// so that an import can be repeated. They do not conflict with Pi's: messages are identified by their
+    /// lineage.
+    fn placed(&mut self, json: String) -> String {
+        if self.version >= 2.0 {
+            return json;
+        }
+        let parent = match self.unnamed {
+            0 => "null".into(),
+            n => format!("\"v1-{n}\""),
+        };
+        self.unnamed += 1;
+        assigned(&json, &format!("\"id\":\"v1-{}\",\"parentId\":{parent}", self.unnamed))
+    }
+}
+
+/// Whether the entries have a message.
+pub(super) fn says_anything(handover: &Handover) -> bool {
+    handover.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)))
+}
+
+fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
+    let mut left = HEADER;
+    while let Some(Line::Text(line)) = lines.next(left)? {
+        left = left.saturating_sub(line.len());
+        let Some(first) = stringify(&line).and_then(|json| read_json(&json).ok()) else { continue };
+        // As in JavaScript: falsy values are skipped.
+        if matches!(&first, Value::Null | Value::Bool(false)) || first == "" || first.as_f64() == Some(0.0) {
+            continue;
+        }
+        let text = |key: &str| first[key].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+        return match (first["type"] == "session", first["id"].as_str()) {
+            (true, Some(id)) => {
+                let header = Header { id: id.to_owned(), cwd: text("cwd"), parent: text("parentSession") };
+                Ok((header, first["version"].as_f64().unwrap_or(1.0)))
+            }
+            _ => break,
+        };
+    }
+    Err(Error::invalid("it is not a Pi session"))
+}
+
+/// Adds fields to `object`, in [`stringify`]'s format, as an assignment in JavaScript would.
+fn assigned(object: &str, fields: &str) -> String {
+    let body = object.strip_suffix('}').unwrap_or(object);
+    let comma = if body == "{" { "" } else { "," };
+    stringify(&format!("{body}{comma}{fields}}}")).unwrap_or_else(|| object.to_owned())
+}
+
+/// The lines of a file. Only `\n` ends a line, as in Pi.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    /// Ends the reading.
+    cancel: CancellationToken,
+    /// Whether the last line has no line break: it seems to be still being written.
+    pub is_cut: bool,
+    /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
+    skips: bool,
+}
+
+pub(super) enum Line {
+    Text(String),
+    /// The line is longer than the limit.
+    TooLong,
+}
+
+impl Lines {
+    pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
+        let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
+        let file = files::open(path).map_err(unreadable)?;
+        let reader = reading(file, SLICE).map_err(unreadable)?;
+        Ok(Self { path: path.to_owned(), reader, cancel: cancel.clone(), is_cut: false, skips: false })
+    }
+
+    /// Starts again with the first line.
+    pub fn again(&mut self) -> Result<()> {
+        *self = Self::open(&self.path, &self.cancel)?;
+        Ok(())
+    }
+
+    /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
+    pub fn next(&mut self, max: usize) -> Result<Option<Line>> {
+        let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
+        if std::mem::take(&mut self.skips) {
+            self.skip().map_err(failed)?;
+        }
+        go_on(&self.cancel)?;
+        let mut line = Vec::new();
+        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+        let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.is_cut = line.last() != Some(&b'\n');
+        if !self.is_cut {
+            line.pop();
+        } else if read > max {
+            self.skips = true;
+            return Ok(Some(Line::TooLong));
+        }
+        Ok(Some(Line::Text(match String::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })))
+    }
+
+    /// Skips to the next line.
+    fn skip(&mut self) -> std::io::Result<()> {
+        while !self.cancel.is_cancelled() {
+            let bytes = self.reader.fill_buf()?;
+            let (end, read) = (memchr::memchr(b'\n', bytes), bytes.len());
+            self.reader.consume(end.map_or(read, |end| end + 1));
+            if end.is_some() || read == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

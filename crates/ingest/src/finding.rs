@@ -1,0 +1,248 @@
+//! What to import: finds the files that an import reads, and their projects.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::file::SessionFile;
+use super::foreign::Agent;
+use super::old_sessions::SharedOldStore;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::error::{Code, Error, Result};
+use lcm_store::{PurgedEntries, Store, project_of};
+
+/// The project that starts an import, and its open session.
+#[derive(Clone)]
+pub struct Home {
+    /// The project's store.
+    pub store: Store,
+    /// The folder that Pi works in, a [`real_path`](lcm_store::real_path).
+    pub cwd: String,
+    /// What counts as one project.
+    pub identity: ProjectIdentity,
+    /// The folder of other projects' databases.
+    pub db_dir: PathBuf,
+    /// Pi's id of the open session, which is not imported: it is stored as it grows.
+    pub session_id: String,
+}
+
+/// The folders where Pi keeps its sessions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Folders {
+    /// The folder of this project's sessions; some users have one for all projects.
+    pub session_dir: PathBuf,
+    /// The folder that holds the session folders of all projects.
+    pub all_sessions: PathBuf,
+    /// The home folder where other agents keep their sessions; by default the user's.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
+}
+
+/// What to import.
+#[derive(Clone)]
+pub enum Source {
+    /// A session file, a folder of session files, or an old database: imported into this project's store,
+    /// whatever its project.
+    Path(PathBuf),
+    /// A database of this project that is rebuilt, with what is purged in any of them.
+    Rebuild(SharedOldStore, Arc<PurgedEntries>),
+    /// The sessions of this project.
+    Project,
+    /// The sessions of every project, each into its project's store.
+    Everything,
+    /// Another agent's sessions, from its own folder or from a path.
+    Agent {
+        /// The agent.
+        agent: &'static Agent,
+        /// A log, or a folder of logs.
+        path: Option<PathBuf>,
+        /// Whether to import the sessions of every project.
+        everything: bool,
+        /// Only logs that were written or put there since then.
+        since: Option<SystemTime>,
+    },
+}
+
+/// A file or folder that could not be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, reason: reason.to_string() }
+    }
+}
+
+/// A session file and its project.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub path: PathBuf,
+    /// The project, if it is not this one.
+    pub cwd: Option<String>,
+    /// The agent, if it is not Pi.
+    pub agent: Option<&'static Agent>,
+    /// The sessions of the file to import, if not all.
+    pub sessions: Option<HashSet<String>>,
+    /// A database that is rebuilt, and what is purged.
+    pub rebuilding: Option<(SharedOldStore, Arc<PurgedEntries>)>,
+}
+
+impl Found {
+    fn new(path: PathBuf, cwd: Option<String>, agent: Option<&'static Agent>) -> Self {
+        Self { path, cwd, agent, sessions: None, rebuilding: None }
+    }
+}
+
+/// The files to import, grouped by project and oldest first, and the files that are not sessions.
+pub(super) fn find(
+    home: &Home,
+    folders: &Folders,
+    source: &Source,
+    cancel: &CancellationToken,
+) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+    let paths = match source {
+        Source::Agent { agent, path, everything, since } => {
+            return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
+        }
+        Source::Path(path) => {
+            let path = Path::new(&home.cwd).join(path);
+            let paths = match (path.is_dir(), path.exists()) {
+                (true, _) => session_files(&path)?,
+                (false, true) => vec![path],
+                (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
+            };
+            return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
+        }
+        Source::Rebuild(old, purged) => {
+            let rebuilding = Some((Arc::clone(old), Arc::clone(purged)));
+            let found = Found { rebuilding, ..Found::new(PathBuf::new(), None, None) };
+            return Ok((vec![found], Vec::new()));
+        }
+        // Other worktrees have their own session folders.
+        Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
+        Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
+        Source::Everything => everywhere(folders),
+    };
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for path in paths {
+        let file = match SessionFile::open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                failed.push(Unreadable::new(&path, &error));
+                continue;
+            }
+        };
+        let header = &file.header;
+        if home.is_open(header) || (matches!(source, Source::Project) && !home.is_own(header)) {
+            continue;
+        }
+        match &header.cwd {
+            Some(cwd) => found.push(Found::new(path, Some(home.project_of(cwd)), None)),
+            None => failed.push(Unreadable::new(&path, "it names no project")),
+        }
+    }
+    found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
+    Ok((found, failed))
+}
+
+/// Finds the logs of another agent: with a path all logs there, otherwise those of this project or of all
+/// projects.
+fn find_logs(
+    home: &Home,
+    folders: &Folders,
+    agent: &'static Agent,
+    path: Option<&Path>,
+    everything: bool,
+    since: Option<SystemTime>,
+    cancel: &CancellationToken,
+) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+    let path = path.map(|path| Path::new(&home.cwd).join(path));
+    if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
+        return Err(Error::invalid(format!("there is no {}", path.display())));
+    }
+    let logs = agent.find(path.as_deref(), folders.home.as_deref());
+    let (mut found, mut failed) = (Vec::new(), logs.unreadable);
+    let repository = |folder: &str| project_of(Path::new(folder), ProjectIdentity::Git);
+    let own = repository(&home.cwd);
+    // An agent that stores only a hash of the folder may have been started here or in a parent folder in the
+    // repository.
+    let candidates: Vec<&str> = Path::new(&home.cwd)
+        .ancestors()
+        .filter_map(Path::to_str)
+        .take_while(|folder| repository(folder) == own)
+        .collect();
+    for log in logs.logs {
+        if since.is_some_and(|since| agent.written_at(&log).is_some_and(|at| at < since)) {
+            continue;
+        }
+        if path.is_some() && !everything {
+            found.push(Found::new(log, None, Some(agent)));
+            continue;
+        }
+        let sessions = match agent.open(&log, cancel) {
+            Ok(sessions) => sessions,
+            Err(error) if error.code() == Code::Cancelled => return Err(error),
+            Err(error) => {
+                failed.push(Unreadable::new(&log, &error));
+                continue;
+            }
+        };
+        let mut projects: BTreeMap<Option<String>, HashSet<String>> = BTreeMap::new();
+        for session in &sessions {
+            let hashed =
+                || candidates.iter().find(|folder| session.is_about(folder)).map(|&own| own.to_owned());
+            match session.header.cwd.clone().or_else(hashed) {
+                Some(cwd) if everything => projects.entry(Some(home.project_of(&cwd))).or_default(),
+                // For the agents, the worktrees and folders of a repository are one project.
+                Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
+                None if everything => {
+                    failed.push(Unreadable::new(&log, "it names no project"));
+                    continue;
+                }
+                _ => continue,
+            }
+            .insert(session.header.id.clone());
+        }
+        for (cwd, meant) in projects {
+            found.push(Found { sessions: Some(meant), ..Found::new(log.clone(), cwd, Some(agent)) });
+        }
+    }
+    let order = |found: &Found| (found.cwd.clone(), (agent.is_side_chain)(&found.path), found.path.clone());
+    found.sort_by_cached_key(order);
+    Ok((found, failed))
+}
+
+/// The session files of all projects.
+fn everywhere(folders: &Folders) -> Vec<PathBuf> {
+    let mut dirs = vec![folders.session_dir.clone()];
+    let projects = folders.all_sessions.read_dir().into_iter().flatten().flatten();
+    dirs.extend(projects.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    let mut seen = HashSet::new();
+    dirs.retain(|dir| dir.canonicalize().is_ok_and(|real| seen.insert(real)));
+    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
+}
+
+/// The session files directly in a folder, by name, which is by age.
+pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));
+    let mut files = Vec::new();
+    for entry in dir.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

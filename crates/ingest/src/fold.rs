@@ -1,0 +1,384 @@
+//! The fold itself: writes entries to rows in one transaction, parents before children.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use memchr::memmem;
+
+use super::restore::restore;
+use lcm_model::dag::MessageKind;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, OPENCODE};
+use lcm_model::{
+    CompactionDetails, Content, Entry, Message, Role, agent_of, alone_id, is_alone, is_record, may_carry,
+    parse_one, purged_id, record_alone, repeated, said, with_replacement,
+};
+use lcm_store::{Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
+
+/// Entries that were handed over.
+#[derive(Debug, Default)]
+pub struct Handover {
+    /// New entries, parents before children.
+    pub entries: Vec<Entry>,
+    /// The entries whose parent the session does not have: Pi shows them as roots.
+    pub orphans: HashSet<String>,
+}
+
+impl Handover {
+    /// Prepares the messages for storing, on any thread. That takes as long as storing them.
+    pub fn prepare(self) -> PreparedHandover {
+        let ready = self.messages().map(Ready::of).collect();
+        PreparedHandover { handover: self, ready }
+    }
+
+    /// The bytes of its messages.
+    pub(super) fn size(&self) -> usize {
+        self.messages().map(str::len).sum()
+    }
+
+    /// The JSON of each message, in order.
+    fn messages(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match &entry.content {
+            Content::Message(json) => Some(json.as_str()),
+            _ => None,
+        })
+    }
+
+    /// A single entry whose parent is stored or queued.
+    pub fn of(json: &str) -> Result<Self> {
+        let entries = vec![parse_one(json)?];
+        Ok(Self { entries, orphans: HashSet::new() })
+    }
+}
+
+/// A hand-over whose messages are ready to be stored.
+pub struct PreparedHandover {
+    handover: Handover,
+    /// The prepared messages, in order.
+    ready: Vec<Ready>,
+}
+
+impl PreparedHandover {
+    /// When its first entry was written.
+    pub(super) fn time(&self) -> Option<i64> {
+        self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
+    }
+
+    /// The number of its messages, without those that search ignores.
+    pub(super) fn said(&self) -> usize {
+        self.ready.iter().filter(|ready| ready.message.role != Role::System).count()
+    }
+
+    /// Stores the entries that are not stored yet. Returns the number of messages that are new to the project.
+    ///
+    /// # Errors
+    /// When the database can't be written, or when a parent is not stored although the session has it: then
+    /// an earlier hand-over was lost, and storing this one would leave a gap.
+    pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+        let before = batch.messages().last_rows()?;
+        let brings_purged =
+            self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
+        Fold { batch, conversation, before, brings_purged }.all(&self.handover, self.ready.iter())
+    }
+}
+
+/// The summaries that an entry carries.
+fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
+    match content {
+        Content::Compaction(details) => details.as_ref().map(Cow::Borrowed),
+        // Only a branch summary has this extension's details among its own fields.
+        Content::Message(json) if memmem::find(json.as_bytes(), LEFT).is_some() => {
+            CompactionDetails::of_left_branch(json).map(Cow::Owned)
+        }
+        _ => None,
+    }
+}
+
+/// The type of a branch summary.
+const LEFT: &[u8] = b"\"branch_summary\"";
+
+/// A message that is parsed, hashed, packed and tokenized: all the work that needs no database.
+struct Ready {
+    message: Message,
+    call: Option<String>,
+    digest: Hash,
+    tokens: usize,
+    searchable: String,
+    prepared: Prepared,
+}
+
+impl Ready {
+    fn of(json: &str) -> Self {
+        Self::with(json, |searchable| Prepared::of(json, searchable))
+    }
+
+    fn with(json: &str, prepare: impl FnOnce(&str) -> Prepared) -> Self {
+        let mut message = Message::parse(json);
+        let (tokens, searchable) = (message.tokens(), message.searchable());
+        let call = message.call().map(ToOwned::to_owned);
+        // Its text is not needed any more, and may be long.
+        message.parts = Vec::new();
+        let prepared = prepare(&searchable);
+        Self { message, call, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
+    }
+}
+
+/// Whether an entry that shows one of these messages may show the other: a fork shows another session's, with another record.
+fn is_same(stored: &str, json: &str) -> bool {
+    stored == json || said(json).is_some_and(|of_it| said(stored) == Some(of_it))
+}
+
+/// A session that is folded in one transaction.
+struct Fold<'f> {
+    batch: &'f Batch<'f>,
+    conversation: ConversationId,
+    /// The last rows before it.
+    before: LastRows,
+    /// Whether some of its messages come purged.
+    brings_purged: bool,
+}
+
+impl Fold<'_> {
+    /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
+    fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
+        // The parent is mostly an entry shortly before, which then needs no lookup.
+        let mut added: HashMap<Cow<'_, str>, (EntryId, Option<Head>)> = HashMap::new();
+        for (n, entry) in handover.entries.iter().enumerate() {
+            let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
+            // A fork from another store has its record alone already, and shows another session's.
+            let has_record = handover.entries.get(n + 1).is_some_and(|next| is_alone(&entry.id, &next.id));
+            let Some(id) = self.free_id(entry)? else { continue };
+            let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
+                Some((row, head)) => (Some(*row), *head),
+                None => {
+                    let parent = self.parent_of(entry, &handover.orphans)?;
+                    (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
+                }
+            };
+            let new = self.add(&id, entry, ready, (parent, above), has_record)?;
+            added.insert(id, new);
+        }
+        self.batch.messages().count_added(self.conversation, self.before)
+    }
+
+    /// The id to store an entry under; `None` if it is stored.
+    ///
+    /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
+    /// children. Another message with the same id is stored under an id of its own, so that search finds it.
+    fn free_id<'e>(&self, entry: &'e Entry) -> Result<Option<Cow<'e, str>>> {
+        let Self { batch, conversation, .. } = *self;
+        let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
+        if !is_taken(&entry.id)? {
+            let is_carried = match &entry.content {
+                Content::Message(json) if is_record(&entry.id) => {
+                    batch.messages().has_record(conversation, &entry.id, json)?
+                }
+                _ => false,
+            };
+            return Ok((!is_carried).then(|| Cow::from(&entry.id)));
+        }
+        let Content::Message(json) = &entry.content else { return Ok(None) };
+        let is_stored = match batch.messages().shown_by(conversation, &entry.id)? {
+            // An unreadable message is the doctor's task.
+            Some(stored) => {
+                batch.messages().message(stored).map_or(true, |stored| is_same(&stored.json, json))
+            }
+            None => false,
+        };
+        if is_stored || batch.upkeep().is_variant_purged(conversation, &entry.id)? {
+            return Ok(None);
+        }
+        let variant = variant_id(&entry.id, &Hash::plain(json.as_bytes()));
+        Ok(if is_taken(&variant)? { None } else { Some(Cow::from(variant)) })
+    }
+
+    fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
+        let Some(parent) = &entry.parent else { return Ok(None) };
+        let Self { batch, conversation, .. } = *self;
+        let stored = match batch.messages().entry_row(conversation, parent)? {
+            None => batch.upkeep().purged_entry(conversation, parent)?,
+            row => row,
+        };
+        match stored {
+            Some(row) => Ok(Some(row)),
+            None if orphans.contains(&entry.id) => Ok(None),
+            None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
+        }
+    }
+
+    /// Adds an entry and its message. Returns its row and the message that its children extend.
+    fn add(
+        &self,
+        id: &str,
+        entry: &Entry,
+        ready: Option<&Ready>,
+        (parent, above): (Option<EntryId>, Option<Head>),
+        has_record: bool,
+    ) -> Result<(EntryId, Option<Head>)> {
+        let Self { batch, conversation, .. } = *self;
+        let mut head = above;
+        let mut id = Cow::from(id);
+        let mut alone: Option<String> = None;
+        let role = match &entry.content {
+            Content::Message(json) => {
+                let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
+                let new = new_message(json, ready, entry.timestamp, above);
+                let (purged, copied) = self.stored_as(entry, ready.call.as_deref(), &new)?;
+                let is_lacking = copied.is_some() && !has_record && may_carry(&entry.id);
+                alone = if is_lacking { record_alone(json) } else { None };
+                if let Some((purged_row, ..)) = purged {
+                    if *id != *entry.id {
+                        id = Cow::from(purged_variant(&entry.id, purged_row));
+                    } else if let Some(purged_id) =
+                        purged_id(&id, new.role.as_str(), ready.call.as_deref(), purged_row)
+                    {
+                        if let Some(row) = batch.messages().entry_row(conversation, &purged_id)? {
+                            return Ok((row, purged));
+                        }
+                        id = Cow::from(purged_id);
+                    }
+                }
+                let shown = match purged.or(copied) {
+                    Some(stored) => stored,
+                    None => (batch.messages().add_message(&new)?, new.lineage, new.height),
+                };
+                head = Some(shown);
+                EntryRole::Message(shown.0)
+            }
+            Content::Purged(nonce) => {
+                let purged = batch.upkeep().add_purged(above, nonce, entry.timestamp)?;
+                head = Some(purged);
+                EntryRole::Message(purged.0)
+            }
+            Content::Edit { target, replacement: None } => EntryRole::Edit { target, rendition: None },
+            Content::Edit { target, replacement: Some(replacement) } => {
+                self.replacing(target, replacement, entry.timestamp)?
+            }
+            Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
+            Content::Other => EntryRole::Link,
+        };
+        let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
+        let row = batch.messages().add_entry(conversation, &new)?;
+        if let (Some(record), Some(shared)) = (alone, head) {
+            self.add_alone(&record, entry, row, shared)?;
+        }
+        if let Content::OtherCompaction(files) = &entry.content
+            && !batch.upkeep().is_below_purged(row)?
+        {
+            batch.summaries().note_entry_files(row, files)?;
+        }
+        // Pi's own summary of a branch; anything else that carries summaries is no message.
+        if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
+            && let Some(details) = carried(&entry.content)
+        {
+            restore(batch, conversation, &entry.id, row, &details)?;
+        }
+        Ok((row, head))
+    }
+
+    /// The stored message of which a new one is a copy: the placeholder of a purged one, or else another session's.
+    fn stored_as(
+        &self,
+        entry: &Entry,
+        call: Option<&str>,
+        new: &NewMessage<'_>,
+    ) -> Result<(Option<Head>, Option<Head>)> {
+        let Self { batch, conversation, .. } = *self;
+        // Nothing below a message that is new itself was purged or is a copy.
+        let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
+        let purged = if !is_below_new || self.brings_purged {
+            batch.upkeep().purged_as(conversation, &entry.id, call, new)?
+        } else {
+            None
+        };
+        let agent = agent_of(new.json);
+        // In a fork of OpenCode only the time says that it was purged. One that says the same is what it copies.
+        let is_settled = purged.is_some() && agent != Some(OPENCODE);
+        let may_be_copy = !is_below_new || repeated(&entry.id).is_some();
+        let copied = if agent.is_some() && !is_settled && may_be_copy {
+            batch.messages().copied(conversation, &entry.id, new)?
+        } else {
+            None
+        };
+        Ok((purged.filter(|_| copied.is_none()), copied))
+    }
+
+    /// Adds the record of an entry below it. The message is shared, and carries another one.
+    fn add_alone(&self, record: &str, entry: &Entry, row: EntryId, shared: Head) -> Result<()> {
+        let Self { batch, conversation, .. } = *self;
+        let above = batch.messages().json_of(shared.0)?;
+        let ready = Ready::with(record, |_| Prepared::below(record, &above));
+        let message =
+            batch.messages().add_message(&new_message(record, &ready, entry.timestamp, Some(shared)))?;
+        let (id, role) = (alone_id(&entry.id, record), EntryRole::Message(message));
+        let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
+        batch.messages().add_entry(conversation, &new).map(drop)
+    }
+
+    /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no
+    /// purged one.
+    fn replacing<'e>(&self, target: &'e str, replacement: &str, entry_time: i64) -> Result<EntryRole<'e>> {
+        if self.batch.upkeep().shows_purged(self.conversation, target)? {
+            return Ok(EntryRole::Edit { target, rendition: None });
+        }
+        let rendition = self.add_rendition(target, replacement, entry_time)?;
+        Ok(rendition.map_or(EntryRole::Link, |_| EntryRole::Edit { target, rendition }))
+    }
+
+    /// Stores the message of the entry `target` as an edit shows it.
+    fn add_rendition(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Option<MessageId>> {
+        let Self { batch, conversation, .. } = *self;
+        let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
+        let original = batch.messages().message(original)?;
+        let json = with_replacement(&original.json, replacement);
+        let message = Message::parse(&json);
+        let rendition = NewMessage {
+            lineage: original.lineage.edited(replacement),
+            parent: Some(original.id),
+            height: original.height,
+            kind: MessageKind::Edited,
+            role: &message.role,
+            tool: message.tool.as_deref(),
+            tokens: message.tokens(),
+            timestamp: message.timestamp.unwrap_or(entry_time),
+            json: &json,
+            searchable: "",
+            prepared: &Prepared::of(&json, ""),
+        };
+        batch.messages().add_message(&rendition).map(Some)
+    }
+}
+
+/// The id under which another message of an entry's id is kept.
+pub(super) fn variant_id(entry_id: &str, digest: &Hash) -> String {
+    format!("{entry_id} {digest}")
+}
+
+fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Option<Head>) -> NewMessage<'a> {
+    let (parent, lineage, height) = match above {
+        Some((id, lineage, height)) => (Some(id), lineage, height + 1),
+        None => (None, Hash::ROOT, 0),
+    };
+    let Ready { message, digest, tokens, searchable, prepared, .. } = ready;
+    NewMessage {
+        lineage: lineage.child_of(digest),
+        parent,
+        height,
+        kind: kind_of(message),
+        role: &message.role,
+        tool: message.tool.as_deref(),
+        tokens: *tokens,
+        timestamp: message.timestamp.unwrap_or(entry_time),
+        json,
+        searchable,
+        prepared,
+    }
+}
+
+fn kind_of(message: &Message) -> MessageKind {
+    match message.role {
+        Role::System => MessageKind::System,
+        _ if message.private => MessageKind::Private,
+        _ => MessageKind::Conversation,
+    }
+}

@@ -1,0 +1,233 @@
+//! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, with a record in each
+//! line, in order; after some days packed, as `.jsonl.zst`. A record has its kind, and its content under
+//! `payload`; before 0.32 the line was the content. Records have no ids, but newer ones a number. Going back to
+//! an earlier prompt makes another log of the same session, `rollout-<time>-<session>_<log>.jsonl`, which
+//! continues the one before and its numbers.
+//!
+//! The kinds are those of `codex-rs/protocol/src/protocol.rs` and `codex-rs/history/src/rollout_payload.rs` in
+//! openai/codex, the inserted texts those of `codex-rs/core/src/context`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, is_among, text, thinking,
+};
+use lcm_model::error::Result;
+use lcm_model::ids::CODEX;
+use lcm_model::{Fields, read_json};
+
+pub(super) static AGENT: Agent = Agent {
+    name: CODEX,
+    title: "Codex",
+    home: ("CODEX_HOME", ".codex"),
+    logs: &["sessions", "archived_sessions"],
+    is_log: |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
+    },
+    is_side_chain: |_| false,
+    beside: |_| Vec::new(),
+    open,
+    read,
+    rewrites: false,
+};
+
+/// The beginnings of texts that Codex itself inserts into user messages.
+const OWN: [&str; 4] = [
+    "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
+];
+/// The tags of further ones, which are the whole text.
+const OWN_TAGS: &str = "codex_internal_context external_context goal_context hook_prompt recommended_plugins skill \
+     subagent_notification task_model_guidance turn_aborted";
+
+/// Records without a message.
+const SILENT: &str = "session_meta turn_context event_msg world_state token_usage_record security_risk_score \
+     retained_context realtime_item inter_agent_communication_metadata";
+/// Items without a message.
+const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compaction_trigger context_compaction \
+     configuration_update additional_tools";
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    // A fork that copies lines begins with the metadata of all sessions above it, the first of them last.
+    let mut metas: Vec<Value> = Vec::new();
+    let (mut cwd, mut is_begun) = (None, false);
+    let records = head(path, cancel, |fields| {
+        match meta(fields) {
+            Some(meta) if !is_begun => metas.push(meta),
+            _ => is_begun = !metas.is_empty(),
+        }
+        cwd = cwd.take().or_else(|| folder(fields));
+        is_begun && cwd.is_some()
+    })?;
+    let [meta, ..] = metas.as_slice() else { return Ok(Vec::new()) };
+    let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let own = said(&meta["id"]).unwrap_or_default();
+    let first = metas.last().and_then(|first| said(&first["id"])).filter(|first| *first != own);
+    // A side chain belongs to the session that started it, though another side chain may have asked for it.
+    let subagent = &meta["source"]["subagent"];
+    let parent = || said(&meta["parent_thread_id"]).filter(|_| !subagent.is_null());
+    let above = said(&subagent["thread_spawn"]["parent_thread_id"]).or_else(parent);
+    let above = above.map(|above| said(&meta["session_id"]).filter(|root| *root != own).unwrap_or(above));
+    let base = &meta["history_base"];
+    let begin = if above.is_some() { format!("{own}:") } else { String::new() };
+    let of_log = |log: &str| if log == own { begin.clone() } else { format!("{begin}{log}.") };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let log = name.split('.').next().and_then(|name| Some(name.split_once(&format!("-{own}_"))?.1));
+    // A copy may have any name.
+    let log = log.filter(|log| Uuid::parse_str(log).is_ok()).unwrap_or(&own);
+    let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
+    Ok(vec![Log {
+        prefix: of_log(log),
+        continues: last.and_then(|last| Some(format!("{}L{last}", of_log(base["thread_id"].as_str()?)))),
+        session: above.unwrap_or_else(|| own.clone()),
+        cwd,
+        cwd_hash: None,
+        parent: said(&meta["forked_from_id"]).map(|parent| first.unwrap_or(parent)),
+        version: said(&meta["cli_version"]).unwrap_or_default(),
+        records: Box::new(records),
+        broken: 0,
+    }])
+}
+
+/// The session's metadata.
+fn meta(fields: &Fields<'_>) -> Option<Value> {
+    match fields.text("type").as_deref() {
+        Some("session_meta") => Some(fields.value("payload")),
+        Some(_) => None,
+        None => Some(json!({"id": fields.text("id")?})).filter(|_| fields.text("timestamp").is_some()),
+    }
+}
+
+/// The folder, which older versions only marks the model.
+fn folder(fields: &Fields<'_>) -> Option<String> {
+    let payload = fields.value("payload");
+    if let Some(cwd) = payload["cwd"].as_str() {
+        return Some(cwd.to_owned());
+    }
+    let content = if payload.is_object() { payload["content"].clone() } else { fields.value("content") };
+    let context = content[0]["text"].as_str()?.strip_prefix(OWN[0])?;
+    let marks = [("<cwd>", "</cwd>"), ("Current working directory: ", "\n")];
+    marks.iter().find_map(|(begin, end)| Some(context.split_once(begin)?.1.split_once(end)?.0.to_owned()))
+}
+
+fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+    let kind = record.kind();
+    // As the number of a line, which are counted from 1.
+    let id = record.value("ordinal").as_u64().map(|ordinal| format!("L{}", ordinal.saturating_add(1)));
+    let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
+    if is_event && record.has_object("payload") {
+        return Reading { id, time: record.time(), ..Reading::default() };
+    }
+    let payload = record.value("payload");
+    let is_bare = !payload.is_object();
+    let (item, is_item) = match (is_bare, kind.as_str()) {
+        (false, "response_item") => (payload, true),
+        (true, _) if !kind.is_empty() => (read_json(record.json).unwrap_or_default(), true),
+        _ => (payload, false),
+    };
+    if let (true, Some(version)) = (kind == "session_meta", item["cli_version"].as_str()) {
+        context.version = version.to_owned();
+    }
+    let silent = is_among(SILENT, &kind)
+        || (kind.is_empty() && (record.text("id").is_some() || record.text("record_type").is_some()));
+    let shown = match (is_item, kind.as_str()) {
+        (true, _) => response(context, &item),
+        (false, "compacted") => Some(vec![Shown::aside(vec![text(&as_text(&item["message"]))])]),
+        (false, "inter_agent_communication") => Some(vec![Shown::said("assistant", parts(&item["content"]))]),
+        _ => silent.then(Vec::new),
+    };
+    Reading {
+        id,
+        time: record.time(),
+        is_unknown: shown.is_none(),
+        shown: shown.unwrap_or_default(),
+        ..Reading::default()
+    }
+}
+
+/// A message, call or result; `None` for an unknown kind.
+fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
+    let said = |name: &str| item[name].as_str().unwrap_or_default();
+    let id = said("call_id");
+    let shown = match said("type") {
+        "message" => {
+            let content = parts(&item["content"]);
+            match said("role") {
+                "assistant" => Shown::said("assistant", content),
+                "user" => return Some(user(content)),
+                _ => Shown::aside(content),
+            }
+        }
+        "reasoning" => {
+            let thoughts = [&item["summary"], &item["content"]];
+            let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
+            Shown::said("assistant", thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect())
+        }
+        // What another agent said to this one.
+        "agent_message" => Shown::said("assistant", parts(&item["content"])),
+        "function_call" => {
+            called(context, id, said("name"), &read_json(said("arguments")).unwrap_or_default())
+        }
+        "custom_tool_call" => called(context, id, said("name"), &json!({"input": item["input"]})),
+        "local_shell_call" => called(context, id, "local_shell", &item["action"]),
+        "web_search_call" => called(context, said("id"), "web_search", &item["action"]),
+        "tool_search_call" => called(context, id, "tool_search", &item["arguments"]),
+        "function_call_output" | "custom_tool_call_output" => {
+            let output = &item["output"];
+            let is_error = output["success"] == false;
+            let content = if output.is_object() { &output["content"] } else { output };
+            context.result(id, is_error, parts(content))
+        }
+        "tool_search_output" => context.result(id, false, vec![text(&as_text(&item["tools"]))]),
+        "image_generation_call" => {
+            let (id, drawn) = (said("id"), image(&format!("data:image/png;base64,{}", said("result"))));
+            let call = called(context, id, "image_generation", &json!({"prompt": item["revised_prompt"]}));
+            let drawn = drawn.filter(|_| !said("result").is_empty());
+            return Some(
+                std::iter::once(call)
+                    .chain(drawn.map(|drawn| context.result(id, false, vec![drawn])))
+                    .collect(),
+            );
+        }
+        kind if is_among(SILENT_ITEMS, kind) => return Some(Vec::new()),
+        _ => return None,
+    };
+    Some(vec![shown])
+}
+
+/// What the user said, apart from what Codex inserted.
+fn user(content: Vec<Value>) -> Vec<Shown> {
+    let (own, said): (Vec<_>, Vec<_>) =
+        content.into_iter().partition(|part| part["text"].as_str().is_some_and(is_own));
+    let said = (!said.is_empty() || own.is_empty()).then(|| Shown::said("user", said));
+    said.into_iter().chain((!own.is_empty()).then(|| Shown::aside(own))).collect()
+}
+
+fn is_own(text: &str) -> bool {
+    let text = text.trim();
+    let tag = text.strip_prefix('<').and_then(|tag| tag.split(['>', ' ']).next()).unwrap_or_default();
+    OWN.iter().any(|own| text.starts_with(own))
+        || is_among(OWN_TAGS, tag) && text.find(&format!("</{tag}>")) == text.len().checked_sub(tag.len() + 3)
+}
+
+fn called(context: &mut Context, id: &str, name: &str, arguments: &Value) -> Shown {
+    context.called(id, name);
+    Shown::said("assistant", vec![call(id, name, arguments)])
+}
+
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => (parts.iter())
+            .filter_map(|part| match part["image_url"].as_str() {
+                Some(url) => image(url),
+                None => part["text"].as_str().map(text),
+            })
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![text(&as_text(other))],
+    }
+}

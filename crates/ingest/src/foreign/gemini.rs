@@ -1,0 +1,220 @@
+//! Gemini CLI: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, with a message in each line, which
+//! is written again after its tools have answered. Earlier versions rewrote the session as one JSON object in
+//! a `.json` file. A subagent's messages are in `chats/<session>/<id>.jsonl`.
+//!
+//! The project's folder is in the file `.project_root` or in `~/.gemini/projects.json`; older versions store
+//! only its hash. The kinds are those of `packages/core/src/services/chatRecordingTypes.ts` in
+//! google-gemini/gemini-cli.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, read_file, text,
+    thinking,
+};
+use lcm_model::error::Result;
+use lcm_model::files;
+use lcm_model::ids::AGENTS;
+use lcm_model::text::parse_iso;
+use lcm_model::{Fields, read_json, unmarked};
+
+pub(super) static AGENT: Agent = Agent {
+    name: AGENTS[2],
+    title: "Gemini CLI",
+    home: ("GEMINI_CLI_HOME", ""),
+    logs: &[".gemini/tmp"],
+    is_log,
+    is_side_chain: is_subagent_s,
+    beside: |_| Vec::new(),
+    open,
+    read,
+    rewrites: true,
+};
+
+/// The beginnings of user messages that Gemini CLI itself inserts: the project's state, output of hooks, its
+/// summary after a compaction, and a request after an answer that broke off.
+const OWN: [&str; 4] =
+    ["<session_context>", "<hook_context>", "<state_snapshot>", "System: Please continue."];
+/// Maximum size, in bytes, of the files that name a project's folder.
+const MOST: u64 = 1024 * 1024;
+
+fn is_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_json = name.ends_with(".json") || name.ends_with(".jsonl");
+    (name.starts_with("session-") && is_json && folder(path) == "chats") || is_subagent_s(path)
+}
+
+fn is_subagent_s(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "jsonl")
+        && path.parent().is_some_and(|chat| folder(chat) == "chats")
+}
+
+/// The name of the file's folder.
+fn folder(path: &Path) -> String {
+    path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    let (mut session, mut hash) = (None, None);
+    let mut look = |fields: &Fields<'_>| {
+        session = session.take().or_else(|| fields.text("sessionId"));
+        hash = hash.take().or_else(|| fields.text("projectHash"));
+        session.is_some() && hash.is_some()
+    };
+    let records: Box<dyn Records> = match path.extension().is_some_and(|ending| ending == "json") {
+        true => {
+            let whole = read_file(path)?;
+            Fields::of(&whole).iter().for_each(|fields| {
+                look(fields);
+            });
+            Box::new(messages(whole).into_iter())
+        }
+        false => Box::new(head(path, cancel, look)?),
+    };
+    let (Some(session), Some(hash)) = (session, hash) else { return Ok(Vec::new()) };
+    let above = is_subagent_s(path).then(|| folder(path));
+    Ok(vec![Log {
+        prefix: if above.is_some() { format!("{session}:") } else { String::new() },
+        session: above.unwrap_or(session),
+        cwd: project(path),
+        cwd_hash: Some(hash),
+        parent: None,
+        continues: None,
+        version: String::new(),
+        records,
+        broken: 0,
+    }])
+}
+
+/// Splits a session that is one JSON object into records: its metadata, then each message byte for byte.
+fn messages(whole: String) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Session<'a> {
+        #[serde(borrow)]
+        messages: Vec<&'a RawValue>,
+    }
+    let Ok(Session { messages }) = serde_json::from_str(unmarked(&whole)) else { return vec![whole] };
+    let at = |message: &RawValue| message.get().as_ptr().addr() - whole.as_ptr().addr();
+    let mut about = whole.clone();
+    if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
+        about.replace_range(at(first)..at(last) + last.get().len(), "");
+    }
+    std::iter::once(about).chain(messages.iter().map(|message| message.get().to_owned())).collect()
+}
+
+/// The session's folder, if it is recorded.
+fn project(path: &Path) -> Option<String> {
+    let chats = path.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "chats"))?;
+    let (own, all) = (chats.parent()?, chats.ancestors().nth(3)?);
+    let read = |path: PathBuf| files::read_text(&path, MOST).ok();
+    let noted = read(own.join(".project_root")).map(|root| root.trim().to_owned());
+    noted.or_else(|| {
+        let projects: Value = read_json(&read(all.join("projects.json"))?).ok()?;
+        let name = own.file_name()?.to_string_lossy();
+        let mut projects = projects["projects"].as_object()?.iter();
+        projects.find(|(_, called)| **called == *name).map(|(root, _)| root.clone())
+    })
+}
+
+fn read(_: &mut Context, record: &Record<'_>) -> Reading {
+    let whole = record.whole();
+    let id = || whole["id"].as_str();
+    let set = &whole["$set"];
+    let messages = match &set["messages"] {
+        // Gemini CLI has rewritten its history; its new messages follow.
+        Value::Array(messages) => messages.iter().collect(),
+        _ if id().is_some() => vec![&whole],
+        _ => Vec::new(),
+    };
+    let read: Vec<(&str, Option<Vec<Shown>>)> = (messages.into_iter())
+        .filter_map(|message| {
+            let id = message["id"].as_str()?;
+            let named = |shown: Shown| Shown { id: Some(id.to_owned()), ..shown };
+            Some((id, shown(message).map(|shown| shown.into_iter().map(named).collect())))
+        })
+        .collect();
+    let times =
+        [&whole["timestamp"], &whole["startTime"], &set["lastUpdated"], &set["messages"][0]["timestamp"]];
+    let is_known = !set.is_null() || !whole["$rewindTo"].is_null() || !whole["sessionId"].is_null();
+    Reading {
+        id: id().map(ToOwned::to_owned),
+        time: times.into_iter().find_map(Value::as_str).and_then(parse_iso),
+        is_unknown: read.iter().any(|(_, shown)| shown.is_none()) || (read.is_empty() && !is_known),
+        rewinds_to: whole["$rewindTo"].as_str().map(ToOwned::to_owned),
+        shown: read.into_iter().flat_map(|(_, shown)| shown.unwrap_or_default()).collect(),
+        ..Reading::default()
+    }
+}
+
+/// A message and its tool results; `None` for an unknown kind.
+fn shown(message: &Value) -> Option<Vec<Shown>> {
+    let content = &message["content"];
+    let said = parts(content);
+    let first = said.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
+    // Tool results are stored with their calls.
+    let is_answer = content.as_array().into_iter().flatten().any(|part| !part["functionResponse"].is_null());
+    let is_own = is_answer || OWN.iter().any(|own| first.trim_start().starts_with(own));
+    let thoughts =
+        message["thoughts"].as_array().filter(|_| said.iter().all(|part| part["type"] != "thinking"));
+    let mut shown = match message["type"].as_str()? {
+        "user" if is_own => vec![Shown::aside(said)],
+        "user" => vec![Shown::said("user", said)],
+        "gemini" => {
+            let thoughts = thoughts.into_iter().flatten().map(|thought| {
+                let [subject, description] = ["subject", "description"].map(|name| as_text(&thought[name]));
+                thinking(&format!("{subject}\n{description}"))
+            });
+            vec![Shown::said("assistant", thoughts.chain(said).collect())]
+        }
+        "info" | "error" | "warning" => vec![Shown::aside(said)],
+        _ => return None,
+    };
+    shown.retain(|shown| !shown.content.is_empty());
+    let calls = message["toolCalls"].as_array().into_iter().flatten();
+    shown.extend(calls.flat_map(tool));
+    Some(shown)
+}
+
+/// A tool's call, and its result if there is one.
+fn tool(of: &Value) -> Vec<Shown> {
+    let [id, name, status] = ["id", "name", "status"].map(|field| of[field].as_str().unwrap_or_default());
+    let mut context = Context::default();
+    context.called(id, name);
+    let mut shown = vec![Shown::said("assistant", vec![call(id, name, &of["args"])])];
+    if matches!(status, "success" | "error" | "cancelled") && !of["result"].is_null() {
+        shown.push(context.result(id, status != "success", parts(&of["result"])));
+    }
+    shown
+}
+
+/// The text of a message's parts. Calls are also in the message's tools, with their results.
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts.iter().flat_map(self::parts).collect(),
+        Value::String(said) if said.is_empty() => Vec::new(),
+        Value::String(said) => vec![text(said)],
+        Value::Object(part) => {
+            let said = |name: &str| part.get(name).and_then(Value::as_str);
+            if let Some(words) = said("text") {
+                let is_thought = part.get("thought").is_some_and(|thought| thought == true);
+                return vec![if is_thought { thinking(words) } else { text(words) }];
+            }
+            if let Some(data) = part.get("inlineData") {
+                let [kind, bytes] = ["mimeType", "data"].map(|name| data[name].as_str().unwrap_or_default());
+                return image(&format!("data:{kind};base64,{bytes}")).into_iter().collect();
+            }
+            let answer = part.get("functionResponse").map(|response| &response["response"]);
+            answer
+                .map(|answer| answer.get("output").or_else(|| answer.get("error")).unwrap_or(answer))
+                .map(|answer| text(&as_text(answer)))
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,384 @@
+//! Imports earlier sessions: finds Pi's session files, reads them and folds them into the store.
+//!
+//! Each slice of a file is a transaction: the open session can write in between, and a stopped import
+//! continues when it is started again. A file that can't be read does not stop the others.
+
+use std::collections::HashSet;
+use std::iter;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::file::{Header, SessionFile};
+pub use super::finding::{Folders, Home, Source, Unreadable};
+use super::finding::{Found, find, session_files};
+use super::fold::{PreparedHandover, variant_id};
+use super::foreign::Agent;
+use super::reading::{Queue, Read, Reading};
+use super::restore::restore_supplement;
+use lcm_model::agent_of_session;
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::text;
+use lcm_store::tasks::{aside, go_on};
+use lcm_store::{Batch, Place, Store, View, project_of};
+
+/// The progress of an import.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files to read.
+    pub files: AtomicUsize,
+    /// Files that are finished.
+    pub done: AtomicUsize,
+    /// Messages that were new.
+    pub messages: AtomicUsize,
+}
+
+/// The outcome of an import.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files that were read, or would have been.
+    pub files: usize,
+    /// Sessions that are stored now.
+    pub sessions: usize,
+    /// Projects of these sessions.
+    pub projects: usize,
+    /// Messages that were not stored before.
+    pub new: usize,
+    /// Messages of these sessions that were stored before.
+    pub known: usize,
+    /// Sessions without a message that are no side chains; they are not stored.
+    pub silent: usize,
+    /// Lines that could not be read.
+    pub broken: usize,
+    /// Rows of an old database that could not be read.
+    pub lost: usize,
+    /// Records of unknown kinds; they are stored.
+    pub unknown: usize,
+    /// Entries whose message differs from the stored one, which stays.
+    pub differing: usize,
+    /// Files that could not be read.
+    pub failed: Vec<Unreadable>,
+    /// Whether an agent was still writing one of them.
+    pub is_growing: bool,
+    /// If it was stopped: after how many files.
+    pub stopped: Option<usize>,
+}
+
+/// Imports sessions.
+///
+/// # Errors
+/// When there is no such file, or when the store fails. What was imported until then stays.
+pub async fn import(
+    home: &Home,
+    folders: &Folders,
+    source: &Source,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<Report> {
+    if *home.store.place() == Place::Memory {
+        return Err(Error::invalid(
+            "this session's history is in memory only: start Pi without --no-session to import into the project's",
+        ));
+    }
+    let asked = (home.clone(), folders.clone(), source.clone(), cancel.clone());
+    let found = aside(move || find(&asked.0, &asked.1, &asked.2, &asked.3)).await;
+    let (found, failed) = match found {
+        Err(error) if error.code() == Code::Cancelled => {
+            return Ok(Report { stopped: Some(0), ..Report::default() });
+        }
+        found => found?,
+    };
+    let files = found.len() + failed.len();
+    progress.files.store(files, Ordering::Relaxed);
+    progress.done.store(failed.len(), Ordering::Relaxed);
+    progress.messages.store(0, Ordering::Relaxed);
+    let mut run = Run {
+        home,
+        progress,
+        cancel,
+        report: Report { files, failed, ..Report::default() },
+        stored: HashSet::new(),
+    };
+    let outcome = run.all(&found).await;
+    let Run { mut report, .. } = run;
+    match outcome {
+        Ok(()) => {}
+        Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed) => {
+            report.stopped = Some(progress.done.load(Ordering::Relaxed));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(report)
+}
+
+/// Imports what `agent` wrote about this project since the last time that all of it could be read.
+pub async fn import_new(
+    home: &Home,
+    folders: &Folders,
+    agent: &'static Agent,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<()> {
+    let begun = text::now();
+    let last = home.store.read(|view| view.messages().agent_read_at(agent.name)).await?;
+    // Some file systems store whole seconds only.
+    let since = last.and_then(|last| u64::try_from(last - 2_000).ok());
+    let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
+    let source = Source::Agent { agent, path: None, everything: false, since };
+    let report = import(home, folders, &source, progress, cancel).await?;
+    // A log that was locked is as old as before when it is read again; a file that is no log stays one.
+    let strange = agent.strange().to_string();
+    let is_whole = report.stopped.is_none() && !report.is_growing;
+    if is_whole && report.failed.iter().all(|failed| failed.reason == strange) {
+        home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
+    }
+    Ok(())
+}
+
+/// Counts the sessions of this project that the store does not know. It does so once in a store's life;
+/// afterwards it returns 0.
+pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
+    if *home.store.place() == Place::Memory {
+        return Ok(0);
+    }
+    let asked =
+        home.store.read(|view| Ok((view.messages().import_was_offered()?, view.messages().session_ids()?)));
+    let (offered, known) = asked.await?;
+    if offered {
+        return Ok(0);
+    }
+    let (sessions, looking) = (folders.session_dir.clone(), home.clone());
+    let count = aside(move || {
+        let known: HashSet<String> = known.into_iter().collect();
+        let files = session_files(&sessions).unwrap_or_default();
+        let unknown = files.iter().filter(|file| {
+            let Ok(mut file) = SessionFile::open(file) else { return false };
+            let header = &file.header;
+            let new = !known.contains(&header.id) && looking.is_own(header);
+            new && file.says_anything().unwrap_or(false)
+        });
+        Ok(unknown.count())
+    });
+    let count = count.await?;
+    let first = home.store.write(|batch| batch.messages().note_import_offered(text::now())).await?;
+    Ok(if first { count } else { 0 })
+}
+
+impl Home {
+    /// Whether this is a session of this project, but not the open one.
+    pub(super) fn is_own(&self, header: &Header) -> bool {
+        let own = || self.project_of(&self.cwd);
+        !self.is_open(header) && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
+    }
+
+    /// Whether this is the open session. The shell has none; its id is empty.
+    pub(super) fn is_open(&self, header: &Header) -> bool {
+        !header.id.is_empty() && header.id == self.session_id
+    }
+
+    /// The project of a folder.
+    pub(super) fn project_of(&self, cwd: &str) -> String {
+        project_of(Path::new(cwd), self.identity)
+    }
+}
+
+/// The pause between two times that the log is moved into the database: it grows by some 16 MB meanwhile.
+const LOG_EMPTIED: Duration = Duration::from_millis(400);
+
+/// How many slices one transaction writes: with fewer, the same pages of indexes are written more often; with more, an
+/// open session waits longer.
+const TOGETHER: usize = 4;
+
+/// A running import.
+struct Run<'a> {
+    home: &'a Home,
+    progress: &'a Progress,
+    cancel: &'a CancellationToken,
+    report: Report,
+    /// The sessions of the current project: one may have several files.
+    stored: HashSet<ConversationId>,
+}
+
+impl Run<'_> {
+    async fn all(&mut self, found: &[Found]) -> Result<()> {
+        let own = self.home.project_of(&self.home.cwd);
+        // Files of one project are adjacent, so that its store is opened once.
+        for files in found.chunk_by(|one, other| one.cwd == other.cwd) {
+            let cwd = files.first().and_then(|file| file.cwd.clone()).filter(|cwd| *cwd != own);
+            let Some(cwd) = cwd else {
+                self.project(files, &self.home.store.clone()).await?;
+                continue;
+            };
+            let dir = self.home.db_dir.clone();
+            match aside(move || Store::of_project(Some(&dir), &cwd)).await {
+                Ok(store) => {
+                    let outcome = self.project(files, &store).await;
+                    store.close().await;
+                    outcome?;
+                }
+                Err(error) => {
+                    for file in files {
+                        self.failed(&file.path, &error);
+                    }
+                    self.progress.done.fetch_add(files.len(), Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
+        self.stored.clear();
+        store.expect_much().await?;
+        let written = CancellationToken::new();
+        let writing = async {
+            let outcome = self.files(files, store).await;
+            written.cancel();
+            outcome
+        };
+        let (outcome, ()) = tokio::join!(writing, empty_log(store, &written));
+        self.report.sessions += self.stored.len();
+        store.expect_little().await?;
+        outcome?;
+        self.report.projects += usize::from(!self.stored.is_empty());
+        store.checkpoint().await
+    }
+
+    async fn files(&mut self, files: &[Found], store: &Store) -> Result<()> {
+        let before = self.progress.done.load(Ordering::Relaxed);
+        let mut queue = Queue::new(files, store, self.cancel);
+        let mut next = queue.begin(None).await?;
+        while let Some((number, reading)) = next {
+            self.progress.done.store(before + number, Ordering::Relaxed);
+            let (written, is_written) = oneshot::channel();
+            let same = reading.as_ref().ok().map(|reading| (reading.id().to_owned(), is_written));
+            let writing = async {
+                let outcome = match reading {
+                    Ok(reading) => self.session(reading, store).await,
+                    Err(error) => Err(error),
+                };
+                drop(written);
+                outcome
+            };
+            let (outcome, following) = tokio::join!(writing, queue.begin(same));
+            next = following?;
+            match outcome {
+                Ok(()) => {}
+                Err(error) if error.code() == Code::Invalid => {
+                    self.failed(&files[number].path, &error);
+                    // The rest of the file is left out.
+                    if next.as_ref().is_some_and(|(other, _)| *other == number) {
+                        queue.skip();
+                        next = queue.begin(None).await?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.progress.done.store(before + files.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes a session as it is read.
+    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
+        let Reading { session, mut conversation, mut slices, used, rest } = reading;
+        let (mut new, mut said) = (0, 0);
+        while let Some(slice) = slices.recv().await {
+            go_on(self.cancel)?;
+            let (session, used) = (Arc::clone(&session), used.clone());
+            let write =
+                move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
+            let ((row, added, handed), unwritten) = store.write(write).await?;
+            slices = unwritten;
+            conversation = Some(row);
+            new += added;
+            said += handed;
+            self.progress.messages.fetch_add(added, Ordering::Relaxed);
+        }
+        let rest =
+            rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
+        let Read { broken, lost, unknown, known, supplements, said: stored, is_side_chain, is_growing } =
+            rest;
+        let report = &mut self.report;
+        report.is_growing |= is_growing;
+        report.broken += broken;
+        report.lost += lost;
+        report.unknown += unknown;
+        let Some(conversation) = conversation else {
+            report.silent += usize::from(!is_side_chain);
+            return Ok(());
+        };
+        if !supplements.is_empty() {
+            store.write(move |batch| restore_supplement(batch, &supplements)).await?;
+        }
+        let known = match known {
+            // Other sessions may have the same messages.
+            Some(known) => known + said.saturating_sub(new),
+            None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
+        };
+        report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
+        report.new += new;
+        report.known += known;
+        self.stored.insert(conversation);
+        Ok(())
+    }
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        self.report.failed.push(Unreadable::new(path, error));
+    }
+}
+
+/// Moves the log into the database at times, so that the writer need not, until all is written.
+async fn empty_log(store: &Store, written: &CancellationToken) {
+    while written.run_until_cancelled(tokio::time::sleep(LOG_EMPTIED)).await.is_some() {
+        store.checkpoint_aside().await;
+    }
+}
+
+/// How many of these stored entries have another message than here. Where a file repeats an id, the second message
+/// is stored next to the first.
+pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Hash)]) -> Result<usize> {
+    let mut differing = 0;
+    for (id, digest) in said {
+        let is_other = view.messages().shows(conversation, id, digest)? == Some(false)
+            && view.messages().entry_row(conversation, &variant_id(id, digest))?.is_none()
+            && !view.upkeep().is_variant_purged(conversation, id)?;
+        differing += usize::from(is_other);
+    }
+    Ok(differing)
+}
+
+/// Folds a slice, and those that are read by then. Returns the conversation, the number of new messages, and that of all.
+fn add(
+    batch: &Batch<'_>,
+    session: &(Header, Option<String>),
+    slice: PreparedHandover,
+    others: &mut mpsc::Receiver<PreparedHandover>,
+    used: &Sender<PreparedHandover>,
+) -> Result<(ConversationId, usize, usize)> {
+    let (header, file) = session;
+    let conversation = match batch.messages().conversation(&header.id)? {
+        // The row is Pi's own; this file may be a copy.
+        Some(known) => known,
+        None => {
+            // Another agent's session starts with its first entry.
+            let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+        }
+    };
+    let (mut new, mut said) = (0, 0);
+    let read = iter::from_fn(|| others.try_recv().ok());
+    for slice in iter::once(slice).chain(read).take(TOGETHER) {
+        new += slice.fold(batch, conversation)?;
+        said += slice.said();
+        // Its reader frees it, unless that has ended.
+        let _ = used.send(slice);
+    }
+    Ok((conversation, new, said))
+}

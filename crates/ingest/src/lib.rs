@@ -1,0 +1,28 @@
+//! Stores Pi's session tree.
+//!
+//! The store is a fold over session entries: handing over an entry twice changes nothing, and the same
+//! entries give the same rows in whatever way they arrive. So start, resume, fork, `/tree`, crashes and
+//! imports need no special cases.
+
+pub mod adopt;
+pub mod export;
+pub mod file;
+mod finding;
+mod fold;
+pub mod foreign;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+pub mod fuzzing;
+pub mod import;
+mod old_sessions;
+mod order;
+mod persistor;
+mod reading;
+mod restore;
+mod stringify;
+pub mod viewer;
+
+#[cfg(any(test, feature = "testing"))]
+pub use fold::Handover;
+pub use import::differing;
+pub use old_sessions::SharedOldStore;
+pub use persistor::{Persistor, PiSession};

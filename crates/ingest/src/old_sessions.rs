@@ -1,0 +1,250 @@
+//! Reads sessions from an old database, like from a folder of session files.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tokio_util::sync::CancellationToken;
+
+use super::file::{Header, Lookup, SessionFile, Slices};
+use super::fold::Handover;
+use super::order::{Order, size_of};
+use lcm_model::error::Result;
+use lcm_model::files;
+use lcm_model::ids::Hash;
+use lcm_model::sync::lock;
+use lcm_model::{Content, Entry};
+use lcm_store::tasks::go_on;
+use lcm_store::{OldEntries, OldStore, PurgedEntries, RECOVERED, StoredSession};
+
+/// Characters of JSON per transaction.
+const SLICE: usize = 256 * 1024;
+/// Messages that are looked up at a time.
+const LOOKED_UP: usize = 1000;
+
+/// The first bytes of a database.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// Whether the file has the name or the first bytes of a database. A backup counts; a damaged one may lack
+/// the bytes.
+pub(super) fn is_database(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_called = name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"));
+    let begins = || {
+        let mut head = [0; DATABASE.len()];
+        files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head == *DATABASE)
+    };
+    is_called || begins()
+}
+
+/// The sessions of an old database, in order.
+pub(super) struct OldSessions {
+    store: SharedOldStore,
+    sessions: std::vec::IntoIter<StoredSession>,
+    rebuilding: Option<Rebuilding>,
+    cancel: CancellationToken,
+}
+
+/// A database that is read in parts.
+pub type SharedOldStore = Arc<Mutex<OldStore>>;
+
+/// A rebuild takes what is lost from the sessions' files, and what any of the databases has purged from none. This is
+/// what was purged.
+pub(super) type Rebuilding = Arc<PurgedEntries>;
+
+/// The entries of one of these sessions, in order. Only the entries of a slice are unpacked at a time: a small file
+/// can hold a lot.
+pub(super) struct OldSessionEntries {
+    store: SharedOldStore,
+    rebuilding: Option<Rebuilding>,
+    session: String,
+    entries: OldEntries,
+    /// Has each entry in its place, without its content.
+    order: Order,
+    /// What the session's file has and the database lacks.
+    from_file: HashMap<String, Entry>,
+    /// Messages that no entry shows, and that are stored already; `None` for a real session.
+    left_out: Option<HashSet<String>>,
+    lost: usize,
+    cancel: CancellationToken,
+}
+
+impl OldSessions {
+    /// Opens the database `path`; a copy of its rows is kept next to the file `beside`.
+    pub fn open(path: &Path, beside: &Path, cancel: &CancellationToken) -> Result<Self> {
+        Self::of(Arc::new(Mutex::new(OldStore::open(path, beside, cancel)?)), None, cancel)
+    }
+
+    pub fn of(
+        store: SharedOldStore,
+        rebuilding: Option<Rebuilding>,
+        cancel: &CancellationToken,
+    ) -> Result<Self> {
+        let sessions = lock(&store).sessions()?.into_iter();
+        Ok(Self { store, sessions, rebuilding, cancel: cancel.clone() })
+    }
+
+    /// Returns the next session with its file.
+    pub fn next(&mut self) -> Result<Option<(Header, Option<String>, OldSessionEntries)>> {
+        let Some(session) = self.sessions.next() else { return Ok(None) };
+        let entries = lock(&self.store).entries(&session)?;
+        let in_file = match self.rebuilding {
+            Some(_) => self.in_file(&session, &entries)?,
+            None => Vec::new(),
+        };
+        let mut order = Order::default();
+        let mut place = |id: &str, parent: Option<String>| {
+            order.push(Entry { id: id.to_owned(), parent, timestamp: 0, content: Content::Other });
+        };
+        let parents: HashMap<&str, &Option<String>> =
+            in_file.iter().map(|entry| (entry.id.as_str(), &entry.parent)).collect();
+        for (id, parent) in &entries.places {
+            // The parent's row is lost: the file still names it.
+            let other = parents.get(id.as_str()).filter(|_| entries.is_torn(id));
+            place(id, other.map_or_else(|| parent.clone(), |other| (*other).clone()));
+        }
+        let known: HashSet<&str> = entries.places.iter().map(|(id, _)| id.as_str()).collect();
+        for entry in in_file.iter().filter(|entry| !known.contains(entry.id.as_str())) {
+            place(&entry.id, entry.parent.clone());
+        }
+        order.end();
+        let header = Header { id: session.session_id, cwd: None, parent: session.parent };
+        let entries = OldSessionEntries {
+            store: Arc::clone(&self.store),
+            // What the file has is not lost.
+            lost: if in_file.is_empty() { entries.lost } else { 0 },
+            entries,
+            order,
+            from_file: in_file.into_iter().map(|entry| (entry.id.clone(), entry)).collect(),
+            rebuilding: self.rebuilding.clone(),
+            session: header.id.clone(),
+            left_out: (header.id == RECOVERED).then(HashSet::new),
+            cancel: self.cancel.clone(),
+        };
+        Ok(Some((header, session.file, entries)))
+    }
+
+    /// What the file of a session has and the database lacks, in its order.
+    fn in_file(&self, session: &StoredSession, entries: &OldEntries) -> Result<Vec<Entry>> {
+        let (mut lacking, mut ids) = (Vec::new(), HashSet::new());
+        let file = session.file.as_ref().and_then(|file| SessionFile::open(Path::new(file)).ok());
+        let Some(file) = file.filter(|file| file.header.id == session.session_id) else { return Ok(lacking) };
+        let mut file = file.until(&self.cancel);
+        // What follows an unreadable part of a file is lost.
+        while let Ok(Some(slice)) = file.slice() {
+            go_on(&self.cancel)?;
+            let store = lock(&self.store);
+            for entry in slice.entries.into_iter().filter(|entry| store.lacks(entries, entry)) {
+                if ids.insert(entry.id.clone()) {
+                    lacking.push(entry);
+                }
+            }
+        }
+        Ok(lacking)
+    }
+}
+
+impl OldSessionEntries {
+    /// The id of the next entry, and that of its parent if it has one.
+    fn next_place(&mut self) -> Option<(String, Option<String>)> {
+        let Handover { mut entries, orphans } = self.order.take(1);
+        let place = entries.pop()?;
+        let parent = place.parent.filter(|_| !orphans.contains(&place.id));
+        Some((place.id, parent))
+    }
+}
+
+impl Slices for OldSessionEntries {
+    fn leave_out(&mut self, are_stored: &mut Lookup<'_>) -> Result<()> {
+        let Some(left_out) = &mut self.left_out else { return Ok(()) };
+        for places in self.entries.places.chunks(LOOKED_UP) {
+            let lineage =
+                |(id, _): &(String, _)| Some((id.clone(), Hash::from_slice(&hex::decode(id).ok()?).ok()?));
+            let (ids, lineages): (Vec<_>, Vec<_>) = places.iter().filter_map(lineage).unzip();
+            let stored = are_stored(lineages)?;
+            left_out.extend(ids.into_iter().zip(stored).filter(|(_, stored)| *stored).map(|(id, _)| id));
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
+        let mut slice = Handover::default();
+        let mut size = 0;
+        while size < SLICE
+            && let Some((id, parent)) = self.next_place()
+        {
+            go_on(&self.cancel)?;
+            if self.left_out.as_ref().is_some_and(|left_out| left_out.contains(&id)) {
+                self.entries.pass(&id, parent);
+                continue;
+            }
+            let other = self.from_file.remove(&id);
+            match lock(&self.store).entry(&mut self.entries, &id, parent, other) {
+                Some(mut entry) => {
+                    let place = (self.session.clone(), id);
+                    if let Some(nonce) = self.rebuilding.as_ref().and_then(|purged| purged.get(&place)) {
+                        entry.content = Content::Purged(*nonce);
+                    }
+                    size += size_of(&entry);
+                    slice.entries.push(entry);
+                }
+                None => self.lost += 1,
+            }
+        }
+        Ok((!slice.entries.is_empty()).then_some(slice))
+    }
+
+    fn broken(&self) -> usize {
+        self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lcm_store::{Place, Store};
+
+    /// So many that nobody would wait for the end if each were compared with each.
+    const MANY: usize = 30_000;
+
+    /// A session with a chain of `n` unreadable entries, and `n` readable ones below the last.
+    async fn unreadable_chain(n: usize) -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of_project(Some(dir.path()), "/p").unwrap();
+        store.write(|batch| batch.messages().conversation_row("one", None, None, 0).map(drop)).await.unwrap();
+        store.close().await;
+        let Place::File(path) = store.place().clone() else { panic!("no file") };
+        let sql = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2 * {n})
+             INSERT INTO entries (id, conversation_id, entry_id, parent_id, kind)
+             SELECT i, 1, 'e' || i, nullif(min(i - 1, {n}), 0), iif(i <= {n}, 9, 0) FROM n"
+        );
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        (dir, path)
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_unreadable_entries_is_walked_once() {
+        let (_dir, path) = unreadable_chain(MANY).await;
+        let mut sessions = OldSessions::open(&path, &path, &CancellationToken::new()).unwrap();
+        let (_, _, mut entries) = sessions.next().unwrap().unwrap();
+        let mut read = Vec::new();
+        while let Some(slice) = entries.slice(&HashSet::new()).unwrap() {
+            read.extend(slice.entries);
+        }
+        assert_eq!((read.len(), entries.broken()), (MANY, MANY));
+        assert!(read.iter().all(|entry| entry.parent.is_none()), "nothing readable is above them");
+    }
+
+    #[tokio::test]
+    async fn reading_stops_between_two_entries() {
+        let (_dir, path) = unreadable_chain(MANY).await;
+        let cancel = CancellationToken::new();
+        let mut sessions = OldSessions::open(&path, &path, &cancel).unwrap();
+        let (_, _, mut entries) = sessions.next().unwrap().unwrap();
+        assert!(entries.slice(&HashSet::new()).unwrap().is_some());
+        cancel.cancel();
+        assert!(entries.slice(&HashSet::new()).is_err());
+    }
+}

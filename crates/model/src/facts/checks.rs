@@ -1,0 +1,158 @@
+//! Commands that test or build, and their outcomes.
+
+use serde::{Deserialize, Serialize};
+
+use super::words::{Words, pattern};
+use crate::CallOutcome;
+use crate::text;
+
+/// Characters kept of a command, and of the line with its outcome: enough that a secret in it is masked
+/// completely.
+const KEPT: usize = 400;
+/// UTF-16 units that Pi keeps of what a script's failed call said.
+const CUT: usize = 500;
+
+/// Commands that check the work, at the start of a command or after `&&`, `;`, `|` or a variable.
+static JUDGES: Words = pattern!(
+    r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
+    r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
+    r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
+    r"|node +(?:\S+ +)*--test|go +(?:test|build|vet)|make|cmake +--build|ninja|ctest|meson +test|bazel +(?:test|build)",
+    r"|(?:python3?|py) +-m +(?:pytest|unittest|mypy|ruff)|pytest|tox|nox|mypy|pyright|ruff|flake8|pylint",
+    r"|jest|vitest|mocha|ava|playwright +test|cypress +run|tsc|eslint|biome|prettier +--check",
+    r"|(?:\./)?(?:gradlew?|mvnw?)|sbt|dotnet +(?:test|build)|swift +(?:test|build)|xcodebuild|zig +(?:build|test)",
+    r"|mix +(?:test|compile)|rspec|rake|bundle +exec +\S+|phpunit|composer +test|stack +(?:test|build)|cabal +(?:test|build)",
+    r"|\S*/(?:test|check|build|ci)\S*\.(?:sh|py|js|mjs|ts)|shellcheck|pre-commit)\b",
+);
+
+/// The line of an output that best shows how a command failed.
+static FAILURES: Words = pattern!(
+    r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
+    r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
+);
+
+/// A line that reveals a failure when a pipe hides the exit code.
+static HIDDEN: Words = pattern!(
+    r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
+    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
+);
+/// Marks at the start of a line about something that passed.
+const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
+
+/// A command with its outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The position of its result.
+    pub at: usize,
+    /// The command, on one line.
+    pub command: String,
+    /// The line that shows how it failed; `None` if it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl Check {
+    /// Returns the outcome of `command`, if it tests or builds.
+    pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
+        // Pi ends the output of a failed command with its exit code.
+        let last = || {
+            output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
+        };
+        let line = match has_failed {
+            true => telling(&FAILURES, output).or_else(last).or(Some("failed")),
+            false if command.contains('|') => telling(&HIDDEN, output),
+            false => None,
+        };
+        Self::ended(at, command, line)
+    }
+
+    /// Returns the outcome of a `command` that a script ran, if it tests or builds and its outcome is known: the
+    /// script got the output, and `shown` is what it shows of it.
+    pub(super) fn in_script(at: usize, command: &str, outcome: &CallOutcome, shown: &str) -> Option<Self> {
+        match outcome {
+            CallOutcome::Done if command.contains('|') => {
+                Self::ended(at, command, Some(telling(&HIDDEN, shown)?))
+            }
+            CallOutcome::Done => Self::ended(at, command, None),
+            CallOutcome::Failed(said) if said.encode_utf16().count() < CUT => {
+                Self::of(at, command, said, true)
+            }
+            // Its end, which would say more than any other line, is cut off.
+            CallOutcome::Failed(said) => {
+                let line = telling(&FAILURES, said).or_else(|| telling(&FAILURES, shown));
+                Self::ended(at, command, line.or(Some("failed")))
+            }
+            CallOutcome::Unfinished => None,
+        }
+    }
+
+    /// The outcome of `command`, with the line that shows how it failed, if it tests or builds.
+    fn ended(at: usize, command: &str, failure: Option<&str>) -> Option<Self> {
+        let failure = failure.map(|line| text::one_line(line, KEPT));
+        JUDGES.is_in(command).then(|| Self { at, command: text::one_line(command, KEPT), failure })
+    }
+}
+
+/// The first of these lines in an output that is not about something that passed.
+fn telling<'o>(lines: &'static Words, output: &'o str) -> Option<&'o str> {
+    let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
+    lines.found(output).map(|line| line.as_str()).find(|line| !is_pass(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scripts_command_has_an_outcome_if_that_is_known() {
+        let outcome = |command, outcome: &CallOutcome, shown| {
+            Check::in_script(3, command, outcome, shown).map(|check| check.failure)
+        };
+        let failed = |said: &str| CallOutcome::Failed(said.into());
+        let done = CallOutcome::Done;
+        assert_eq!(outcome("npm test", &done, "1 failed"), Some(None));
+        assert_eq!(outcome("ls", &done, ""), None);
+        assert_eq!(outcome("npm test", &CallOutcome::Unfinished, ""), None);
+        let whole = failed("no rule\n\nCommand exited with code 2");
+        assert_eq!(outcome("make", &whole, "1 failed"), Some(Some("no rule".into())));
+        let cut = failed(&"ok\n".repeat(200)[..500]);
+        assert_eq!(outcome("npm test", &cut, "sorry"), Some(Some("failed".into())));
+        assert_eq!(outcome("npm test", &cut, "so\n1 failed\n"), Some(Some("1 failed".into())));
+        // A pipe hides the exit code.
+        assert_eq!(outcome("npm test | tail", &done, "2 passed"), None);
+        assert_eq!(outcome("npm test | tail", &done, "1 failed"), Some(Some("1 failed".into())));
+    }
+
+    #[test]
+    fn only_commands_that_test_or_build_have_an_outcome() {
+        let outcome =
+            |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);
+        for command in [
+            "cargo test -q", "cd src && npm run test:unit", "RUST_LOG=1 cargo +nightly clippy",
+            "./scripts/check.sh", "npx tsc --noEmit", "python -m pytest tests/a.py",
+            "timeout 60 go test ./... | tail -5",
+        ] {
+            assert_eq!(outcome(command, "ok", false), Some(None), "{command}");
+        }
+        for command in [
+            "ls tests", "git commit -m 'make it build'", "cat makefile", "echo cargo-test",
+            "sed -n 1,9p check.rs",
+        ] {
+            assert_eq!(outcome(command, "ok", false), None, "{command}");
+        }
+        let hidden = "running 3 tests\ntest result: FAILED. 2 passed; 1 failed\n";
+        assert_eq!(
+            outcome("cargo test | tail", hidden, false),
+            Some(Some("test result: FAILED. 2 passed; 1 failed".into()))
+        );
+        assert_eq!(
+            outcome("make", "no rule\n\nCommand exited with code 2", true),
+            Some(Some("no rule".into()))
+        );
+        assert_eq!(outcome("npm test", "0 failed, 12 passed", false), Some(None));
+        let thrown = "✔ throws TypeError: bad input\n✔ retries after 3 failures";
+        assert_eq!(outcome("npm test", thrown, false), Some(None));
+        assert_eq!(outcome("npm test | tail", thrown, false), Some(None));
+        assert_eq!(outcome("set -e\ncargo build", "ok", false), Some(None));
+    }
+}

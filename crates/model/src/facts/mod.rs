@@ -1,0 +1,254 @@
+//! Facts extracted from a range of history without a model: files, checks, rules, decisions, open tasks.
+//!
+//! A summary contains what a model found worth mentioning. These facts do not depend on it: they are
+//! extracted once per leaf summary, stored with it, and joined for the block. Positions count from the first
+//! message of their range.
+
+mod checks;
+pub mod disk;
+mod files;
+mod folding;
+pub mod gate;
+mod related;
+mod sentences;
+mod statements;
+mod words;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+pub use checks::Check;
+pub use files::File;
+pub use related::Meaning;
+pub use statements::{decisions, rules};
+
+use crate::text;
+use crate::{CallOutcome, Files, Message, Role};
+
+/// The most facts of a kind from one message.
+const MOST_OF_MESSAGE: usize = 12;
+/// The most facts of a kind kept for a range, the newest.
+const MOST: usize = 120;
+/// The same for open tasks and completed work, which are compared with each other.
+const MOST_TASKS: usize = 40;
+/// Characters of a decision.
+const DECISION: usize = 400;
+
+/// The facts of a range.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Files by path, from successful calls.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, File>,
+    /// Commands that test or build, each with its last outcome, oldest first.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub checks: VecDeque<Check>,
+    /// The user's rules.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub rules: VecDeque<Said>,
+    /// The user's open tasks, unless reported as done since.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub tasks: VecDeque<Said>,
+    /// Reports of completed work.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub done: VecDeque<Said>,
+    /// Decisions of the user or the agent.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub decisions: VecDeque<Said>,
+}
+
+/// A sentence from a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The position of its message.
+    pub at: usize,
+    /// The sentence, on one line.
+    pub text: String,
+}
+
+impl Facts {
+    /// Returns the facts of a range. `messages` are the relevant ones with their positions.
+    pub fn of<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
+        Self::read(messages, true)
+    }
+
+    /// The same for files and checks only, which takes far less time.
+    pub fn without_statements<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
+        Self::read(messages, false)
+    }
+
+    fn read<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>, has_statements: bool) -> Self {
+        let mut facts = Self::default();
+        let mut calls = files::Calls::default();
+        for (at, message) in messages {
+            if has_statements {
+                facts.read_statements(at, message);
+            }
+            match message.role {
+                Role::Assistant => calls.note(at, message),
+                Role::ToolResult if message.is_recall_echo() => {}
+                Role::ToolResult => {
+                    if let Some(call) = calls.answered(message) {
+                        facts.read_result(at, &call, message);
+                    }
+                    facts.read_nested(at, message);
+                }
+                Role::Bash => {
+                    let said = message.text();
+                    let (command, output) = said.split_once('\n').unwrap_or((&said, ""));
+                    let command = command.trim_start_matches("$ ");
+                    facts.checks.extend(Check::of(at, command, output, message.is_error));
+                }
+                Role::BranchSummary => facts.list(at, &message.listed),
+                _ => {}
+            }
+            if !matches!(message.role, Role::Assistant | Role::ToolResult) {
+                calls.end();
+            }
+        }
+        // A range may end in the middle of one message's results.
+        for call in calls.waiting() {
+            facts.touch(call.at, call.at, &call);
+        }
+        facts.limited()
+    }
+
+    fn read_statements(&mut self, at: usize, message: &Message) {
+        let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
+        for text in message.texts() {
+            if matches!(message.role, Role::User | Role::Assistant) {
+                self.close(related::done(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            }
+            if message.role == Role::User {
+                self.rules.extend(rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            }
+        }
+    }
+
+    fn read_result(&mut self, at: usize, call: &files::Call, result: &Message) {
+        let output = result.text();
+        if let Some(command) = &call.command {
+            self.checks.extend(Check::of(at, command, &output, result.is_error));
+        } else if !result.is_error {
+            self.touch(call.at, at, &call.with_result(&output));
+        }
+    }
+
+    /// Reads the calls that a script made.
+    fn read_nested(&mut self, at: usize, result: &Message) {
+        // What it shows could be from any of several commands.
+        let commands = result.nested.iter().filter(|nested| nested.name == "bash").count();
+        let shown = if commands == 1 { result.text() } else { String::new() };
+        for nested in &result.nested {
+            let Some(call) = files::Call::of(at, &nested.name, &nested.arguments) else { continue };
+            if let Some(command) = &call.command {
+                self.checks.extend(Check::in_script(at, command, &nested.outcome, &shown));
+            } else if nested.outcome == CallOutcome::Done {
+                self.touch(at, at, &call.by_script());
+            }
+        }
+    }
+
+    /// Records that a call touched its file: `at` is the call's position, `result` that of its result.
+    fn touch(&mut self, at: usize, result: usize, call: &files::Call) {
+        if let Some(path) = &call.path {
+            self.files.entry(path.clone()).or_default().touch(call.kind, at, result);
+        }
+    }
+
+    /// Adds files that Pi lists: only that they were read or changed is known.
+    pub fn list(&mut self, at: usize, files: &Files) {
+        for path in &files.read {
+            self.files.entry(path.clone()).or_default().read.get_or_insert(at);
+        }
+        for path in &files.modified {
+            self.files.entry(path.clone()).or_default().edited.get_or_insert(at);
+        }
+    }
+
+    /// Returns the paths that were read and those that were changed.
+    pub fn touched(&self) -> Files {
+        let paths = |was: fn(&File) -> bool| {
+            self.files.iter().filter(move |(_, file)| was(file)).map(|(path, _)| path.clone())
+        };
+        Files {
+            read: paths(|file| file.read.is_some()).collect(),
+            modified: paths(|file| file.edited.is_some()).collect(),
+        }
+    }
+
+    /// Adds reports of completed work, and drops the tasks that they close.
+    fn close(&mut self, done: impl Iterator<Item = Said>) {
+        let done: Vec<Said> = done.collect();
+        if !done.is_empty() && !self.tasks.is_empty() {
+            let tasks: Vec<Meaning> = self.tasks.iter().map(|task| Meaning::of_task(&task.text)).collect();
+            let mut is_open = vec![true; tasks.len()];
+            for said in &done {
+                Meaning::of(&said.text).close(&tasks, &mut is_open);
+            }
+            let mut is_open = is_open.into_iter();
+            self.tasks.retain(|_| is_open.next().unwrap_or(true));
+        }
+        self.done.extend(done);
+    }
+
+    /// Returns the quoted tasks, with the positions where their ranges start, that nothing since has closed.
+    /// A task that is also among the open tasks is open.
+    pub fn still_open(&self, quoted: Vec<(usize, String)>) -> Vec<(usize, String)> {
+        let is_same = |one: &str, other: &str| one.contains(other.trim_end_matches(['.', '!', '。']));
+        let is_known = |(_, text): &(usize, String)| {
+            self.tasks.iter().any(|task| is_same(&task.text, text) || is_same(text, &task.text))
+        };
+        let (mut open, unknown): (Vec<_>, Vec<_>) = quoted.into_iter().partition(is_known);
+        let tasks: Vec<Meaning> = unknown.iter().map(|(_, text)| Meaning::of_task(text)).collect();
+        let mut is_open = vec![true; tasks.len()];
+        for done in &self.done {
+            let since = unknown.iter().filter(|(at, _)| *at <= done.at).count();
+            Meaning::of(&done.text).close(&tasks[..since], &mut is_open[..since]);
+        }
+        open.extend(unknown.into_iter().zip(is_open).filter_map(|(task, is_open)| is_open.then_some(task)));
+        open
+    }
+
+    /// Adds the facts of a range that starts `offset` messages after this one.
+    pub fn join(&mut self, later: &Self, offset: usize) {
+        for (path, file) in &later.files {
+            self.files.entry(path.clone()).or_default().join(file, offset);
+        }
+        self.checks.extend(later.checks.iter().map(|check| Check { at: check.at + offset, ..check.clone() }));
+        let moved = |said: &Said| Said { at: said.at + offset, text: said.text.clone() };
+        self.rules.extend(later.rules.iter().map(moved));
+        self.decisions.extend(later.decisions.iter().map(moved));
+        self.close(later.done.iter().map(moved));
+        self.tasks.extend(later.tasks.iter().map(moved));
+        let facts = std::mem::take(self);
+        *self = facts.limited();
+    }
+
+    /// Keeps the newest facts of each kind; of each check the last outcome, of a repeated sentence the last
+    /// occurrence.
+    fn limited(mut self) -> Self {
+        newest(&mut self.checks, MOST, |check| check.command.clone());
+        for (said, most) in [
+            (&mut self.rules, MOST),
+            (&mut self.tasks, MOST_TASKS),
+            (&mut self.done, MOST_TASKS),
+            (&mut self.decisions, MOST),
+        ] {
+            newest(said, most, |said| said.text.clone());
+        }
+        self
+    }
+}
+
+/// Keeps the newest of equal keys, and at most `most` in total.
+fn newest<T>(all: &mut VecDeque<T>, most: usize, key: impl Fn(&T) -> String) {
+    let mut seen = std::collections::HashSet::new();
+    let kept: Vec<T> =
+        std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).take(most).collect();
+    all.extend(kept.into_iter().rev());
+}

@@ -1,0 +1,48 @@
+//! The model: sessions, messages, ids, the DAG, facts, the policy and settings. No SQL, and nothing waits.
+//!
+//! Pi's JSON is parsed here, for the engine. Nothing is ever written back: the exact original text is stored, and these
+//! types are views of it.
+
+mod agents;
+mod base64;
+#[cfg(feature = "rusqlite")]
+mod columns;
+pub mod config;
+pub mod dag;
+mod entry;
+pub mod error;
+pub mod facts;
+pub mod files;
+mod foreign_ids;
+pub mod frames;
+pub mod ids;
+mod json;
+pub mod log;
+mod message;
+mod notes;
+mod passages;
+pub mod policy;
+mod searchable;
+mod summary;
+pub mod sync;
+pub mod text;
+pub mod tokens;
+mod touched;
+mod usage;
+
+pub use agents::{
+    agent_of, agent_of_session, first_id, foreign, forked_from, original_of, record_alone, said,
+};
+pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
+pub use foreign_ids::{
+    PURGED, alone_id, digest, is_alone, is_numbered, is_of_side_chain, is_record, may_carry, purged_id,
+    purged_name, record_of, repeated, split_purged, split_version, without_digests,
+};
+pub use json::{read_json, unmarked};
+pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
+pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
+pub use passages::{bigrams, humps, is_ideograph, parts, passages};
+pub use searchable::searchable;
+pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
+pub use touched::Files;
+pub use usage::Usage;

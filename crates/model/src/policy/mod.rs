@@ -1,0 +1,155 @@
+//! Where to fold: a pure function of sizes, prices and growth.
+//!
+//! A fold replaces all of the context but a tail by a block, so that later requests no longer pay for it. If
+//! each request adds `g` tokens and a fold comes whenever the context has grown by `D`, carrying the growth
+//! costs `r·D/2` per request on average (`r`: the price of a token from the cache) and folding `F·g/D` (`F`:
+//! the price of a fold). The sum is least at `D = √(2·F·g/r)`: the economic order quantity (Harris, "How many
+//! parts to make at once", 1913). The minimum is flat, so no input has to be precise: an error of 30 % costs
+//! 2 %.
+//!
+//! A fold also takes the model's thinking out of the tail, because a provider may bind it to what comes before it.
+//! So a run may grow beyond the fold point; at a prompt, where no thinking is under way, the context may not.
+
+mod alone;
+mod folding;
+mod prices;
+
+pub use folding::{Due, Folding, Live, Receipt, Turn};
+pub use prices::{Cost, Prices};
+
+/// Tokens of the newest messages that a fold leaves as they are.
+pub const TAIL: usize = 4_000;
+/// A fold frees at least this many tokens, or there is none.
+const LEAST: usize = 4_000;
+/// What the formula counts for summaries: tokens of their source, and of their text.
+const SUMMARIZED: f64 = 20_000.0;
+const SUMMARY: f64 = 1_200.0;
+/// The growth per request until enough requests are known.
+const TYPICAL_GROWTH: f64 = 1_000.0;
+const ENOUGH: usize = 10;
+/// How far beyond the fold point a run may go where thinking is bound, and where it is not.
+const BOUND: f64 = 1.6;
+const FREE: f64 = 1.2;
+
+/// What a session's requests have added so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Growth {
+    requests: usize,
+    tokens: usize,
+    thinking: usize,
+}
+
+/// What the fold point depends on. All sizes are in tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// What every request carries after a fold: system prompt, tools, block, tail.
+    pub base: usize,
+    /// What requests add.
+    pub growth: Growth,
+    /// The model's prices.
+    pub prices: Prices,
+    /// The prices of the model that writes summaries.
+    pub summarizer: Prices,
+    /// The fold point that the user has set, if any.
+    pub fixed: Option<usize>,
+    /// How much higher the point is because look-ups have eaten the savings; 1 otherwise.
+    pub raised: f64,
+    /// Prices rise above this.
+    pub tier: Option<usize>,
+    /// Pi compacts above this.
+    pub threshold: Option<usize>,
+}
+
+/// A moment at which entries can be appended to the session.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Tokens of the context.
+    pub tokens: usize,
+    /// Whether the run has ended, so that the next request begins with a prompt.
+    pub is_prompt: bool,
+    /// Whether the model's thinking is bound to what stands before it.
+    pub is_bound: bool,
+}
+
+impl Growth {
+    /// Adds a request that added `tokens` to the context, `thinking` of them thought by the model.
+    pub fn add(&mut self, tokens: usize, thinking: usize) {
+        self.requests += 1;
+        self.tokens += tokens;
+        self.thinking += thinking;
+    }
+
+    /// The mean of a request, at least 1.
+    pub fn mean(&self) -> f64 {
+        let mean = float(self.tokens) / float(self.requests.max(1));
+        if self.requests < ENOUGH { TYPICAL_GROWTH } else { mean.max(1.0) }
+    }
+
+    /// Tokens of thinking in a tail.
+    fn thinking(&self) -> f64 {
+        let each = float(self.thinking) / float(self.requests.max(1));
+        each * (float(TAIL) / self.mean()).clamp(1.0, 20.0)
+    }
+}
+
+impl Terms {
+    /// What a fold costs, in millionths of the prices' unit: writing what is left again, summaries, and the
+    /// thinking in the tail, which is lost.
+    pub fn fold_cost(&self) -> f64 {
+        let Prices { read, write, output, .. } = self.prices;
+        float(self.base) * (write - read)
+            + SUMMARIZED * self.summarizer.input
+            + SUMMARY * self.summarizer.output
+            + self.growth.thinking() * output
+    }
+
+    /// Tokens that a request adds.
+    pub fn growth_per_request(&self) -> usize {
+        whole(self.growth.mean())
+    }
+
+    /// The context size from which on a fold pays; `None` if a fold could not free enough below the limit.
+    pub fn point(&self) -> Option<usize> {
+        let further = (2.0 * self.fold_cost() * self.growth.mean() / self.prices.read).sqrt();
+        let best = self.fixed.unwrap_or_else(|| whole((float(self.base) + further) * self.raised));
+        let point = best.max(self.base + LEAST).min(self.most().unwrap_or(usize::MAX));
+        (point >= self.base + LEAST).then_some(point)
+    }
+
+    /// The largest context that stays below tier and threshold with two more requests. A tier that leaves no room
+    /// for a fold does not count.
+    fn most(&self) -> Option<usize> {
+        let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.growth.mean()));
+        let tier = self.tier.map(room).filter(|most| *most >= self.base + LEAST);
+        tier.into_iter().chain(self.threshold.map(room)).min()
+    }
+
+    /// Whether to fold now.
+    pub fn is_due(&self, moment: Moment) -> bool {
+        let Some(point) = self.point() else { return false };
+        let further = match () {
+            () if moment.is_prompt || self.prices.read >= self.prices.write => 1.0,
+            () if moment.is_bound => BOUND,
+            () => FREE,
+        };
+        moment.tokens > whole(float(point) * further).min(self.most().unwrap_or(usize::MAX))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵²")]
+/// A count as a number to multiply.
+pub fn float(count: usize) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sizes are small and not negative"
+)]
+fn whole(tokens: f64) -> usize {
+    tokens as usize
+}
+
+#[cfg(test)]
+mod tests;

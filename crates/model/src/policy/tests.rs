@@ -1,0 +1,247 @@
+//! The formula at the prices of the day, and against every fixed fold point on synthetic sessions.
+
+use serde_json::json;
+
+use super::*;
+use crate::config::{Context, Settings};
+
+const SMALL: Cost = Cost { input: 0.1, output: 0.5, cache_read: 0.01, cache_write: 0.125 };
+/// Opus 5.5, Fable 5.2, GPT-6.2 Sol, Gemini 4 Argon, and September's Sonnet.
+const MODELS: [(f64, f64, f64, f64); 5] = [
+    (4.0, 20.0, 0.2, 5.0),
+    (8.0, 40.0, 0.2, 10.0),
+    (2.0, 10.0, 0.1, 2.5),
+    (2.0, 10.0, 0.1, 0.0),
+    (3.0, 15.0, 0.3, 3.75),
+];
+
+fn cost((input, output, cache_read, cache_write): (f64, f64, f64, f64)) -> Cost {
+    Cost { input, output, cache_read, cache_write }
+}
+
+fn terms(cost: Cost) -> Terms {
+    let growth = Growth::default();
+    let (prices, summarizer) = (Prices::of(cost), Prices::of(SMALL));
+    Terms { base: 11_425, growth, prices, summarizer, fixed: None, raised: 1.0, tier: None, threshold: None }
+}
+
+#[test]
+fn the_point_follows_the_prices() {
+    let points = MODELS.map(|model| terms(cost(model)).point().unwrap());
+    assert_eq!(points, [35_391, 45_272, 35_928, 33_473, 28_161]);
+    let uncached = terms(Cost { input: 3.0, output: 15.0, ..Cost::default() });
+    assert_eq!(uncached.point(), Some(15_425), "without a cache, as soon as it frees enough");
+    // Free models are taken for typical ones.
+    assert_eq!(terms(Cost::default()).point(), Some(28_161));
+}
+
+#[test]
+fn growth_counts_once_ten_requests_are_known() {
+    let mut some = terms(cost(MODELS[0]));
+    let before = some.point().unwrap();
+    for _ in 0..9 {
+        some.growth.add(9_000, 0);
+    }
+    assert_eq!(some.point(), Some(before));
+    some.growth.add(9_000, 0);
+    assert!(some.point().unwrap() > before + 40_000);
+    let calm = Terms { growth: Growth { requests: 10, tokens: 0, thinking: 0 }, ..some };
+    assert_eq!(calm.point(), Some(calm.base + LEAST), "nothing is added");
+    let thinks = Terms { growth: Growth { requests: 10, tokens: 10_000, thinking: 5_000 }, ..some };
+    let silent = Terms { growth: Growth { requests: 10, tokens: 10_000, thinking: 0 }, ..some };
+    assert!(thinks.point() > silent.point(), "thinking that would be lost is worth a later fold");
+}
+
+#[test]
+fn a_fold_is_due_at_a_prompt_before_it_is_within_a_run() {
+    let (some, point) = (terms(cost(MODELS[0])), 35_391);
+    let due = |tokens, is_prompt, is_bound| some.is_due(Moment { tokens, is_prompt, is_bound });
+    assert!(!due(point, true, true) && due(point + 1, true, true));
+    assert!(!due(point * 16 / 10, false, true) && due(point * 16 / 10 + 2, false, true));
+    assert!(!due(point * 12 / 10, false, false) && due(point * 12 / 10 + 2, false, false));
+    let uncached = terms(Cost { input: 3.0, output: 15.0, ..Cost::default() });
+    assert!(uncached.is_due(Moment { tokens: 15_426, is_prompt: false, is_bound: true }));
+}
+
+#[test]
+fn a_fold_comes_before_a_limit_or_not_at_all() {
+    let limited = |limit| Terms { threshold: Some(limit), ..terms(cost(MODELS[0])) };
+    assert_eq!(limited(30_000).point(), Some(28_000));
+    let within = Moment { tokens: 28_001, is_prompt: false, is_bound: true };
+    assert!(limited(30_000).is_due(within));
+    assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
+    assert!(!limited(16_000).is_due(within));
+    assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
+    assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
+    let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };
+    assert_eq!(tiered(30_000).point(), Some(28_000));
+    assert_eq!(
+        tiered(12_000).point(),
+        Some(35_391),
+        "a tier below what every request carries can't be avoided"
+    );
+    assert_eq!(Terms { raised: 1.5, ..limited(90_000) }.point(), Some(53_087));
+}
+
+/// What a session of equal requests costs if it is folded at `point`.
+fn session(terms: Terms, requests: usize, added: usize, point: usize) -> f64 {
+    let Prices { read, write, .. } = terms.prices;
+    let (mut tokens, mut cost) = (5_000_usize, 0.0);
+    for _ in 0..requests {
+        if tokens > point {
+            let source = float(tokens.saturating_sub(terms.base));
+            cost += source * terms.summarizer.input + source * 0.06 * terms.summarizer.output;
+            cost += float(terms.base) * (write - read);
+            tokens = terms.base;
+        }
+        cost += float(tokens) * read + float(added) * write;
+        tokens += added;
+    }
+    cost
+}
+
+#[test]
+fn the_formula_is_near_the_best_fixed_point() {
+    for model in MODELS {
+        for added in [300, 1_000, 3_000] {
+            let mut growth = Growth::default();
+            (0..20).for_each(|_| growth.add(added, 0));
+            let terms = Terms { growth, ..terms(cost(model)) };
+            let ours = session(terms, 600, added, terms.point().unwrap());
+            let best = (15..300).map(|at| session(terms, 600, added, at * 1_000)).fold(f64::MAX, f64::min);
+            assert!(ours <= 1.06 * best, "{model:?} {added}: {}", ours / best);
+        }
+    }
+}
+
+/// A turn of a model at Opus's prices with a context of so many tokens, 1,200 of them new.
+fn turn(tokens: usize, is_prompt: bool) -> Turn {
+    let read = tokens.saturating_sub(1_400);
+    let usage = json!({"input": 0, "output": 200, "cacheRead": read, "cacheWrite": 1_200});
+    let cost = Cost { input: 4.0, output: 20.0, cache_read: 0.2, cache_write: 5.0 };
+    let live = Live {
+        context_tokens: Some(tokens),
+        context_window: Some(1_000_000),
+        cost,
+        summarizer: Some(SMALL),
+        prompt_tokens: Some(3_400),
+        own_tokens: 900,
+        can_recall: true,
+        ..Live::default()
+    };
+    Turn { live, usage, is_prompt, is_bound: true, goes_on: true, ..Turn::default() }
+}
+
+fn settings() -> Settings {
+    Settings::defaults(std::path::Path::new("/nowhere"))
+}
+
+#[test]
+fn summaries_are_written_shortly_before_the_fold() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let mut due = |tokens, is_prompt| folding.turn(&turn(tokens, is_prompt), &settings);
+    assert_eq!(due(10_000, false), Due { fold: false, prepare: false });
+    assert_eq!(due(20_000, false), Due { fold: false, prepare: false });
+    assert_eq!(due(34_000, false), Due { fold: false, prepare: true });
+    assert_eq!(due(36_000, false), Due { fold: false, prepare: true }, "a run may go further");
+    assert_eq!(due(36_000, true), Due { fold: true, prepare: true });
+    let full = Settings { context: Context::Full, ..settings.clone() };
+    assert_eq!(folding.turn(&turn(36_000, true), &full), Due { fold: false, prepare: false });
+    let mut helpless = turn(36_000, true);
+    helpless.live.can_recall = false;
+    assert_eq!(folding.turn(&helpless, &settings), Due { fold: false, prepare: false });
+}
+
+#[test]
+fn a_fold_gets_a_receipt() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    for tokens in [34_000, 35_000, 36_000] {
+        folding.turn(&turn(tokens, true), &settings);
+    }
+    folding.pay(&json!({"input": 20_000, "output": 1_000, "cost": {"total": 0.0025}}));
+    assert_eq!(folding.folded(), None);
+    // The next request writes 9,000 tokens, 1,000 of which are new.
+    let usage = json!({"input": 0, "output": 200, "cacheRead": 3_400, "cacheWrite": 9_000});
+    folding.turn(&Turn { usage, ..turn(12_600, false) }, &settings);
+    folding.turn(&turn(13_600, false), &settings);
+    let [receipt] = folding.receipts[..] else { panic!("{:?}", folding.receipts) };
+    assert_eq!((receipt.request, receipt.before, receipt.after), (3, 36_000, 12_400));
+    assert!((receipt.saved - 2.0 * 0.2 * 23_600.0).abs() < 1.0, "{receipt:?}");
+    assert!(receipt.cost > 2_500.0 + 8_000.0 * 4.8 && receipt.cost < 2_500.0 + 9_000.0 * 4.8, "{receipt:?}");
+}
+
+#[test]
+fn a_long_prompt_after_a_fold_is_not_what_the_fold_has_left() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    folding.turn(&turn(36_000, true), &settings);
+    folding.folded();
+    let usage = json!({"input": 0, "output": 200, "cacheRead": 3_400, "cacheWrite": 89_000});
+    folding.turn(&Turn { usage, said: 80_000, ..turn(92_600, true) }, &settings);
+    let receipt = folding.receipts[0];
+    assert_eq!((receipt.before, receipt.after), (36_000, 12_400));
+    assert!(receipt.cost < 9_000.0 * 4.8, "the prompt would have been written in any case: {receipt:?}");
+    assert!(folding.terms(&turn(92_600, true).live, &settings).point() < Some(40_000));
+}
+
+#[test]
+fn a_receipt_ends_where_another_branch_begins() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let elsewhere = |tokens| Turn { goes_on: false, ..turn(tokens, true) };
+    folding.turn(&turn(36_000, true), &settings);
+    folding.folded();
+    // Back to before the fold, which no request has shown yet.
+    for turn in [elsewhere(30_000), turn(31_200, true), turn(32_400, true)] {
+        folding.turn(&turn, &settings);
+    }
+    folding.folded();
+    for turn in [turn(12_600, true), turn(13_800, true), elsewhere(30_000), turn(31_200, true)] {
+        folding.turn(&turn, &settings);
+    }
+    let [never, left] = folding.receipts[..] else { panic!("{:?}", folding.receipts) };
+    assert_eq!((never.before, never.after), (36_000, 0));
+    assert!(never.cost + never.saved < 1.0, "{never:?}");
+    assert_eq!((left.before, left.after), (32_400, 12_400));
+    assert!((left.saved - 2.0 * 0.2 * 20_000.0).abs() < 1.0, "{left:?}");
+}
+
+#[test]
+fn folds_come_later_once_lookups_have_twice_eaten_what_they_saved() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let point = |folding: &Folding| folding.terms(&turn(36_000, true).live, &settings).point().unwrap();
+    let before = point(&folding);
+    let mut notices = Vec::new();
+    for _ in 0..4 {
+        folding.turn(&turn(36_000, true), &settings);
+        notices.push(folding.folded().is_some());
+        folding.turn(&Turn { reads: vec![("src/a.rs".into(), 30_000)], ..turn(13_000, false) }, &settings);
+    }
+    assert_eq!(notices, [false, false, false, true], "a file is read again from the second time on");
+    assert!(point(&folding) > before * 14 / 10);
+}
+
+#[test]
+fn a_file_counts_as_read_before_for_a_few_folds() {
+    let is_lookup = |folds| {
+        let (mut folding, settings) = (Folding::default(), settings());
+        let read = || Turn { reads: vec![("src/a.rs".into(), 30_000)], ..turn(13_000, false) };
+        folding.turn(&read(), &settings);
+        for _ in 0..folds {
+            folding.folded();
+        }
+        folding.turn(&read(), &settings);
+        folding.receipts.last().unwrap().lookups > 0.0
+    };
+    assert_eq!([1, 5, 6].map(is_lookup), [true, true, false]);
+}
+
+#[test]
+fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    for at in 0..20 {
+        folding.turn(&turn(20_000 + at * 1_200, true), &settings);
+    }
+    let bill = folding.bill;
+    assert_eq!(bill.requests, 20);
+    // Nothing was folded: the difference is the tools.
+    assert!((bill.paid - bill.alone - 20.0 * 900.0 * 0.2).abs() < 900.0 * 5.0, "{bill:?}");
+}

@@ -1,0 +1,108 @@
+//! How answers name messages and summaries: short id, time, and what is needed to choose one.
+
+use lcm_model::error::Result;
+use lcm_model::ids::SummaryId;
+use lcm_model::{State, agent_of, title};
+use lcm_store::{StoredMessage, StoredSummary, View};
+
+/// The header of a message or a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Card {
+    Message(MessageCard),
+    Summary(SummaryCard),
+}
+
+impl Card {
+    /// The message, if it is one.
+    pub fn message(&self) -> Option<&MessageCard> {
+        match self {
+            Self::Message(card) => Some(card),
+            Self::Summary(_) => None,
+        }
+    }
+
+    /// Its short id.
+    pub fn handle(&self) -> &str {
+        match self {
+            Self::Message(card) => &card.handle,
+            Self::Summary(card) => &card.handle,
+        }
+    }
+}
+
+/// The header of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageCard {
+    /// Its short id.
+    pub handle: String,
+    /// Who speaks, as Pi names roles.
+    pub role: String,
+    /// The agent that wrote it, if not Pi.
+    pub agent: Option<&'static str>,
+    /// The tool, if it is a tool result.
+    pub tool: Option<String>,
+    /// In ms since the epoch.
+    pub timestamp: i64,
+    /// Its number in its conversation, from 1.
+    pub sequence: i64,
+}
+
+impl MessageCard {
+    pub(super) fn of(message: &StoredMessage) -> Self {
+        Self {
+            handle: message.lineage.message_handle(),
+            role: message.role.clone(),
+            agent: agent_of(&message.json),
+            tool: message.tool.clone(),
+            timestamp: message.timestamp,
+            sequence: message.height + 1,
+        }
+    }
+}
+
+/// The header of a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryCard {
+    /// Its short id.
+    pub handle: String,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// Whether it was made without a model.
+    pub degraded: bool,
+    /// The number of messages in its span.
+    pub messages: usize,
+    /// Time of the first of them, in ms.
+    pub from_time: i64,
+    /// Time of the last of them, in ms.
+    pub to_time: i64,
+    /// Estimated tokens of its text.
+    pub tokens: usize,
+    /// `provider/model`; `None` for an extract.
+    pub model: Option<String>,
+    /// Its topic.
+    pub title: String,
+}
+
+impl SummaryCard {
+    pub fn of(summary: &StoredSummary) -> Self {
+        Self {
+            handle: summary.hash.summary_handle(),
+            depth: summary.depth,
+            degraded: summary.state == State::Degraded,
+            messages: summary.messages,
+            from_time: summary.from_time,
+            to_time: summary.to_time,
+            tokens: summary.tokens,
+            model: summary.model.clone(),
+            title: title(&summary.text),
+        }
+    }
+
+    pub(super) fn read(view: &View<'_>, id: SummaryId) -> Result<Self> {
+        Ok(Self::of(&view.summaries().summary(id)?))
+    }
+
+    pub fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
+        ids.iter().map(|id| Self::read(view, *id)).collect()
+    }
+}

@@ -1,0 +1,483 @@
+//! Finds the passages that may answer a query, in a bounded amount of work.
+//!
+//! Each term is counted first. The index ranks the matches of rare terms. A more frequent term only adds its
+//! weight to its passages: they are short, so how often they contain it matters little. A term too frequent
+//! even for that finds nothing by itself; together, frequent terms find the newest passages that contain them
+//! all. For a term that is not in the index, words are used that begin with it, contain it or resemble its
+//! spelling.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use memchr::memmem;
+
+use super::Search;
+use super::query::{Mark, Query, QueryTerm, TermRole, quote};
+use super::words::{SUFFIXES, words};
+use lcm_model::error::Result;
+use lcm_store::{Pages, Passages, View};
+
+/// The most matches counted per term.
+const COUNTED: usize = 20_000;
+/// The most matches counted for all terms together.
+const COUNTED_IN_ALL: usize = 100_000;
+/// The matches of the rarest word, times the number of words, among which a phrase or a combination of words
+/// is searched: the newest ones if there are more.
+const WALKED: i64 = 8_000;
+/// The newest passages, used to estimate the frequency of a word with too many matches to count.
+const SAMPLE: i64 = 20_000;
+/// The most matches that the index ranks, for all terms together.
+const RANKED: usize = 2_000;
+/// The most matches added up, for all terms together.
+const ADDED_UP: usize = 30_000;
+/// How many of the newest passages with all frequent terms are used.
+const NEWEST: usize = 1_000;
+/// Up to this many passages, phrases are searched like words.
+const SMALL: i64 = 100_000;
+/// The fewest letters of a word that is searched within others or by similar spelling.
+const LONG_ENOUGH: usize = 4;
+/// The most index words containing an unknown word that replace it.
+const MOST_CONTAINING: usize = 40;
+/// The most with similar spelling.
+const MOST_ALIKE: usize = 8;
+/// The weight of a word with similar spelling.
+const ALIKE_WEIGHT: f64 = 0.8;
+/// Pages of index words read per search, some hundred words each. Words with the same beginning come first.
+const PAGES: usize = 1_500;
+
+/// What a query finds.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Rows of passages with their scores, best first; among equals, newer first.
+    pub passages: Vec<(i64, f64)>,
+    /// Words to highlight besides the query's own.
+    pub marks: Vec<Mark>,
+    /// Words too frequent to search for, with their weight in a passage that contains them.
+    pub frequent: Vec<(String, f64)>,
+    /// The weight of each counted word.
+    pub worth: HashMap<String, f64>,
+    /// The index words that replace a word unknown to it.
+    pub stand_ins: HashMap<String, Vec<String>>,
+    /// The expressions that were searched, with their weights.
+    pub tiers: Vec<(String, f64)>,
+}
+
+/// A term that the index contains.
+struct KnownTerm<'a> {
+    term: &'a QueryTerm,
+    expression: String,
+    matches: usize,
+}
+
+/// Finds the candidates for `query` among all passages.
+pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
+    let mut reach = Candidates::default();
+    let mut counter = Counter {
+        within: search.view.index().passages(search.filter.agent.as_deref())?,
+        left: COUNTED_IN_ALL,
+        passages: search.view.index().last_passage()?,
+        counted: HashMap::new(),
+    };
+    let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
+    let mut known = Vec::new();
+    for term in &query.terms {
+        search.go_on()?;
+        if counter.passages > SMALL && term.tokens.len() > 1 {
+            known.extend(reach.find_in_large_store(term, &mut counter)?);
+            continue;
+        }
+        let matches = counter.count_up(&term.expression)?;
+        if matches > 0 {
+            known.push(KnownTerm { term, expression: term.expression.clone(), matches });
+        } else if term.role == TermRole::Asked {
+            known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
+        }
+    }
+    reach.worth = counter.worth();
+    // The query's own terms come before synonyms when work is limited.
+    known.sort_by_key(|known| (known.term.role == TermRole::Synonym, known.matches));
+    let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
+    let mut frequent = Vec::new();
+    for known in known {
+        if take(&mut ranked, known.matches) {
+            reach.add_tier(known.expression, known.term.weight);
+        } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
+            let worth = known.term.weight * counter.telling(known.matches);
+            let rows = counter.within.from(&known.expression, 0)?;
+            reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
+        } else if known.term.role == TermRole::Asked {
+            frequent.push(known);
+        }
+    }
+    for (expression, weight) in &reach.tiers {
+        search.go_on()?;
+        let rows = counter.within.ranked(expression)?;
+        reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
+    }
+    search.go_on()?;
+    if !frequent.is_empty() {
+        reach.add_newest(&mut counter, &frequent)?;
+    }
+    reach.add_up();
+    Ok(reach)
+}
+
+/// Deducts `wanted` from `left` if there is enough.
+fn take(left: &mut usize, wanted: usize) -> bool {
+    let fits = wanted <= *left;
+    if fits {
+        *left -= wanted;
+    }
+    fits
+}
+
+impl Candidates {
+    fn add_tier(&mut self, expression: String, weight: f64) {
+        #[expect(clippy::float_cmp, reason = "equal weights come from the same constant")]
+        match self.tiers.iter_mut().find(|(_, other)| *other == weight) {
+            Some((tier, _)) => {
+                tier.push_str(" OR ");
+                tier.push_str(&expression);
+            }
+            None => self.tiers.push((expression, weight)),
+        }
+    }
+
+    /// Finds a phrase, or the parts of an identifier, in a store so large that the index would be slow to
+    /// match adjacent words. The identifier itself is one word.
+    fn find_in_large_store<'a>(
+        &mut self,
+        term: &'a QueryTerm,
+        counter: &mut Counter<'_>,
+    ) -> Result<Option<KnownTerm<'a>>> {
+        let from = counter.from(&term.tokens)?;
+        let rows = counter.within.from(&term.expression, from)?;
+        let rows = &rows[rows.len().saturating_sub(RANKED)..];
+        let worth = term.weight * counter.telling(rows.len());
+        let is_word = words(&term.text).nth(1).is_none();
+        let expression = quote(&term.text);
+        let matches = if is_word { counter.count_up(&expression)? } else { 0 };
+        let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
+        let is_found = matches > 0 || !rows.is_empty();
+        self.passages.extend(rows.iter().filter(|row| !had.contains(row)).map(|row| (*row, worth)));
+        if is_found || term.role == TermRole::Extra {
+            return Ok((matches > 0).then_some(KnownTerm { term, expression, matches }));
+        }
+        self.find_by_rarest(term, counter)
+    }
+
+    /// Finds a phrase by its rarest word, if only the text can show where it occurs. The other words add
+    /// weight to those passages.
+    fn find_by_rarest<'a>(
+        &mut self,
+        term: &'a QueryTerm,
+        counter: &mut Counter<'_>,
+    ) -> Result<Option<KnownTerm<'a>>> {
+        let mut counted = Vec::new();
+        for token in &term.tokens {
+            counted.push((counter.count_up(token)?, token));
+        }
+        counted.sort_by_key(|(matches, _)| *matches);
+        let mut known = counted.into_iter().filter(|(matches, _)| *matches > 0);
+        let rarest = known.next();
+        let others =
+            known.map(|(matches, token)| (token.trim_matches('"').to_lowercase(), counter.telling(matches)));
+        self.frequent.extend(others);
+        Ok(rarest.map(|(matches, token)| KnownTerm { term, expression: token.clone(), matches }))
+    }
+
+    /// Finds a replacement for a term that the index does not contain: words that begin with it, contain it
+    /// or resemble its spelling.
+    fn find_instead<'a>(
+        &mut self,
+        term: &'a QueryTerm,
+        counter: &mut Counter<'_>,
+        vocabulary: &mut Vocabulary<'_>,
+    ) -> Result<Option<KnownTerm<'a>>> {
+        if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
+            return Ok(None);
+        }
+        let begun = format!("{} *", quote(&term.text));
+        let matches = counter.count_up(&begun)?;
+        if matches > 0 {
+            return Ok(Some(KnownTerm { term, expression: begun, matches }));
+        }
+        let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
+        let [word] = plain.as_slice() else { return Ok(None) };
+        let (stand_ins, weight) = vocabulary.stand_ins(word)?;
+        self.stand_ins.insert(word.clone(), stand_ins.clone());
+        let mut rows = Vec::new();
+        for word in stand_ins {
+            rows.extend(vocabulary.view.index().passages_with(&word, RANKED)?.0);
+            self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        let worth = term.weight * weight * counter.telling(rows.len());
+        self.passages.extend(rows.into_iter().map(|row| (row, worth)));
+        Ok(None)
+    }
+
+    /// Adds the newest passages with all frequent terms. If nothing else was found, also those with any of
+    /// them.
+    fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[KnownTerm<'_>]) -> Result<()> {
+        let nothing_else = self.passages.is_empty();
+        let expressions: Vec<String> = frequent.iter().map(|known| known.expression.clone()).collect();
+        let from = counter.from(&expressions)?;
+        let joined = |between: &str| {
+            let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
+            all.join(between)
+        };
+        let worth = |known: &KnownTerm<'_>| known.term.weight * counter.telling(known.matches);
+        if frequent.len() > 1 || nothing_else {
+            let all: f64 = frequent.iter().map(worth).sum();
+            let rows = counter.within.from(&joined(" AND "), from)?;
+            let newest = &rows[rows.len().saturating_sub(NEWEST)..];
+            self.passages.extend(newest.iter().map(|row| (*row, all)));
+        }
+        if frequent.len() > 1 && nothing_else {
+            let rows = counter.within.newest(&joined(" OR "), from, NEWEST)?;
+            let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
+            let least = worth(&frequent[frequent.len() - 1]);
+            self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, least)));
+        }
+        if !nothing_else {
+            for known in frequent {
+                let words_of = words(&known.term.text).map(|(_, word)| word.to_lowercase());
+                self.frequent.extend(words_of.map(|word| (word, worth(known))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sums the scores of each passage and sorts, best first.
+    fn add_up(&mut self) {
+        self.passages.sort_unstable_by_key(|(row, _)| *row);
+        self.passages.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        self.passages.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    }
+}
+
+/// Counts matches as long as that is cheap.
+struct Counter<'a> {
+    within: Passages<'a>,
+    left: usize,
+    /// The approximate number of passages in the store.
+    passages: i64,
+    counted: HashMap<String, usize>,
+}
+
+impl Counter<'_> {
+    /// The first passage to search for all `expressions` together. It bounds the matches of the rarest one,
+    /// and only those are examined.
+    fn from(&mut self, expressions: &[String]) -> Result<i64> {
+        let mut rarest = i64::MAX;
+        for expression in expressions {
+            rarest = rarest.min(self.estimate(expression)?);
+        }
+        // For each match of the rarest, the index looks up that position in the lists of all others.
+        let matches = WALKED / i64::try_from(expressions.len()).unwrap_or(i64::MAX).max(1);
+        let window = self.passages.saturating_mul(matches) / rarest.max(1);
+        Ok((self.passages - window).max(0))
+    }
+
+    /// The number of matching passages; extrapolated from the newest ones if there are many.
+    fn estimate(&mut self, expression: &str) -> Result<i64> {
+        let matches = self.count_up(expression)?;
+        if matches < COUNTED {
+            return Ok(i64::try_from(matches).unwrap_or(i64::MAX));
+        }
+        let newest = (self.passages - SAMPLE).max(0);
+        let having = self.within.count(expression, newest, COUNTED)?;
+        Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
+    }
+
+    /// The number of matching passages, or `COUNTED` if there are more.
+    fn count_up(&mut self, expression: &str) -> Result<usize> {
+        if let Some(matches) = self.counted.get(expression) {
+            return Ok(*matches);
+        }
+        if self.left == 0 {
+            return Ok(COUNTED);
+        }
+        let most = COUNTED.min(self.left);
+        let matches = self.within.count(expression, 0, most)?;
+        self.left -= matches;
+        let matches = if matches == most { COUNTED } else { matches };
+        self.counted.insert(expression.to_owned(), matches);
+        Ok(matches)
+    }
+
+    /// The weights of all counted words.
+    fn worth(&self) -> HashMap<String, f64> {
+        let telling = |(expression, matches): (&String, &usize)| {
+            (expression.trim_matches('"').to_lowercase(), self.telling(*matches))
+        };
+        self.counted.iter().map(telling).collect()
+    }
+
+    /// The weight of a term with this many matches, as bm25 computes it for a passage of average length.
+    fn telling(&self, matches: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let (all, having) = (self.passages as f64, matches as f64);
+        ((all - having + 0.5) / (having + 0.5)).ln().max(0.05)
+    }
+}
+
+/// The index's words, as far as they are read for one search.
+struct Vocabulary<'a> {
+    view: &'a View<'a>,
+    pages: Pages,
+}
+
+impl Vocabulary<'_> {
+    /// The words that replace an unknown one, and their weight: those that contain it, or those with similar
+    /// spelling.
+    fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
+        let stems = stems(wanted);
+        let allowed: usize = if wanted.chars().count() >= 8 { 2 } else { 1 };
+        let with_shape = |(form, spent): (String, usize)| {
+            let shape = letters(form.as_bytes());
+            (form, spent, shape)
+        };
+        let forms: Vec<(String, usize, u64)> = forms(wanted, &stems).into_iter().map(with_shape).collect();
+        let (mut containing, mut alike) = (BTreeSet::new(), BTreeSet::new());
+        let first = wanted.chars().next().map(String::from).unwrap_or_default();
+        for (from, to) in ranges(wanted) {
+            let is_same_letter = from.starts_with(&first);
+            self.view.index().index_words(&from, to.as_deref(), &mut self.pages, |word| {
+                // The index's word may lack the ending of the wanted one.
+                let ends =
+                    |stem: &String| word.last() == stem.as_bytes().last() && word.ends_with(stem.as_bytes());
+                if memmem::find(word, wanted.as_bytes()).is_some() || stems.iter().any(ends) {
+                    containing.insert(String::from_utf8_lossy(word).into_owned());
+                } else if is_same_letter {
+                    // Comparing lengths and letters avoids computing the edit distance of most words. One
+                    // mistake changes the length by one character, of up to four bytes, or replaces one
+                    // letter.
+                    let (shape, is_plain) = (letters(word), word.is_ascii() && wanted.is_ascii());
+                    let is_near = |(form, spent, other): &&(String, usize, u64)| {
+                        let left = allowed.saturating_sub(*spent);
+                        let longer = word.len().abs_diff(form.len());
+                        match is_plain {
+                            true => longer <= left && (shape ^ other).count_ones() as usize <= 2 * left,
+                            false => longer <= 4 * left,
+                        }
+                    };
+                    for (form, spent, _) in forms.iter().filter(is_near) {
+                        let word = String::from_utf8_lossy(word).into_owned();
+                        let distance = spent + strsim::osa_distance(form, &word);
+                        if distance <= allowed {
+                            alike.insert((distance, word));
+                        }
+                    }
+                }
+                containing.len() < MOST_CONTAINING
+            })?;
+        }
+        if !containing.is_empty() {
+            return Ok((containing.into_iter().collect(), 1.0));
+        }
+        let nearest = alike.first().map_or(0, |(distance, _)| *distance);
+        let alike = alike.into_iter().take_while(|(distance, _)| *distance == nearest).take(MOST_ALIKE);
+        Ok((alike.map(|(_, word)| word).collect(), ALIKE_WEIGHT))
+    }
+}
+
+/// The set of a word's letters, approximately: replacing one letter changes two bits.
+fn letters(word: &[u8]) -> u64 {
+    word.iter().fold(0, |letters, byte| letters | 1 << (byte & 63))
+}
+
+/// Ranges of the index with words like `wanted`, the likeliest first: those with the same two first letters,
+/// the same first letter, all others.
+fn ranges(wanted: &str) -> Vec<(String, Option<String>)> {
+    let beginning = |letters: usize| wanted.chars().take(letters).collect::<String>();
+    let behind = |text: &str| {
+        let mut next = text.to_owned();
+        let last = next.pop().and_then(|last| char::from_u32(last as u32 + 1)).unwrap_or('\u{10ffff}');
+        next.push(last);
+        next
+    };
+    let (one, two) = (beginning(1), beginning(2));
+    let (end, end_of_two) = (behind(&one), behind(&two));
+    vec![
+        (two.clone(), Some(end_of_two.clone())),
+        (one.clone(), Some(two)),
+        (end_of_two, Some(end.clone())),
+        (String::new(), Some(one)),
+        (end, None),
+    ]
+}
+
+/// The forms that the index may hold of a word: itself, or without one of its endings.
+fn stems(word: &str) -> Vec<String> {
+    let mut stems = vec![word.to_owned()];
+    stems.extend(word.strip_suffix('y').map(|stem| format!("{stem}i")));
+    for suffix in SUFFIXES.iter().filter(|suffix| !suffix.is_empty()) {
+        let stem = word.strip_suffix(suffix).filter(|stem| stem.len() >= LONG_ENOUGH);
+        stems.extend(stem.map(str::to_owned));
+    }
+    stems
+}
+
+/// Further endings that the index cuts off, besides [`SUFFIXES`].
+const ENDINGS: &[&str] =
+    &["ate", "ates", "ated", "ating", "ize", "izes", "ized", "izing", "ant", "ants", "ent", "ents", "ical"];
+
+/// The forms that the index may hold of a misspelled word, with the number of mistakes in its ending: without
+/// an ending, with an `e` in its place, or without a misspelled ending.
+fn forms(word: &str, stems: &[String]) -> Vec<(String, usize)> {
+    let mut forms: Vec<(String, usize)> = stems.iter().map(|stem| (stem.clone(), 0)).collect();
+    let cut = |letters: usize| {
+        let at = word.char_indices().rev().nth(letters.checked_sub(1)?)?.0;
+        Some(word.split_at(at))
+    };
+    for ending in SUFFIXES.iter().chain(ENDINGS).filter(|ending| ending.len() > 2) {
+        for letters in ending.len() - 1..=ending.len() + 1 {
+            let Some((stem, tail)) = cut(letters) else { continue };
+            let mistakes = strsim::osa_distance(tail, ending);
+            if mistakes > 1 {
+                continue;
+            }
+            if stem.chars().count() >= LONG_ENOUGH {
+                forms.push((stem.to_owned(), mistakes));
+            }
+            // The index has `take` for `taking`, but not `mode` for `modify`: a short stem with a mistake is
+            // too vague.
+            let least = if mistakes == 0 { LONG_ENOUGH - 1 } else { LONG_ENOUGH };
+            if ending.starts_with('i') && stem.chars().count() >= least {
+                forms.push((format!("{stem}e"), mistakes));
+            }
+        }
+    }
+    forms.sort();
+    forms.dedup_by(|next, kept| next.0 == kept.0);
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelled_words_match_their_indexed_forms() {
+        for (wrong, stem, spent) in [
+            ("evidene", "evid", 1),
+            ("tnking", "tnke", 0),
+            ("writnig", "write", 1),
+            ("configuraiton", "configur", 1),
+            ("draincarhedvalvestate", "draincarhedvalvest", 0),
+            ("rewriite", "rewriite", 0),
+        ] {
+            let forms = forms(wrong, &stems(wrong));
+            assert!(forms.contains(&(stem.to_owned(), spent)), "{wrong}: {forms:?}");
+        }
+        assert!(!forms("modify", &stems("modify")).iter().any(|(form, _)| form == "mode"));
+    }
+}

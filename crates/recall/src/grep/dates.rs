@@ -1,0 +1,87 @@
+//! Dates that a query names: what was said on one of them is what it asks for.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use lcm_model::text;
+
+/// `2026-11-03`, `2026-11`.
+static ISO: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b(\d{4})-(\d\d)(?:-(\d\d))?(?:\b|T)").ok());
+/// `3 November 2026`, `November 3rd`, `Nov 2026`, `November`.
+static SPOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = r"(?ix)
+        \b (?: (\d{1,2}) (?:st|nd|rd|th)? \s+ (?:of\s+)? )?
+        (jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec) (uary|ruary|ch|il|ust|tember|ober|ember)? \b
+        (?: \s+ (\d{1,2}) (?:st|nd|rd|th)? \b )?
+        (?: ,? \s+ (\d{4}) \b )?";
+    Regex::new(pattern).ok()
+});
+/// Months whose name is also another word.
+const AMBIGUOUS: &[&str] = &["mar", "may", "march"];
+const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// A day or a month, of one year or of any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Date {
+    year: Option<u32>,
+    month: u32,
+    day: Option<u32>,
+}
+
+impl Date {
+    /// The dates in `query`.
+    pub fn all_in(query: &str) -> Vec<Self> {
+        let number = |group: Option<regex::Match<'_>>| group.and_then(|digits| digits.as_str().parse().ok());
+        let iso = ISO.iter().flat_map(|iso| iso.captures_iter(query)).filter_map(|found| {
+            Some(Self { year: number(found.get(1)), month: number(found.get(2))?, day: number(found.get(3)) })
+        });
+        let spoken = SPOKEN.iter().flat_map(|spoken| spoken.captures_iter(query)).filter_map(|found| {
+            let name = found[2].to_lowercase();
+            let year = number(found.get(5));
+            let day = number(found.get(1).or(found.get(4)));
+            let whole =
+                name.clone() + &found.get(3).map_or(String::new(), |rest| rest.as_str().to_lowercase());
+            let is_vague = AMBIGUOUS.contains(&whole.as_str()) && year.is_none() && day.is_none();
+            let month = MONTHS.iter().position(|month| name.starts_with(month))? + 1;
+            (!is_vague).then_some(Self { year, month: u32::try_from(month).ok()?, day })
+        });
+        iso.chain(spoken).collect()
+    }
+
+    /// Whether the time, in ms, is on this date; days are UTC.
+    pub fn has(&self, ms: i64) -> bool {
+        let time = text::minute(ms);
+        let mut numbers = time.split(['-', ' ']).map(|digits| digits.parse::<u32>().ok());
+        let mut is = |wanted: Option<u32>| {
+            let number = numbers.next().flatten();
+            wanted.is_none() || wanted == number
+        };
+        is(self.year) && is(Some(self.month)) && is(self.day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_named_in_many_ways() {
+        let time = text::parse_iso("2026-11-03T09:30:00Z").unwrap();
+        for query in [
+            "what broke on 3 November 2026", "November 3rd, 2026", "the 3rd of november", "Nov 3",
+            "deployed in November?", "since 2026-11-03T08:00", "2026-11",
+        ] {
+            let dates = Date::all_in(query);
+            assert!(dates.len() == 1 && dates[0].has(time), "{query}: {dates:?}");
+        }
+        for query in ["4 November 2026", "October", "November 2025", "2026-11-04"] {
+            let dates = Date::all_in(query);
+            assert!(dates.len() == 1 && !dates[0].has(time), "{query}: {dates:?}");
+        }
+        for query in ["we may march on", "decide", "port 3000", "november_rain", "marching"] {
+            assert_eq!(Date::all_in(query), [], "{query}");
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! Search: words through the index, ranked by relevance, or a regular expression over the text itself, newest
+//! first.
+
+mod candidates;
+mod dates;
+mod fold;
+mod inside;
+mod literal;
+mod pattern;
+mod query;
+mod ranked;
+mod rerank;
+mod scan;
+mod sessions;
+mod snippet;
+mod synonyms;
+mod turns;
+mod wanted;
+mod words;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::Scope;
+use super::cards::{Card, MessageCard, SummaryCard};
+use super::times::span;
+pub use super::visibility::Location;
+use super::visibility::Visibility;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{AGENTS, ConversationId, MessageId, PI, SummaryId};
+use lcm_model::searchable;
+use lcm_model::text::{self, one_line};
+use lcm_store::tasks::go_on;
+use lcm_store::{Filter, StoredMessage, StoredSummary, View};
+
+pub use fold::fold_equals;
+pub use inside::Lookup;
+pub use snippet::Snippet;
+
+/// Results per answer by default.
+pub const DEFAULT_LIMIT: usize = 20;
+/// The most results per answer.
+pub const MOST_RESULTS: usize = 100;
+
+/// The agents whose messages are stored.
+pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+/// The roles of messages, in Pi's terms.
+pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
+
+/// The most passages that mention the requested file, whose messages are searched.
+const MOST_ABOUT: usize = 5_000;
+/// The most messages counted to say how many were searched.
+pub const MOST_COUNTED: usize = 5_000;
+/// Characters of a passage that is shown in full.
+const FULL: usize = 800;
+/// Characters of a snippet below its session.
+const OF_SESSION: usize = 200;
+/// The most messages shown on each side of a result.
+const MOST_NEIGHBORS: usize = 5;
+/// Characters of one of them.
+const HEADLINE: usize = 120;
+
+/// How the query is interpreted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Words; the best match comes first.
+    #[default]
+    Text,
+    /// A regular expression; the newest match comes first.
+    Regex,
+}
+
+/// What is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kinds {
+    /// Messages.
+    #[default]
+    Messages,
+    /// Summaries.
+    Summaries,
+    /// Both.
+    All,
+    /// Messages, grouped by session, the best session first.
+    Sessions,
+}
+
+/// The branches to search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Branches {
+    /// All of them.
+    #[default]
+    All,
+    /// The current one.
+    Current,
+}
+
+/// The order of results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sort {
+    /// The best first.
+    #[default]
+    Relevance,
+    /// The newest first.
+    Recent,
+    /// The oldest first.
+    Oldest,
+}
+
+/// A question: the arguments of `lcm_grep`, whose schema has these comments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Words, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
+    pub query: String,
+    /// text (default): best first. regex: Rust syntax, newest first.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Default: messages.
+    #[serde(default, rename = "scope")]
+    pub kinds: Kinds,
+    /// this (default), project (earlier sessions too) or a session's id.
+    pub session: Option<String>,
+    /// Default: all.
+    #[serde(default, rename = "branch")]
+    pub branches: Branches,
+    #[schemars(extend("enum" = ROLES))]
+    pub role: Option<String>,
+    /// Only its results, e.g. bash.
+    pub tool: Option<String>,
+    /// Only what it said. Except for pi, session defaults to project.
+    #[schemars(extend("enum" = WRITERS))]
+    pub agent: Option<String>,
+    /// Only what names this file.
+    pub path: Option<String>,
+    /// ISO, or 2h, 3d, yesterday.
+    pub after: Option<String>,
+    pub before: Option<String>,
+    /// Default: relevance.
+    #[serde(default)]
+    pub sort: Sort,
+    /// Longer snippets.
+    #[serde(default)]
+    pub full: bool,
+    /// Messages around each result, at most 5.
+    #[serde(default)]
+    pub context: usize,
+    /// Default: 20, at most 100.
+    #[serde(default)]
+    pub limit: usize,
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// Whether the current request may be a result: true if the user is asking.
+    #[serde(skip)]
+    pub also_current: bool,
+    /// How long a regular expression may search before the answer says how far it got.
+    #[serde(skip)]
+    pub patience: Duration,
+}
+
+impl Question {
+    /// The searched session: `this`, `project` or a prefix of an id. Other agents' messages are in sessions of
+    /// their own.
+    pub fn session(&self) -> &str {
+        match self.session.as_deref() {
+            None if self.is_of_another_agent() => "project",
+            None | Some("this") if self.kinds == Kinds::Sessions => "project",
+            session => session.unwrap_or("this"),
+        }
+    }
+
+    /// Whether it filters by something that summaries don't have: a role, a tool, a file, another agent.
+    pub fn is_of_messages(&self) -> bool {
+        self.role.is_some() || self.tool.is_some() || self.path.is_some() || self.is_of_another_agent()
+    }
+
+    /// Whether it is about another agent than Pi.
+    pub fn is_of_another_agent(&self) -> bool {
+        self.agent.as_deref().is_some_and(|agent| agent != PI)
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchResults {
+    /// The results, in order.
+    pub hits: Vec<SearchHit>,
+    /// How to continue, if there are more.
+    pub next: Option<NextPage>,
+    /// What was searched.
+    pub searched: Searched,
+    /// Matches elsewhere, if there are none here.
+    pub elsewhere: Elsewhere,
+    /// If the search took too long, the time of the last searched message, in ms since the epoch.
+    pub stopped_at: Option<i64>,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit {
+    /// The message or summary.
+    pub card: Card,
+    /// The leaf summary over a message on this branch.
+    pub covering: Option<String>,
+    /// Where it is, seen from the current branch.
+    pub place: Location,
+    /// Pi's id of its session, if results are grouped by session.
+    pub session: Option<String>,
+    /// The text around the match.
+    pub snippet: Snippet,
+    /// The handles of results with the same snippet that are folded into it.
+    pub also: Vec<String>,
+    /// The messages before and after it, in order, one line each.
+    pub neighbors: Vec<(MessageCard, String)>,
+}
+
+/// Where further results are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextPage {
+    /// Where to continue.
+    pub cursor: String,
+    /// How many more there are, if known.
+    pub more: Option<usize>,
+}
+
+/// What was searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// The number of searchable messages.
+    pub messages: usize,
+    /// The number of summaries.
+    pub summaries: usize,
+    /// The times after and before which they were, in ms.
+    pub times: [Option<i64>; 2],
+}
+
+/// What a wider search would find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Matching summaries of this session, if only messages were searched.
+    pub summaries: usize,
+    /// Matching messages of other sessions.
+    pub messages: usize,
+    /// The number of sessions with such messages; for a regular expression all other sessions, which were not
+    /// searched.
+    pub sessions: usize,
+}
+
+/// Answers `question`, seen from `scope`.
+///
+/// # Errors
+/// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor from another
+/// search; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
+pub fn grep(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    cancel: &CancellationToken,
+) -> Result<SearchResults> {
+    if question.query.trim().is_empty() {
+        return Err(Error::invalid(
+            "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
+        ));
+    }
+    let written = [&question.after, &question.before].map(Option::as_deref);
+    let [after, before] = span(["after", "before"], written, text::now())?;
+    let sight = Visibility::new(view, scope)?;
+    let asking = match question.also_current {
+        true => Vec::new(),
+        false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
+    };
+    let conversation = match question.session() {
+        "this" => Some(scope.conversation),
+        "project" => None,
+        id => {
+            let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
+            Some(session(view, id, remedy)?)
+        }
+    };
+    let Question { role, tool, agent, .. } = question.clone();
+    let filter = Filter { conversation, role, tool, agent, after, before };
+    let about = match &question.path {
+        Some(path) => Some(view.index().messages_about(
+            path,
+            &query::quote(path),
+            filter.agent.as_deref(),
+            MOST_ABOUT,
+        )?),
+        None => None,
+    };
+    let search = Search { view, scope, question, sight: &sight, filter, asking, about, cancel };
+    let mut findings = match question.mode {
+        Mode::Text => ranked::find(&search)?,
+        Mode::Regex => pattern::find(&search)?,
+    };
+    // Needed only if nothing was found; counting costs the length of the history.
+    if findings.hits.is_empty() {
+        let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
+        findings.searched = Searched {
+            messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+            summaries: if search.takes_summaries() { summaries } else { 0 },
+            times: [after, before],
+        };
+    }
+    Ok(findings)
+}
+
+/// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
+///
+/// # Errors
+/// When there is none, with `remedy` after the sentence, or more than one.
+pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
+    let shown = one_line(id, 60);
+    let id = id.trim();
+    let mut found = view.index().conversations_like(id)?;
+    if let (true, Some(marked)) = (found.is_empty(), id.strip_prefix('\\')) {
+        found = view.index().conversations_like(marked)?;
+    }
+    match found.as_slice() {
+        [session] => Ok(*session),
+        [] => Err(Error::invalid(format!("there is no session `{shown}` in this project{remedy}"))),
+        _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),
+    }
+}
+
+/// A question with everything needed to answer it.
+struct Search<'a> {
+    view: &'a View<'a>,
+    scope: &'a Scope,
+    question: &'a Question,
+    sight: &'a Visibility<'a>,
+    filter: Filter,
+    /// The messages about the requested file.
+    about: Option<HashSet<MessageId>>,
+    /// The current request and the message that searches, which answer no question.
+    asking: Vec<MessageId>,
+    cancel: &'a CancellationToken,
+}
+
+impl Search<'_> {
+    /// Whether this message may be a result.
+    fn lets_through(&self, message: MessageId) -> Result<bool> {
+        let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
+        Ok(is_about
+            && !self.asking.contains(&message)
+            && (self.question.branches == Branches::All || self.sight.shows(message)?))
+    }
+
+    /// Whether summaries are searched.
+    fn takes_summaries(&self) -> bool {
+        matches!(self.question.kinds, Kinds::Summaries | Kinds::All) && !self.question.is_of_messages()
+    }
+
+    /// Whether this summary may be a result.
+    fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
+        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
+    }
+
+    /// Characters of a snippet.
+    fn width(&self) -> usize {
+        match self.question.kinds {
+            _ if self.question.full => FULL,
+            Kinds::Sessions => OF_SESSION,
+            _ => snippet::WIDTH,
+        }
+    }
+
+    /// The messages before and after a message, in order.
+    fn neighbors(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
+        let mut found = Vec::new();
+        for step in [-1, 1] {
+            let mut at = message;
+            for _ in 0..self.question.context.min(MOST_NEIGHBORS) {
+                let Some(next) = self.neighbor(at, step)? else { break };
+                found.push(next);
+                at = next;
+            }
+        }
+        found.sort_unstable();
+        let named = found.into_iter().map(|id| {
+            let stored = self.view.messages().message(id)?;
+            Ok((MessageCard::of(&stored), one_line(&searchable(&stored.json), HEADLINE)))
+        });
+        named.collect()
+    }
+
+    /// The message directly before, with `step` -1, or after, with 1.
+    fn neighbor(&self, message: MessageId, step: i64) -> Result<Option<MessageId>> {
+        let neighbors = self.view.index().neighbors(message)?;
+        Ok(neighbors.into_iter().find(|next| (next.0 - message.0).signum() == step))
+    }
+
+    fn limit(&self) -> usize {
+        match (self.question.limit, self.question.kinds) {
+            (0, Kinds::Sessions) => DEFAULT_LIMIT / 2,
+            (0, _) => DEFAULT_LIMIT,
+            (limit, _) => limit.min(MOST_RESULTS),
+        }
+    }
+
+    /// Stops a cancelled search.
+    fn go_on(&self) -> Result<()> {
+        go_on(self.cancel)
+    }
+
+    /// The session in which a message first appeared.
+    fn session_of(&self, message: MessageId) -> Result<Option<ConversationId>> {
+        match self.filter.conversation {
+            Some(session) => Ok(Some(session)),
+            None => Ok(self.view.messages().sessions_of(message)?.into_iter().min()),
+        }
+    }
+
+    /// Pi's id of that session, if results are grouped by session.
+    fn heading(&self, message: MessageId) -> Result<Option<String>> {
+        let session = if self.question.kinds == Kinds::Sessions { self.session_of(message)? } else { None };
+        session.map(|session| self.view.messages().session_id(session)).transpose()
+    }
+
+    fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {
+        let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
+        Ok(SearchHit {
+            card: Card::Message(MessageCard::of(stored)),
+            covering: leaf.map(|leaf| leaf.hash.summary_handle()),
+            place: self.sight.place(id)?,
+            session: self.heading(id)?,
+            snippet,
+            also: Vec::new(),
+            neighbors: self.neighbors(id)?,
+        })
+    }
+
+    fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<SearchHit> {
+        let place = match self.sight.branch()?.forest.span(summary.id) {
+            Some(_) => Location::Here,
+            // One that was superseded has its messages here.
+            None => match self.sight.place_of_summary(summary.id)? {
+                Location::Here => Location::OtherBranch,
+                place => place,
+            },
+        };
+        let card = Card::Summary(SummaryCard::of(summary));
+        let (also, neighbors) = (Vec::new(), Vec::new());
+        Ok(SearchHit { card, covering: None, place, session: None, snippet, also, neighbors })
+    }
+
+    fn foreign_cursor(&self) -> Error {
+        let cursor = self.question.cursor.as_deref().unwrap_or_default();
+        Error::invalid(format!(
+            "the cursor `{}` belongs to no answer of this search: leave it out to start with the first results",
+            one_line(cursor, 40)
+        ))
+    }
+}

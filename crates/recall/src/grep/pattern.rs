@@ -1,0 +1,212 @@
+//! Searches the text itself by regular expression: in linear time, on all cores, newest or oldest first,
+//! until an answer is full.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use regex::{Regex, RegexBuilder};
+
+use super::literal::Required;
+use super::scan;
+use super::{Elsewhere, Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{MessageId, SummaryId};
+use lcm_model::searchable;
+use lcm_model::text;
+use lcm_store::tasks::go_on;
+use lcm_store::{Packed, StoredSummary, Turn};
+
+/// The maximum size of a compiled expression in bytes.
+const SIZE_LIMIT: usize = 1 << 20;
+/// The most matches highlighted in one text.
+const POINTED_OUT: usize = 32;
+
+/// Where a search ran out of time: at a message, with the row to continue after.
+type Stop = (MessageId, i64);
+
+/// An answer being filled.
+#[derive(Default)]
+struct ResultPage {
+    findings: SearchResults,
+    /// The cursor of its last hit.
+    last: String,
+}
+
+impl ResultPage {
+    /// Adds a match at `cursor`; if the page is full, records that there is more. Returns whether to
+    /// continue.
+    fn add(
+        &mut self,
+        search: &Search<'_>,
+        cursor: String,
+        hit: impl FnOnce() -> Result<SearchHit>,
+    ) -> Result<bool> {
+        if self.findings.hits.len() >= search.limit() {
+            self.findings.next = Some(NextPage { cursor: std::mem::take(&mut self.last), more: None });
+            return Ok(false);
+        }
+        self.findings.hits.push(hit()?);
+        self.last = cursor;
+        Ok(true)
+    }
+
+    /// Records that the search stopped, unless the answer was full before.
+    fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
+        if let Some((at, row)) = stop.filter(|_| self.findings.next.is_none()) {
+            self.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
+            self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
+    let regex = compile(&search.question.query)?;
+    let mut page = ResultPage::default();
+    let (is_of_summaries, beyond) = start(search)?;
+    if !is_of_summaries && search.question.kinds != Kinds::Summaries {
+        messages(search, &regex, beyond.map(MessageId), &mut page)?;
+    }
+    if search.takes_summaries() && page.findings.next.is_none() {
+        let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
+        summaries(search, &regex, beyond, &mut page)?;
+    }
+    let mut findings = page.findings;
+    if findings.hits.is_empty() && search.question.cursor.is_none() && search.filter.conversation.is_some() {
+        findings.elsewhere = Elsewhere {
+            sessions: search.view.messages().conversations()?.saturating_sub(1),
+            ..Elsewhere::default()
+        };
+    }
+    Ok(findings)
+}
+
+/// A pattern's results are always ordered by time.
+fn turn(search: &Search<'_>) -> Turn {
+    match search.question.sort {
+        Sort::Oldest => Turn::OldestFirst,
+        Sort::Relevance | Sort::Recent => Turn::NewestFirst,
+    }
+}
+
+/// Where the search continues: whether among the summaries, which come last, and after which row.
+fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
+    let Some(cursor) = &search.question.cursor else { return Ok((false, None)) };
+    let (kind, digits) = cursor.trim().split_at_checked(1).unwrap_or_default();
+    match (kind, digits.parse::<i64>()) {
+        ("m" | "s", Ok(row)) => Ok((kind == "s", Some(row))),
+        _ => Err(search.foreign_cursor()),
+    }
+}
+
+fn messages(
+    search: &Search<'_>,
+    regex: &Regex,
+    beyond: Option<MessageId>,
+    page: &mut ResultPage,
+) -> Result<()> {
+    let turn = turn(search);
+    let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
+    let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
+    let end = Instant::now().checked_add(search.question.patience);
+    let is_late = || end.is_some_and(|end| Instant::now() >= end);
+    let (first, stopped) = (OnceLock::new(), Cell::new(None));
+    // Gives the snippet of a match; none if there was no time to look.
+    let look = |packed: Packed| {
+        go_on(cancel)?;
+        let id = packed.id;
+        // One message of an expensive expression may take seconds, and many are read ahead. The first is
+        // searched however late it is: each answer must get on.
+        if is_late() && first.get() != Some(&id) {
+            return Ok(Some((id, None)));
+        }
+        let json = packed.unpack()?;
+        if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
+            return Ok(None);
+        }
+        Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, Some(snippet))))
+    };
+    let take_in = |page: &mut ResultPage, (id, snippet): (MessageId, Option<Snippet>)| match snippet {
+        Some(snippet) => found(search, page, id, snippet),
+        None => {
+            let before = if turn == Turn::OldestFirst { -1 } else { 1 };
+            stopped.set(Some((id, id.0 + before)));
+            Ok(false)
+        }
+    };
+    let visit = |packed: Packed, take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        let (id, is_late) = (packed.id, is_late());
+        first.get_or_init(|| id);
+        if is_late && stopped.get().is_none() {
+            stopped.set(Some((id, id.0)));
+        }
+        let may_be = search.about.as_ref().is_none_or(|about| about.contains(&id));
+        Ok((!may_be || take(packed)?) && !is_late)
+    };
+    let rows = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        search.view.messages().messages_in_turn(turn, beyond, filter, |packed| visit(packed, take))
+    };
+    scan::in_order(rows, look, |one| take_in(page, one))?;
+    page.stop(search, stopped.get())
+}
+
+/// Adds a match. Returns whether to look for another.
+fn found(search: &Search<'_>, page: &mut ResultPage, id: MessageId, snippet: Snippet) -> Result<bool> {
+    search.go_on()?;
+    if !search.lets_through(id)? {
+        return Ok(true);
+    }
+    page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
+}
+
+fn summaries(
+    search: &Search<'_>,
+    regex: &Regex,
+    beyond: Option<SummaryId>,
+    page: &mut ResultPage,
+) -> Result<()> {
+    search.view.summaries().summaries_in_turn(
+        turn(search),
+        beyond,
+        &search.filter,
+        |summary: StoredSummary| {
+            search.go_on()?;
+            let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
+            if !search.lets_summary_through(summary.id)? {
+                return Ok(true);
+            }
+            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
+        },
+    )
+}
+
+fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {
+    let matches: Vec<_> = regex.find_iter(text).take(POINTED_OUT).map(|found| found.range()).collect();
+    let first = matches.first()?.clone();
+    Some(Snippet::around(text, &first, matches, width))
+}
+
+fn compile(pattern: &str) -> Result<Regex> {
+    let compiled = RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).multi_line(true).build();
+    compiled.map_err(|error| {
+        let shown = text::one_line(pattern, 60);
+        Error::invalid(match error {
+            regex::Error::CompiledTooBig(_) => {
+                format!("the regular expression `{shown}` is too large: use fewer or smaller repetitions")
+            }
+            error => format!(
+                "`{shown}` is not a valid regular expression in Rust syntax ({}): escape literal characters with \
+                 a backslash, or search for words",
+                cause(&error)
+            ),
+        })
+    })
+}
+
+/// The last line of the crate's message says what is wrong; those before it draw an arrow.
+fn cause(error: &regex::Error) -> String {
+    let account = error.to_string();
+    let last = account.lines().last().unwrap_or_default();
+    text::one_line(last.strip_prefix("error: ").unwrap_or(last), 120)
+}

@@ -1,0 +1,312 @@
+//! Scores what the index can't see in a passage: how close the query's words are, and who wrote them.
+
+use super::candidates::Candidates;
+use super::query::Query;
+use super::words::{are_kin, words};
+use lcm_model::humps;
+use lcm_model::ids::MessageId;
+
+/// Two words of the query are near each other with at most this many words between them.
+const NEAR: usize = 6;
+/// The bonus if all words are near their neighbors.
+const NEIGHBORS: f64 = 2.5;
+/// The weights of neighbors in reverse order, and of the farthest neighbors.
+const REVERSED: f64 = 0.7;
+const FARTHEST: f64 = 0.6;
+/// The words of a window, and its bonus if it contains the whole query.
+const WINDOW: usize = 12;
+const WITHIN: f64 = 0.5;
+/// The bonus for an identifier made of the query's words.
+const MADE_OF: f64 = 2.0;
+/// The most words of a query and of an identifier that are compared.
+const LONGEST_IDENTIFIER: usize = 12;
+/// The weight of a synonym.
+const MEANS_THE_SAME: f64 = 0.5;
+/// The weight of a word that the index did not count.
+const USUALLY_TOLD: f64 = 3.0;
+/// The bonus for all words of the query in a row, and again for the query exactly.
+const AS_IT_STANDS: f64 = 1.5;
+
+/// The weight of a user's messages in a session with tools.
+const USER: f64 = 1.5;
+/// The highest weight in a mere talk, where the user's words weigh the more the fewer they are.
+const RARE_USER: f64 = 6.0;
+/// The weight of a tool's output.
+const OUTPUT: f64 = 0.8;
+
+/// A message and its score.
+pub(super) struct Weighed {
+    pub message: MessageId,
+    /// Its best passage.
+    pub passage: usize,
+    pub score: f64,
+    /// How well that passage has each word of the query.
+    pub has: Vec<f64>,
+    /// Bytes of the message's text.
+    pub length: usize,
+    pub is_user: bool,
+    /// Whether the user or the model says it.
+    pub is_talk: bool,
+    /// Whether a tool says it.
+    pub is_output: bool,
+    /// In ms since the epoch.
+    pub time: i64,
+}
+
+/// Weighs the messages by who wrote them.
+pub(super) fn weigh_roles(weighed: &mut [Weighed]) {
+    let bytes = |of_user: bool| -> usize {
+        weighed.iter().filter(|one| one.is_user == of_user).map(|one| one.length).sum()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    let half_of_share = (bytes(true) + bytes(false)) as f64 / (2 * bytes(true)).max(1) as f64;
+    let is_talk = weighed.iter().all(|one| one.is_talk);
+    let user = if is_talk { half_of_share.powf(0.7).clamp(1.0, RARE_USER) } else { USER };
+    for one in weighed {
+        one.score *= if one.is_user {
+            user
+        } else if one.is_output {
+            OUTPUT
+        } else {
+            1.0
+        };
+    }
+}
+
+/// How a passage compares with the query.
+pub(super) struct Closeness {
+    /// The bonus for having the query's words close together and in order.
+    pub gain: f64,
+    /// How well it has each word of the query.
+    pub has: Vec<f64>,
+}
+
+/// A query to compare passages with.
+pub(super) struct Lens<'a> {
+    query: &'a Query,
+    words: Vec<QueryWord<'a>>,
+    /// The weight of all words.
+    worth: f64,
+}
+
+/// A word of the query.
+struct QueryWord<'a> {
+    word: &'a str,
+    /// The index words that replace it.
+    stand_ins: &'a [String],
+    synonyms: &'a [&'static str],
+    /// The weight of finding it in a passage.
+    worth: f64,
+}
+
+/// The positions of a query word, or its replacement, among a passage's words, each with its weight.
+type Places = Vec<(usize, f64)>;
+
+impl<'a> Lens<'a> {
+    pub fn new(query: &'a Query, reach: &'a Candidates) -> Self {
+        let wanted = |word: &'a String| QueryWord {
+            word,
+            stand_ins: reach.stand_ins.get(word).map(Vec::as_slice).unwrap_or_default(),
+            synonyms: query.synonyms.get(word).map(Vec::as_slice).unwrap_or_default(),
+            worth: reach.worth.get(word).copied().unwrap_or(USUALLY_TOLD),
+        };
+        let words: Vec<QueryWord<'_>> = query.words.iter().map(wanted).collect();
+        Self { query, worth: words.iter().map(|wanted| wanted.worth).sum(), words }
+    }
+
+    /// Compares a passage with the query.
+    pub fn read(&self, passage: &str) -> Closeness {
+        let places = self.places(passage);
+        let mut gain = self.as_it_stands(passage);
+        if places.len() > 1 {
+            gain *= 1.0 + NEIGHBORS * neighbors(&places);
+            gain *= 1.0 + WITHIN * self.best_window(&places).powf(1.5);
+            gain *= 1.0 + MADE_OF * self.best_identifier(passage);
+        }
+        Closeness { gain, has: best(&places) }
+    }
+
+    /// How well a text has each word of the query.
+    pub fn has(&self, text: &str) -> Vec<f64> {
+        best(&self.places(text))
+    }
+
+    fn places(&self, text: &str) -> Vec<Places> {
+        let pieces = pieces(text);
+        self.words.iter().map(|wanted| wanted.places(&pieces)).collect()
+    }
+
+    /// The share of the query that these words make, rarer ones more.
+    pub fn share(&self, has: &[f64]) -> f64 {
+        let found: f64 = has.iter().zip(&self.words).map(|(has, wanted)| has * wanted.worth).sum();
+        if self.worth > 0.0 { found / self.worth } else { 0.0 }
+    }
+
+    fn as_it_stands(&self, passage: &str) -> f64 {
+        let query = self.query;
+        let lower = passage.to_lowercase();
+        let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
+        let mut gain = 1.0;
+        if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase)
+        {
+            gain *= AS_IT_STANDS;
+        }
+        if lower.contains(&query.whole) {
+            gain *= AS_IT_STANDS;
+        }
+        gain
+    }
+
+    /// The best share of the query within a few words.
+    fn best_window(&self, places: &[Places]) -> f64 {
+        let of_word = |(n, places): (usize, &Places)| -> Vec<(usize, usize, f64)> {
+            places.iter().map(|(at, counts)| (*at, n, *counts)).collect()
+        };
+        let mut all: Vec<(usize, usize, f64)> = places.iter().enumerate().flat_map(of_word).collect();
+        all.sort_by_key(|(at, ..)| *at);
+        let mut best: f64 = 0.0;
+        for (n, (start, ..)) in all.iter().enumerate() {
+            let mut has = vec![0.0_f64; places.len()];
+            for (_, word, counts) in all[n..].iter().take_while(|(at, ..)| *at <= start + WINDOW) {
+                has[*word] = has[*word].max(*counts);
+            }
+            best = best.max(self.share(&has));
+        }
+        best
+    }
+
+    /// The highest share of query words in an identifier that contains them all, in any order.
+    fn best_identifier(&self, passage: &str) -> f64 {
+        if self.words.len() > LONGEST_IDENTIFIER {
+            return 0.0;
+        }
+        let between = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
+        let share = |identifier: &str| {
+            let pieces: Vec<String> =
+                words(identifier).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect();
+            let has = |wanted: &QueryWord<'_>| pieces.iter().any(|piece| are_kin(piece, wanted.word));
+            let fits = (self.words.len()..=LONGEST_IDENTIFIER).contains(&pieces.len());
+            #[expect(clippy::cast_precision_loss, reason = "both are small")]
+            let share = self.words.len() as f64 / pieces.len().max(1) as f64;
+            if fits && self.words.iter().all(has) { share } else { 0.0 }
+        };
+        passage.split(between).map(share).fold(0.0, f64::max)
+    }
+}
+
+impl QueryWord<'_> {
+    fn places(&self, pieces: &[(usize, String)]) -> Places {
+        let counts = |piece: &str| {
+            let is_meant =
+                are_kin(piece, self.word) || self.stand_ins.iter().any(|stem| piece.starts_with(stem));
+            let counts = if is_meant { 1.0 } else { MEANS_THE_SAME };
+            (is_meant || self.synonyms.iter().any(|alike| are_kin(piece, alike))).then_some(counts)
+        };
+        pieces.iter().filter_map(|(at, piece)| Some((*at, counts(piece)?))).collect()
+    }
+}
+
+/// How well each word is found.
+fn best(places: &[Places]) -> Vec<f64> {
+    places.iter().map(|places| places.iter().map(|(_, counts)| *counts).fold(0.0, f64::max)).collect()
+}
+
+/// The share of the query's neighboring words that are also near each other in a passage.
+fn neighbors(places: &[Places]) -> f64 {
+    let all: f64 = places.windows(2).map(|pair| nearest(&pair[0], &pair[1])).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a query is short")]
+    let share = all / (places.len() - 1) as f64;
+    share
+}
+
+/// How near one word is to the next.
+fn nearest(one: &Places, next: &Places) -> f64 {
+    let mut best: f64 = 0.0;
+    for (from, counts) in one {
+        for (to, others) in next {
+            let apart = from.abs_diff(*to);
+            if (1..=NEAR + 1).contains(&apart) {
+                #[expect(clippy::cast_precision_loss, reason = "a few words")]
+                let nearness = 1.0 - (1.0 - FARTHEST) * (apart - 1) as f64 / NEAR as f64;
+                let order = if from < to { 1.0 } else { REVERSED };
+                best = best.max(counts.min(*others) * nearness * order);
+            }
+        }
+    }
+    best
+}
+
+/// The score for frequent words in a passage.
+pub(super) fn frequent_words(frequent: &[(String, f64)], passage: &str) -> f64 {
+    if frequent.is_empty() {
+        return 0.0;
+    }
+    let lower = passage.to_lowercase();
+    let has = |wanted: &str| words(&lower).any(|(_, word)| are_kin(word, wanted));
+    frequent.iter().filter(|(word, _)| has(word)).map(|(_, worth)| worth).sum()
+}
+
+/// The words of a passage in lowercase, identifiers whole and split, each with its position.
+fn pieces(passage: &str) -> Vec<(usize, String)> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    for (_, word) in words(passage) {
+        let humps = humps(word);
+        if humps.len() > 1 {
+            pieces.push((at, word.to_lowercase()));
+        }
+        for hump in humps {
+            pieces.push((at, hump.to_lowercase()));
+            at += 1;
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closeness(query: &str, passage: &str) -> f64 {
+        let (query, reach) = (Query::parse(query), Candidates::default());
+        Lens::new(&query, &reach).read(passage).gain
+    }
+
+    #[test]
+    fn adjacent_ordered_and_joined_words_rank_higher() {
+        let far = " lorem ipsum dolor sit amet".repeat(3);
+        for (query, better, worse) in [
+            ("printer checksum", "the printer has a checksum", "the checksum of the printer"),
+            ("printer checksum", "printer with its checksum", &format!("printer{far} checksum")),
+            ("type content", "if contentType is set", "the content of a type is set"),
+            ("type content", "contentType", "defaultContentTypeName"),
+            ("repaired printer", "the printer was fixed", "the printer was sold"),
+            ("content_", "`content_` first", "content first"),
+        ] {
+            assert!(closeness(query, better) > closeness(query, worse), "{query}: {better}");
+        }
+    }
+
+    #[test]
+    fn in_a_mere_talk_the_user_weighs_more_the_less_they_say() {
+        let weigh = |messages: [(&str, usize); 3]| {
+            let mut weighed = messages.map(|(role, length)| Weighed {
+                message: MessageId(1),
+                passage: 0,
+                score: 1.0,
+                has: Vec::new(),
+                length,
+                is_user: role == "user",
+                is_talk: role != "toolResult",
+                is_output: role == "toolResult",
+                time: 0,
+            });
+            weigh_roles(&mut weighed);
+            weighed.map(|one| one.score)
+        };
+        let short = weigh([("user", 100), ("assistant", 900), ("assistant", 900)]);
+        assert!(short[0] > USER && short[0] <= RARE_USER && short[1..] == [1.0, 1.0], "{short:?}");
+        assert_eq!(weigh([("user", 900), ("user", 900), ("assistant", 900)]), [1.0; 3]);
+        assert_eq!(weigh([("user", 10), ("assistant", 900), ("toolResult", 9)]), [USER, 1.0, OUTPUT]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Tells where search results are, seen from the current branch. It checks each result by itself and reads
+//! the branch only if it must.
+
+use std::cell::OnceCell;
+
+use super::Scope;
+use lcm_model::Message;
+use lcm_model::error::Result;
+use lcm_model::ids::{MessageId, SummaryId};
+use lcm_store::branch::Cover;
+use lcm_store::{Around, RowRanges, View};
+
+/// Where something is, seen from the current branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// On it.
+    Here,
+    /// On another branch of the session, or a summary that was superseded.
+    OtherBranch,
+    /// In another session of the project.
+    OtherSession,
+}
+
+/// A branch whose entries are not read unless needed.
+pub struct Visibility<'a> {
+    view: &'a View<'a>,
+    scope: &'a Scope,
+    stretches: RowRanges,
+    branch: OnceCell<Cover>,
+}
+
+impl<'a> Visibility<'a> {
+    pub fn new(view: &'a View<'a>, scope: &'a Scope) -> Result<Self> {
+        let stretches = match &scope.leaf {
+            Some(leaf) => view.messages().stretches(scope.conversation, leaf)?,
+            None => RowRanges::default(),
+        };
+        Ok(Self { view, scope, stretches, branch: OnceCell::new() })
+    }
+
+    /// The whole branch; costs its length.
+    pub fn branch(&self) -> Result<&Cover> {
+        if let Some(branch) = self.branch.get() {
+            return Ok(branch);
+        }
+        let branch = Cover::read(self.view, self.scope.conversation, self.scope.leaf.as_deref())?;
+        Ok(self.branch.get_or_init(|| branch))
+    }
+
+    /// Whether this original message is on the branch.
+    pub fn shows(&self, message: MessageId) -> Result<bool> {
+        self.view.messages().is_on(&self.stretches, self.scope.conversation, message)
+    }
+
+    /// Where a message is.
+    pub fn place(&self, message: MessageId) -> Result<Location> {
+        Ok(if self.shows(message)? {
+            Location::Here
+        } else if self.view.messages().sessions_of(message)?.contains(&self.scope.conversation) {
+            Location::OtherBranch
+        } else {
+            Location::OtherSession
+        })
+    }
+
+    /// Where the last message of a summary's span is.
+    pub fn place_of_summary(&self, summary: SummaryId) -> Result<Location> {
+        self.place(self.view.messages().original(self.view.summaries().last_message_of(summary)?)?)
+    }
+
+    /// The messages before and after a message.
+    pub fn around(&self, message: MessageId, most: usize) -> Result<Around> {
+        self.view.messages().around(&self.stretches, self.scope.conversation, message, most)
+    }
+
+    /// The leaf summary of a message on this branch.
+    pub fn leaf_over(&self, message: MessageId) -> Result<Option<SummaryId>> {
+        if self.stretches.is_edited {
+            return Ok(self.branch()?.leaf_over(message));
+        }
+        match self.view.summaries().leaves_over(message)?.as_slice() {
+            [] => Ok(None),
+            [leaf] if self.view.summaries().is_unbroken(*leaf)? => {
+                Ok(self.shows(self.view.summaries().last_message_of(*leaf)?)?.then_some(*leaf))
+            }
+            _ => Ok(self.branch()?.leaf_over(message)),
+        }
+    }
+
+    /// The current request. The model sees it already, and because it contains the wanted words, it would be
+    /// the best result of every search. `None` until it is stored: the last stored one was answered.
+    pub fn current_request(&self) -> Result<Option<MessageId>> {
+        if self.scope.newer_request {
+            return Ok(None);
+        }
+        if self.stretches.is_edited {
+            let branch = self.branch()?;
+            let last = branch.visible.iter().rev().find(|visible| visible.is_request);
+            return Ok(last.map(|visible| visible.seen).filter(|id| branch.leaf_over(*id).is_none()));
+        }
+        match self.view.messages().last_request(&self.stretches)? {
+            Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The message with the call that asks. The model has just written the wanted words there: as an argument, in a
+    /// script, or next to the call. `None` until it is stored.
+    pub fn calling(&self) -> Result<Option<MessageId>> {
+        let Some(call) = &self.scope.call else { return Ok(None) };
+        let last = self.view.messages().last_answer(&self.stretches)?;
+        // Unreadable messages are left to the doctor.
+        let makes = |id: &MessageId| {
+            self.view.messages().json_of(*id).is_ok_and(|json| Message::parse(&json).makes(call))
+        };
+        Ok(last.filter(makes))
+    }
+}

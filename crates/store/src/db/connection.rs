@@ -1,0 +1,467 @@
+//! Opening a database: its path, its ownership checks and its SQLite settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::project::{is_open_elsewhere, project_in};
+use super::trouble::said;
+use super::{bulk, read_only, schema, trouble};
+use crate::upkeep::pages;
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::files::{self, temporary::Temporary};
+
+/// Marks a database as ours (`PRAGMA application_id`): "PLCM".
+pub(crate) const APPLICATION_ID: i64 = 0x504c_434d;
+/// How long a statement waits for another process's transaction: about 5 s.
+pub(crate) const BUSY: Patience = |tries| try_again(tries, 5_000);
+/// The same, for work that is not worth waiting for: about 50 ms.
+pub(crate) const BRIEFLY: Patience = |tries| try_again(tries, 50);
+/// Whether to try again after so many tries.
+type Patience = fn(i32) -> bool;
+/// Index pages merged per call: 2 MB, tens of milliseconds.
+pub(super) const MERGED: usize = 500;
+/// Free pages are kept for reuse up to one in this many.
+const TRIFLE: usize = 50;
+/// Pages returned to the disk per call: 8 MB, tens of milliseconds.
+const GIVEN_BACK: usize = 2_000;
+/// How many file names are tried when the first ones are occupied.
+const NAMES: usize = 9;
+
+/// Waits a millisecond, `most` times. SQLite's own pauses grow to 100 ms, and miss the moments between the transactions of
+/// another process's import.
+fn try_again(tries: i32, most: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < most
+}
+
+/// Where a store is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory, for sessions that must leave no trace.
+    Memory,
+    /// In a file.
+    File(PathBuf),
+}
+
+/// A file that could be opened but then not read.
+#[derive(Clone, Debug)]
+pub(crate) struct Damaged {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// An open connection for writing, its place, and a notice for the user.
+pub(crate) struct Opened {
+    pub connection: Connection,
+    pub place: Place,
+    pub notice: Option<String>,
+}
+
+/// Opens the store of the project `cwd` in `dir`, and creates what is missing.
+///
+/// A file that belongs to another program, has another format, is damaged or is otherwise unusable stays untouched,
+/// and the next name is used instead. So the last file is in use, as long as it can be: it was begun because those
+/// before it can't be read or written. A notice says so when it is begun, and every time if some history is not shown.
+/// `damaged` lists files that could be opened and then turned out to be damaged.
+pub(crate) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
+    make_dir(dir)?;
+    let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
+    let is_known = |path: &Path| damaged.iter().find(|known| known.path == path);
+    let mut passed: Option<Error> = None;
+    for path in there.iter().rev().chain(&free) {
+        let opened = match is_known(path) {
+            Some(Damaged { why, .. }) => Err(Error::damaged(said(path), why.as_str())),
+            None => open_file(path, cwd),
+        };
+        match opened {
+            Ok((connection, is_new)) => {
+                let before = there.iter().take_while(|other| *other != path);
+                let set_aside = || before.filter_map(|other| set_aside(other, cwd)).next();
+                let notice = passed.or_else(set_aside).and_then(|why| notice(&why, path, is_new));
+                return Ok(Opened { connection, place: Place::File(path.clone()), notice });
+            }
+            Err(error) if matches!(error.code(), Code::Foreign | Code::Format | Code::Damaged) => {
+                passed = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::foreign(format!(
+        "{}, and {} others next to it can't be used either: move them away, or set dbDir to another folder",
+        passed.map(|error| error.to_string()).unwrap_or_default(),
+        NAMES - 1
+    )))
+}
+
+/// Why a file is not in use that another one follows.
+fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
+    match read_only::look(path, read_only::open) {
+        // It can be read; so what can't be is a part of it, or it can't be written.
+        Ok((_, project)) if project == cwd => Some(Error::damaged(said(path), "it could not be written")),
+        Ok(_) => None,
+        Err(error) if error.code() == Code::Damaged => Some(Error::damaged(said(path), error.cause())),
+        Err(error) => Some(error),
+    }
+}
+
+/// What to tell the user about a file that was skipped in favor of `path`.
+fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
+    let path = path.display();
+    match why.code() {
+        Code::Damaged => Some(format!(
+            "{why}; new messages go to {path} instead, and this session from its beginning. /lcm doctor --rebuild joins both"
+        )),
+        code if is_new || code == Code::Format => Some(format!("{why}; the history goes to {path} instead")),
+        _ => None,
+    }
+}
+
+/// The files that a rebuild joins with `own`, which is one of them: those of this format under the project's names, and
+/// those so damaged that nobody can tell.
+///
+/// # Errors
+/// When another process has one open.
+pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
+    let name = own.file_stem().unwrap_or_default().to_string_lossy();
+    let name = name.split('-').next().unwrap_or_default();
+    let mut found = Vec::new();
+    for path in names(own.parent().unwrap_or(Path::new("")), name).filter(|path| path.is_file()) {
+        check_own(&path)?;
+        if is_open_elsewhere(&path)? {
+            let path = path.display();
+            return Err(Error::invalid(format!("another process has {path} open: quit it, and try again")));
+        }
+        // Only now: closing the file would drop the locks of another session of this process.
+        if pages::may_be_ours(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Puts a finished database in the place of the first of these files, each of which gets its other name.
+pub(crate) fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result<()> {
+    let Some((at, _)) = olds.first() else { return Ok(()) };
+    for (old, kept) in olds {
+        for ending in ["-wal", "-shm", "-journal"] {
+            // SQLite would take a log for the new file's.
+            let other = with_ending(old, ending);
+            if other.exists() {
+                fs::rename(other, with_ending(kept, ending))?;
+            }
+        }
+        // With two names, there is a database at every moment.
+        if old != at || fs::hard_link(old, kept).is_err() {
+            fs::rename(old, kept)?;
+        }
+    }
+    fresh.become_file(at.file_name().unwrap_or_default(), true)
+}
+
+/// The paths at which the database `name` may be, the first ones first.
+pub(crate) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+    (1..=NAMES).map(move |number| match number {
+        1 => dir.join(format!("{name}.db")),
+        _ => dir.join(format!("{name}-{number}.db")),
+    })
+}
+
+/// Tries to open for writing a file that could only be read so far.
+pub(crate) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
+    match place {
+        Place::File(path) => {
+            let (connection, _) = open_file(path, cwd)?;
+            // Reads that are still queued may need it.
+            list_words(&connection).map_err(|error| unread(path, error))?;
+            Ok(connection)
+        }
+        Place::Memory => Err(Error::closed()),
+    }
+}
+
+/// A store in memory.
+pub(crate) fn open_memory(cwd: &str) -> Result<Opened> {
+    let failed = |error| Error::storing("failed to open a history store in memory", error);
+    let mut connection = Connection::open_in_memory().map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    keep_plans(&connection).map_err(failed)?;
+    schema::create(&mut connection)?;
+    claim(&connection, cwd).map_err(failed)?;
+    list_words(&connection).map_err(failed)?;
+    Ok(Opened { connection, place: Place::Memory, notice: None })
+}
+
+/// A read-only connection.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    reading(path).and_then(that_looks)
+}
+
+/// The error for a file that can't be opened for reading.
+pub(crate) fn unread(path: &Path, error: rusqlite::Error) -> Error {
+    Error::storing(format!("failed to read {}", path.display()), error)
+}
+
+/// The same, before any query. It is opened for writing nevertheless: the last connection to close removes
+/// the log, and a read-only one would leave it behind.
+pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(BUSY))?;
+    distrust(&connection)?;
+    Ok(connection)
+}
+
+/// Keeps a connection for reading from running code in the file: views, triggers and functions of the schema.
+pub(crate) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
+    for trusting in [
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    ] {
+        connection.set_db_config(trusting, false)?;
+    }
+    keep_plans(connection)?;
+    // Report malformed pages as damage instead of reading on.
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// Keeps SQLite from planning a query by its values. It would plan a cached statement again at each use, which took
+/// a third of a write.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
+/// Prepares a connection and makes it read-only.
+pub(crate) fn that_looks(connection: Connection) -> rusqlite::Result<Connection> {
+    list_words(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Makes the index's word positions readable, as a temporary table of this connection.
+pub(crate) fn list_words(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
+    )
+}
+
+/// Returns the connection and whether the database is new.
+pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
+    let failed = |error: rusqlite::Error| {
+        let remedy = "if this persists, /lcm doctor --rebuild makes it anew";
+        let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
+        trouble::explained_at_opening(error, path)
+    };
+    check_own(path)?;
+    make_file(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_handler(Some(BUSY)).map_err(failed)?;
+    let is_new = check_owner(&connection, path, cwd, failed)?;
+    set_up(&connection).map_err(failed)?;
+    schema::create(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
+    claim(&connection, cwd).map_err(failed)?;
+    Ok((connection, is_new))
+}
+
+/// Rejects a database that is not ours, or another project's, before anything is written to it. Returns whether it is empty.
+fn check_owner(
+    connection: &Connection,
+    path: &Path,
+    cwd: &str,
+    failed: impl Fn(rusqlite::Error) -> Error,
+) -> Result<bool> {
+    if is_empty(connection).map_err(&failed)? {
+        return Ok(true);
+    }
+    // While another process makes the tables, they and the mark commit together, so this sees
+    // either both or neither.
+    match mark(connection).map_err(&failed)? {
+        APPLICATION_ID => {}
+        _ => return Err(Error::foreign(format!("{} belongs to another program", path.display()))),
+    }
+    let version = schema::format(connection).map_err(&failed)?;
+    if version != schema::FORMAT {
+        return Err(other_format(path, version));
+    }
+    match project_in(connection).map_err(&failed)? {
+        Some(owner) if owner != cwd => {
+            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
+        }
+        _ => Ok(false),
+    }
+}
+
+pub(crate) fn other_format(path: &Path, format: i64) -> Error {
+    Error::format(format!(
+        "{} has format {format}, and this version of pi-lossless-context reads format {}: use the version that wrote it",
+        path.display(),
+        schema::FORMAT
+    ))
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
+/// The mark of the program that made a database: see [`APPLICATION_ID`].
+pub(crate) fn mark(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    if is_empty(connection)? {
+        // These must come before the first write and have no effect later. Index merges leave free pages,
+        // which go back to the disk from time to time. Pages of 8 KB made a store of 1 MB a tenth larger.
+        connection.pragma_update(None, "page_size", 4096)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // The mark is written with the header, before any table.
+        patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
+    }
+    keep_plans(connection)?;
+    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    // The pages that a large transaction touches: otherwise it writes them out before its end, and reads them again.
+    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    bulk::checkpoint_every(connection, false)
+}
+
+/// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A
+/// file created without auto-vacuum keeps its free pages and reuses them.
+pub(crate) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
+    for index in ["messages_fts", "summaries_fts"] {
+        connection.execute(&format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', {MERGED})"), [])?;
+    }
+    let number = |name| connection.query_row(name, [], |row| row.get::<_, usize>(0));
+    let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
+    if free * TRIFLE > all {
+        // The pragma returns a row per page, and stops when its reader does.
+        let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})"))?;
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
+    }
+    Ok(())
+}
+
+/// SQLite does not wait for locks when it changes the journal mode, so two processes that start at once must
+/// retry.
+fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    for _ in 0..100 {
+        match step() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            done => return done,
+        }
+    }
+    step()
+}
+
+/// Records which project the database belongs to, unless one is recorded.
+fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
+}
+
+/// Creates the folder, for its owner only.
+fn make_dir(dir: &Path) -> Result<()> {
+    let failed = |error| {
+        let remedy = "create it, or set dbDir to another folder";
+        Error::storing(format!("failed to create the folder {} ({remedy})", dir.display()), error)
+    };
+    if !dir.is_dir() {
+        files::make_private_dir(dir).map_err(failed)?;
+    }
+    // Another user may have created it first.
+    files::check_own(dir)
+}
+
+/// Checks that a database, and the files SQLite reads with it, belong to the user alone.
+pub(crate) fn check_own(path: &Path) -> Result<()> {
+    let endings = ["", "-wal", "-shm", "-journal"];
+    endings.iter().try_for_each(|ending| files::check_own(&with_ending(path, ending)))
+}
+
+/// The path of a file that SQLite keeps next to a database.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}{ending}"))
+}
+
+/// Creates the file, for its owner only; SQLite gives its log the same permissions.
+///
+/// This must not open an existing file: when a process closes a file, POSIX drops all its locks on it,
+/// including those of SQLite in another session of the same process.
+fn make_file(path: &Path) -> Result<()> {
+    match (path.metadata(), path.is_symlink()) {
+        (Ok(there), _) if there.is_file() => return Ok(()),
+        (Ok(there), _) => {
+            let what = if there.is_dir() { "a folder" } else { "not a regular file" };
+            return Err(Error::foreign(format!("{} is {what}", path.display())));
+        }
+        // Its target may be on a disk that is not mounted now.
+        (Err(error), true) => {
+            return Err(Error::damaged(format!("{} is a broken symbolic link", path.display()), error));
+        }
+        (Err(_), false) => {}
+    }
+    match files::private_file(path) {
+        // Another process that started at the same time created it first.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            let remedy = "make it writable, or set dbDir to another folder";
+            Err(Error::storing(format!("failed to create {} ({remedy})", path.display()), error))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{StatementStatus, TransactionBehavior};
+
+    use super::*;
+
+    #[test]
+    fn work_waits_for_another_process_and_what_is_not_worth_it_gives_up_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (mut other, _) = open_file(&path, "/project").unwrap();
+        let write = |patience: Patience| {
+            let mut connection = Connection::open(&path).unwrap();
+            connection.busy_handler(Some(patience)).unwrap();
+            connection.execute("DELETE FROM claims", [])
+        };
+        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| write(BUSY));
+            let gives_up = write(BRIEFLY).unwrap_err();
+            assert_eq!(gives_up.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+            assert!(!waits.is_finished());
+            writing.commit().unwrap();
+            assert_eq!(waits.join().unwrap(), Ok(0));
+        });
+    }
+
+    #[test]
+    fn a_cached_statement_is_planned_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (writer, _) = open_file(&path, "/project").unwrap();
+        let memory = open_memory("/project").unwrap().connection;
+        for connection in [&writer, &open_reader(&path).unwrap(), &memory] {
+            // A join of which SQLite would look at the value.
+            let sql = "SELECT m.id FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1";
+            for value in 1..5 {
+                let mut query = connection.prepare_cached(sql).unwrap();
+                assert!(!query.exists([value]).unwrap());
+                assert_eq!(query.get_status(StatementStatus::RePrepare), 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Adds messages. Nothing here changes or removes one.
+
+use std::ops::Range;
+
+use rusqlite::{ErrorCode, params};
+
+use crate::columns::{Queries as _, writing};
+use crate::messages::codec;
+use crate::{IndexWriter, MessageWriter};
+use lcm_model::dag::MessageKind;
+use lcm_model::error::Result;
+use lcm_model::ids::{Hash, MessageId};
+use lcm_model::{Role, agent_of, parts, passages};
+
+/// A message to store.
+pub struct NewMessage<'a> {
+    pub lineage: Hash,
+    /// The message before it, or the original of which it is a rendition.
+    pub parent: Option<MessageId>,
+    /// The number of messages above it.
+    pub height: i64,
+    pub kind: MessageKind,
+    pub role: &'a Role,
+    pub tool: Option<&'a str>,
+    pub tokens: usize,
+    pub timestamp: i64,
+    /// The stored JSON, byte for byte.
+    pub json: &'a str,
+    /// The text to index; empty if search must not find it.
+    pub searchable: &'a str,
+    /// Made from `json` and `searchable`.
+    pub prepared: &'a Prepared,
+}
+
+/// The stored form of a message. It depends on the message alone, so that another thread than the writer's
+/// can prepare it.
+pub struct Prepared {
+    packed: Vec<u8>,
+    codec: i64,
+    /// Each passage of the searchable text, with its parts.
+    passages: Vec<(Range<usize>, String)>,
+}
+
+impl Prepared {
+    /// Compresses a message's JSON, and splits its searchable text into passages. Other agents' messages come by
+    /// the hundred megabytes, and compressing them took most of the time.
+    pub fn of(json: &str, searchable: &str) -> Self {
+        let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
+        Self::with(pack(json), searchable)
+    }
+
+    /// Compresses the JSON of a record of which `above`, the JSON of the message above, has a copy.
+    pub fn below(json: &str, above: &str) -> Self {
+        Self::with(codec::encode_below(json, above), "")
+    }
+
+    fn with((packed, codec): (Vec<u8>, i64), searchable: &str) -> Self {
+        let ranges = passages(searchable);
+        Self {
+            packed,
+            codec,
+            passages: ranges.into_iter().map(|range| (range.clone(), parts(&searchable[range]))).collect(),
+        }
+    }
+}
+
+impl MessageWriter<'_> {
+    /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
+    pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
+        let Prepared { packed, codec, passages } = message.prepared;
+        let passages = match message.kind {
+            MessageKind::Conversation => passages.as_slice(),
+            _ => &[],
+        };
+        let first_passage =
+            if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+                                   json, codec, bytes, first_passage, passages)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?;
+        let id = match insert.insert(params![
+            message.lineage,
+            message.parent,
+            message.height,
+            message.kind,
+            message.role.as_str(),
+            message.tool,
+            message.tokens,
+            message.timestamp,
+            packed,
+            codec,
+            message.json.len(),
+            first_passage,
+            passages.len(),
+        ]) {
+            Ok(id) => id,
+            // Few are stored already: looking for each first costs more.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                let sql = "SELECT id FROM messages
+                            WHERE ifnull(parent_id, 0) = ifnull(?1, 0) AND substr(lineage, 1, 16) = substr(?2, 1, 16)
+                              AND lineage = ?2";
+                let known = self.connection.first(sql, params![message.parent, message.lineage])?;
+                return known.ok_or_else(|| writing(error));
+            }
+            Err(error) => return Err(writing(error)),
+        };
+        if let Some(first) = first_passage {
+            let passages = passages.iter().map(|(range, parts)| (&message.searchable[range.clone()], parts));
+            IndexWriter::new(self.connection).add_passages(first, passages)?;
+        }
+        Ok(MessageId(id))
+    }
+}

@@ -1,0 +1,248 @@
+//! Encodes a message's JSON in its row: plain, or zstd if that is smaller. Very long ones stay plain, so that no
+//! row unpacks to more than [`MOST_PACKED`] bytes: a small database from elsewhere could otherwise fill all memory.
+//!
+//! Most messages are a kilobyte or less, too short for a compressor to learn from. Their common parts are in
+//! a dictionary that ships with the engine. A shipped dictionary never changes.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::sync::LazyLock;
+use std::thread::LocalKey;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::dict::{DecoderDictionary, EncoderDictionary};
+use zstd::stream::read::Decoder;
+use zstd::zstd_safe::{CCtx, CParameter, DCtx, MAGICNUMBER, compress_bound, get_error_name};
+
+use lcm_model::error::{Error, Result};
+
+/// Made by `examples/dictionary.rs` from this project's own texts.
+const DICTIONARY: &[u8] = include_bytes!("messages.dictionary");
+/// Compression gains nothing below this many bytes.
+const WORTH_TRYING: usize = 48;
+/// Higher levels cost more than they save: see docs/storage.md.
+const LEVEL: i32 = 7;
+/// For what is not worth [`LEVEL`]: a quarter of the time, a twentieth more bytes.
+const QUICK_LEVEL: i32 = 2;
+/// The longest text that is packed. No provider takes a request this long.
+pub(crate) const MOST_PACKED: usize = 64 * 1024 * 1024;
+
+const PLAIN: i64 = 0;
+const ZSTD: i64 = 1;
+/// zstd with the JSON of the message above as its prefix, for a record of which that message has a copy.
+pub(crate) const BELOW: i64 = 2;
+/// A random number in place of a purged message.
+pub(crate) const PURGED: i64 = -1;
+
+static ENCODER: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
+static QUICK_ENCODER: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, QUICK_LEVEL));
+static DECODER: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
+
+thread_local! {
+    // Creating a context costs more than compressing one message.
+    static COMPRESSOR: Packer = RefCell::new(compressor(&ENCODER));
+    static QUICK_COMPRESSOR: Packer = RefCell::new(compressor(&QUICK_ENCODER));
+    static DECOMPRESSOR: RefCell<io::Result<Decompressor<'static>>> =
+        RefCell::new(Decompressor::with_prepared_dictionary(&DECODER));
+}
+
+type Packer = RefCell<io::Result<Compressor<'static>>>;
+
+fn compressor(encoder: &'static EncoderDictionary<'static>) -> io::Result<Compressor<'static>> {
+    let mut compressor = Compressor::with_prepared_dictionary(encoder)?;
+    // The row already says which dictionary it is and how long the text is.
+    compressor.set_parameter(CParameter::DictIdFlag(false))?;
+    compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
+    Ok(compressor)
+}
+
+/// The most memory for reading a packed file, as a power of two: it may come from elsewhere.
+const WINDOW: u32 = 24;
+
+/// Reads a file, which may be packed as a whole.
+pub fn reading(file: File, buffer: usize) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut plain = BufReader::with_capacity(buffer, file);
+    if !plain.fill_buf()?.starts_with(&MAGICNUMBER.to_le_bytes()) {
+        return Ok(Box::new(plain));
+    }
+    let mut unpacked = Decoder::with_buffer(plain)?;
+    unpacked.window_log_max(WINDOW)?;
+    Ok(Box::new(BufReader::with_capacity(buffer, unpacked)))
+}
+
+/// The bytes to store, and the code to decode them.
+pub(crate) fn encode(json: &str) -> (Vec<u8>, i64) {
+    encode_with(&COMPRESSOR, json)
+}
+
+/// The same at [`QUICK_LEVEL`].
+pub(crate) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
+    encode_with(&QUICK_COMPRESSOR, json)
+}
+
+/// The same for what mostly repeats `above`, the JSON of the message above.
+pub(crate) fn encode_below(json: &str, above: &str) -> (Vec<u8>, i64) {
+    let pack = || {
+        let mut packer = CCtx::try_create()?;
+        packer.set_parameter(CParameter::CompressionLevel(QUICK_LEVEL)).ok()?;
+        packer.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
+        packer.ref_prefix(above.as_bytes()).ok()?;
+        let mut packed = Vec::with_capacity(compress_bound(json.len()));
+        packer.compress2(&mut packed, json.as_bytes()).ok()?;
+        Some(packed)
+    };
+    let fits = json.len() <= MOST_PACKED && above.len() <= MOST_PACKED;
+    match fits.then(pack).flatten() {
+        Some(packed) if packed.len() < json.len() => (packed, BELOW),
+        _ => encode_quickly(json),
+    }
+}
+
+fn encode_with(packer: &'static LocalKey<Packer>, json: &str) -> (Vec<u8>, i64) {
+    let pack = || packer.with_borrow_mut(|packer| packer.as_mut().ok()?.compress(json.as_bytes()).ok());
+    match (WORTH_TRYING..=MOST_PACKED).contains(&json.len()).then(pack).flatten() {
+        Some(packed) if packed.len() < json.len() => (packed, ZSTD),
+        _ => (json.as_bytes().to_vec(), PLAIN),
+    }
+}
+
+/// Text with a header for decoding it: one byte for its codec, four for its length.
+pub(crate) fn seal(text: &str) -> Vec<u8> {
+    let (packed, codec) = encode(text);
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut sealed = vec![codec as u8];
+    sealed.extend(length.to_le_bytes());
+    sealed.extend(packed);
+    sealed
+}
+
+/// The inverse of [`seal`].
+pub fn unseal(sealed: &[u8]) -> Result<String> {
+    let Some(([head, length @ ..], packed)) = sealed.split_first_chunk::<5>() else {
+        return Err(Error::store("a stored message is cut off"));
+    };
+    decode(packed, i64::from(*head), i64::from(u32::from_le_bytes(*length)))
+}
+
+/// Decodes what [`encode_below`] made of JSON of `length` bytes.
+pub(crate) fn decode_below(stored: &[u8], length: i64, above: &str) -> Result<String> {
+    let mut json = Vec::with_capacity(unpacked(length)?);
+    let mut unpacker = DCtx::try_create().ok_or_else(|| Error::store("no memory to unpack a message"))?;
+    let unpack = unpacker.ref_prefix(above.as_bytes()).and_then(|_| unpacker.decompress(&mut json, stored));
+    unpack.map_err(|error| Error::store(format!("{UNPACKING}: {}", get_error_name(error))))?;
+    text(json)
+}
+
+/// Decodes stored JSON of `length` bytes.
+pub(crate) fn decode<'s>(stored: impl Into<Cow<'s, [u8]>>, codec: i64, length: i64) -> Result<String> {
+    let stored = stored.into();
+    let bytes = match codec {
+        PLAIN => Ok(stored.into_owned()),
+        ZSTD => unpack(&stored, unpacked(length)?),
+        PURGED => return Err(Error::store("a message that was purged has no text")),
+        other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
+    };
+    text(bytes.map_err(|error| Error::storing(UNPACKING, error))?)
+}
+
+const UNPACKING: &str = "a stored message cannot be unpacked";
+
+/// The length of JSON that a row may unpack to.
+fn unpacked(length: i64) -> Result<usize> {
+    let length = usize::try_from(length).ok().filter(|length| *length <= MOST_PACKED);
+    length.ok_or_else(|| Error::store("a stored message has an impossible length"))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| Error::storing("a stored message is not UTF-8", error))
+}
+
+fn unpack(stored: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
+        Ok(decompressor) => decompressor.decompress(stored, length),
+        Err(error) => Err(io::Error::other(error.to_string())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<String> {
+        let message =
+            r#"{"role":"user","content":[{"type":"text","text":"go on"}],"timestamp":1763629920000}"#;
+        vec![
+            String::new(),
+            "{}".into(),
+            message.into(),
+            "x".repeat(10_000),
+            "é\u{0}\u{1f600}".repeat(500),
+            message.repeat(5_000),
+        ]
+    }
+
+    #[test]
+    fn json_round_trips_byte_for_byte() {
+        for json in samples() {
+            for (stored, codec) in [encode(&json), encode_quickly(&json)] {
+                assert!(stored.len() <= json.len());
+                assert_eq!(decode(stored, codec, i64::try_from(json.len()).unwrap()).unwrap(), json);
+            }
+            assert_eq!(unseal(&seal(&json)).unwrap(), json);
+            for above in samples() {
+                let (stored, codec) = encode_below(&json, &above);
+                let length = i64::try_from(json.len()).unwrap();
+                let decoded = match codec {
+                    BELOW => decode_below(&stored, length, &above),
+                    codec => decode(stored.clone(), codec, length),
+                };
+                assert_eq!(decoded.unwrap(), json);
+                assert!(above != json || json.len() < 100 || (codec == BELOW && stored.len() < 100));
+            }
+        }
+        assert!(unseal(b"1234").is_err());
+    }
+
+    #[test]
+    fn a_row_from_elsewhere_unpacks_to_a_bounded_size_and_a_longer_text_stays_plain() {
+        let length = |text: &str| i64::try_from(text.len()).unwrap();
+        let most = "x".repeat(MOST_PACKED);
+        let (stored, codec) = encode_quickly(&most);
+        assert_eq!((codec, decode(stored, codec, length(&most)).unwrap()), (ZSTD, most.clone()));
+        let longer = most + "x";
+        let bomb = zstd::bulk::compress(longer.as_bytes(), 3).unwrap();
+        assert!(bomb.len() * 1000 < longer.len());
+        assert!(decode(bomb, ZSTD, length(&longer)).is_err());
+        let (stored, codec) = encode_quickly(&longer);
+        assert_eq!((codec, decode(stored, codec, length(&longer)).unwrap()), (PLAIN, longer));
+    }
+
+    #[test]
+    fn the_dictionary_has_not_changed() {
+        let hash = lcm_model::ids::Hash::plain(DICTIONARY);
+        assert_eq!(hash.to_string(), "3cd3017342b8e4e80f39a8c6228297584c8f20f72b0ff260a8a759f79031392c");
+    }
+
+    #[test]
+    fn a_short_message_gains_from_the_dictionary() {
+        let json = &samples()[2];
+        assert!(encode(json).0.len() * 2 < json.len(), "{}", encode(json).0.len());
+    }
+
+    #[test]
+    fn damaged_data_is_an_error() {
+        let json = &samples()[5];
+        let (stored, codec) = encode(json);
+        let length = i64::try_from(json.len()).unwrap();
+        assert!(decode(stored[..stored.len() / 2].to_vec(), codec, length).is_err());
+        assert!(decode(stored.clone(), codec, length / 2).is_err());
+        assert!(decode(stored.clone(), 9, length).is_err());
+        for impossible in [-1, 1 << 40, i64::MAX] {
+            assert!(decode(stored.clone(), codec, impossible).is_err());
+        }
+    }
+}

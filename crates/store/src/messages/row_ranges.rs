@@ -1,0 +1,177 @@
+//! A branch as ranges of consecutive rows. They tell whether a message is on the branch without reading the
+//! branch.
+//!
+//! A session without branches is stored row after row, each the child of the one before, so a branch is given
+//! by its gaps.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::params;
+
+use crate::Messages;
+use crate::columns::Queries as _;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, MessageId};
+
+/// The messages before and after a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Those before it, oldest first.
+    pub before: Vec<MessageId>,
+    /// Those after it, oldest first.
+    pub after: Vec<MessageId>,
+}
+
+/// The entries of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowRanges {
+    /// Rows of entries, from the leaf's range to the root's.
+    rows: Vec<RangeInclusive<i64>>,
+    /// Whether there is a context edit among them, so that the model sees other messages than the original
+    /// ones.
+    pub is_edited: bool,
+}
+
+impl RowRanges {
+    fn hold(&self, entry: i64) -> bool {
+        self.rows.iter().any(|rows| rows.contains(&entry))
+    }
+
+    /// The next entry on the branch. The ranges are sorted from the leaf's to the root's.
+    fn next(&self, entry: i64) -> Option<i64> {
+        let at = self.rows.iter().position(|rows| rows.contains(&entry))?;
+        if entry < *self.rows[at].end() {
+            Some(entry + 1)
+        } else {
+            Some(*self.rows[at.checked_sub(1)?].start())
+        }
+    }
+}
+
+impl Messages<'_> {
+    /// The branch that ends at `leaf`; empty if the store doesn't know it.
+    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
+        let mut found = RowRanges::default();
+        let mut next = self.entry_row(conversation, leaf)?.map(|id| id.0);
+        let sql = "SELECT id, parent_id, kind = 2 FROM entries
+                    WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+                    ORDER BY id DESC LIMIT 1";
+        while let Some(last) = next {
+            let mut from = last;
+            next = loop {
+                let (id, parent, is_edit): (i64, Option<i64>, bool) = self.connection.one(sql, [from])?;
+                found.is_edited |= is_edit;
+                from = id - 1;
+                if parent != Some(from) {
+                    found.rows.push(id..=last);
+                    // Parents have lower rows than their children, except in a damaged file.
+                    break parent.filter(|parent| *parent < id);
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// Whether the branch shows this message.
+    pub fn is_on(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<bool> {
+        let entries: Vec<i64> = self.connection.all(
+            "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
+            params![message, conversation],
+        )?;
+        Ok(entries.iter().any(|entry| branch.hold(*entry)))
+    }
+
+    /// The messages around a message, at most `most` on each side: on this branch if it shows the message,
+    /// else on a branch of its session or of another session. Messages hidden from the model are skipped.
+    pub fn around(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+        most: usize,
+    ) -> Result<Around> {
+        let mut around = Around::default();
+        let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
+        let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
+            self.connection.one(
+                "SELECT e.parent_id, m.id FROM entries e
+                   LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
+                  WHERE e.id = ?1",
+                [entry],
+            )
+        };
+        let mut next = said(entry)?.0;
+        while let (Some(at), true) = (next, around.before.len() < most) {
+            let (parent, message) = said(at)?;
+            around.before.extend(message);
+            next = parent;
+        }
+        around.before.reverse();
+        let is_on_it = branch.hold(entry);
+        let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.first_child(at) };
+        let mut next = follow(entry)?;
+        while let (Some(at), true) = (next, around.after.len() < most) {
+            around.after.extend(said(at)?.1);
+            next = follow(at)?;
+        }
+        Ok(around)
+    }
+
+    /// An entry that shows a message: on the branch, else in the session, else anywhere.
+    fn entry_showing(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<Option<i64>> {
+        let entries: Vec<i64> = self.connection.all(
+            "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
+                  ORDER BY conversation_id = ?2 DESC, id DESC",
+            params![message, conversation],
+        )?;
+        Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
+    }
+
+    /// The first child of an entry, if possible one in which something is said: another agent's records hang beside its messages.
+    /// Entries have no index by parent. The child is mostly the next row; otherwise all later rows are scanned.
+    fn first_child(&self, entry: i64) -> Result<Option<i64>> {
+        self.connection.one(
+            "SELECT coalesce(
+               (SELECT e.id FROM entries e LEFT JOIN messages m ON m.id = e.message_id
+                 WHERE e.id > ?1 AND e.parent_id = ?1 AND m.kind IS NOT 2 ORDER BY e.id LIMIT 1),
+               (SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1))",
+            [entry],
+        )
+    }
+
+    /// The user's last message on the branch.
+    pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
+        self.last_of(branch, "user")
+    }
+
+    /// The model's last message on the branch.
+    pub fn last_answer(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
+        self.last_of(branch, "assistant")
+    }
+
+    fn last_of(&self, branch: &RowRanges, role: &'static str) -> Result<Option<MessageId>> {
+        // Not bound, so that an index of requests can be used.
+        let sql = format!(
+            "SELECT m.id FROM entries e CROSS JOIN messages m ON m.id = e.message_id
+              WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.role = '{role}' AND m.kind = 0
+              ORDER BY e.id DESC LIMIT 1"
+        );
+        for rows in &branch.rows {
+            let found = self.connection.first(&sql, [rows.start(), rows.end()])?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,205 @@
+//! The sessions of a project and their key facts.
+
+use std::collections::HashMap;
+
+use rusqlite::{Row, params};
+
+use crate::columns::{FromRow, Queries as _, writing};
+use crate::messages::counts::Counts;
+use crate::{MessageWriter, Messages};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, MessageId, PI};
+use lcm_model::{agent_of_session, is_of_side_chain};
+
+/// Whether the session `c` is one of Pi's. Other agents' messages can be searched, but never enter a context.
+pub(crate) const IS_PI_S: &str = "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
+      AND c.session_id NOT GLOB 'gemini:*' AND c.session_id NOT GLOB 'opencode:*')";
+
+/// Whether the message `m` is in a session of `:agent`, if one is given.
+pub(crate) fn is_of_agent() -> String {
+    format!(
+        "(:agent IS NULL OR EXISTS
+          (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+            WHERE e.message_id = m.id
+              AND iif(:agent = '{PI}', {IS_PI_S}, c.session_id GLOB :agent || ':*')))"
+    )
+}
+
+/// A session, as other sessions see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFacts {
+    pub session_id: String,
+    pub messages: usize,
+    pub from_time: i64,
+    pub to_time: i64,
+    pub first_request: Option<MessageId>,
+}
+
+/// A session as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    pub id: ConversationId,
+    pub session_id: String,
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+    pub started_at: i64,
+}
+
+impl FromRow for StoredSession {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            session_id: row.get("session_id")?,
+            file: row.get("file")?,
+            // Only the head of an exported file needs these: damage to them costs no more.
+            parent: row.get("parent_session").unwrap_or_default(),
+            started_at: row.get("started_at").unwrap_or_default(),
+        })
+    }
+}
+
+impl Messages<'_> {
+    /// Pi's id of a session.
+    pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
+        self.connection.one("SELECT session_id FROM conversations WHERE id = ?1", [conversation])
+    }
+
+    /// When each session was last opened, in ms, by Pi's id.
+    pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
+        self.connection.all("SELECT session_id, seen_at FROM conversations", [])
+    }
+
+    /// At most `most` sessions of other agents that have messages, the one with the latest message first.
+    pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
+        self.connection.all(
+            &format!(
+                "SELECT id FROM conversations c
+                  WHERE NOT {IS_PI_S}
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind IN (0, 1))
+                  ORDER BY (SELECT to_time FROM counts WHERE conversation_id = c.id) DESC, id DESC LIMIT ?1"
+            ),
+            [most],
+        )
+    }
+
+    /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
+    pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
+        self.connection.all(
+            &format!(
+                "SELECT id FROM conversations c
+                  WHERE id <> ?1
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind <> 4)
+                  ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
+            ),
+            params![conversation, most],
+        )
+    }
+
+    /// The number of earlier sessions that have messages, and the newest `most` of them. A fork, whose origin
+    /// has the file `parent`, counts as its origin, so that both get the same answer.
+    pub fn sessions_before(
+        &self,
+        conversation: ConversationId,
+        parent: Option<&str>,
+        most: usize,
+    ) -> Result<(usize, Vec<ConversationId>)> {
+        let mut ids = self.connection.all::<_, Vec<_>>(&format!(
+                "WITH RECURSIVE origins (id, parent_session) AS (
+                   SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
+                   UNION
+                   SELECT c.id, c.parent_session FROM origins o JOIN conversations c ON c.file = o.parent_session)
+                 SELECT id FROM conversations c
+                  WHERE (id < (SELECT min(id) FROM origins) OR NOT EXISTS (SELECT 1 FROM origins))
+                    AND {IS_PI_S}
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind = 0)
+                  ORDER BY id DESC"
+            ), params![conversation, parent])?;
+        let count = ids.len();
+        ids.truncate(most);
+        Ok((count, ids))
+    }
+
+    /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again. For
+    /// another agent it is the last one that is not of a side chain.
+    pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
+        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC";
+        if agent_of_session(&self.session_id(conversation)?).is_none() {
+            return self.connection.first(&format!("{sql} LIMIT 1"), [conversation]);
+        }
+        let ids: Vec<String> = self.connection.all(sql, [conversation])?;
+        Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
+    }
+
+    /// The facts of a session. Messages hidden from the model are not counted.
+    pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
+        let Counts { visible, times, first_request, .. } = self.counts(conversation)?;
+        let (from_time, to_time) = times.unwrap_or_default();
+        let session_id = self.session_id(conversation)?;
+        Ok(SessionFacts { session_id, messages: visible, from_time, to_time, first_request })
+    }
+
+    /// All sessions, oldest first, or only this one.
+    pub fn sessions(&self, only: Option<ConversationId>) -> Result<Vec<StoredSession>> {
+        self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
+    }
+
+    /// The session with Pi's id `session_id`, if the store knows it. Its row is read beside the index, so that
+    /// opening a session detects a damaged table.
+    pub fn conversation(&self, session_id: &str) -> Result<Option<ConversationId>> {
+        self.connection.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
+    }
+
+    /// The number of the project's sessions.
+    pub fn conversations(&self) -> Result<usize> {
+        self.connection.one("SELECT count(*) FROM conversations", [])
+    }
+
+    /// The sessions that show a message.
+    pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
+        self.connection.all("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1", [id])
+    }
+
+    /// Pi's ids of all stored sessions.
+    pub fn session_ids(&self) -> Result<Vec<String>> {
+        self.connection.all("SELECT session_id FROM conversations", [])
+    }
+}
+
+impl MessageWriter<'_> {
+    /// The row of a session, created if it is new. Updates its file and when it was last seen.
+    pub fn conversation_row(
+        &self,
+        session_id: &str,
+        file: Option<&str>,
+        parent_session: Option<&str>,
+        now: i64,
+    ) -> Result<ConversationId> {
+        let added = self.connection.prepared(
+            "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
+             VALUES (?1, ?2, ?3, ?4, ?4)
+             ON CONFLICT (session_id) DO UPDATE
+             SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
+             RETURNING id",
+        );
+        added
+            .and_then(|mut add| {
+                add.query_row(params![session_id, file, parent_session, now], |row| row.get(0))
+            })
+            .map_err(writing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IS_PI_S;
+    use lcm_model::ids::AGENTS;
+
+    #[test]
+    fn no_other_agents_session_counts_as_pis() {
+        assert!(AGENTS.iter().all(|agent| IS_PI_S.contains(&format!("NOT GLOB '{agent}:*'"))));
+    }
+}

@@ -1,0 +1,117 @@
+//! Adds summaries, with their edges and their index entries.
+
+use rusqlite::{named_params, params};
+use serde_json::value::RawValue;
+
+use crate::columns::Queries as _;
+use crate::messages::codec;
+use crate::summaries::extras::Extras;
+use crate::{IndexWriter, Summary, SummaryWriter};
+use lcm_model::dag::Sources;
+use lcm_model::error::{Error, Result};
+use lcm_model::facts::Facts;
+use lcm_model::ids::SummaryId;
+use lcm_model::parts;
+
+/// A summary to store, with its edges.
+#[derive(Clone, Debug)]
+pub struct NewSummary {
+    pub summary: Summary,
+    pub sources: Sources,
+    /// Made from its text.
+    pub prepared: PreparedText,
+}
+
+/// The stored form of a summary's text, which any thread can prepare.
+#[derive(Clone, Debug)]
+pub struct PreparedText {
+    /// `None` if compression gains nothing.
+    packed: Option<Vec<u8>>,
+    codec: i64,
+    parts: String,
+}
+
+impl PreparedText {
+    /// Compresses a text, and splits it for the index.
+    pub fn of(text: &str) -> Self {
+        Self::with(codec::encode(text), text)
+    }
+
+    /// The same for a short-lived text that is needed at once: faster, but larger.
+    pub fn at_once(text: &str) -> Self {
+        Self::with(codec::encode_quickly(text), text)
+    }
+
+    fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
+        Self { packed: (packed.len() < text.len()).then_some(packed), codec, parts: parts(text) }
+    }
+}
+
+impl SummaryWriter<'_> {
+    /// Stores a summary with its edges unless it exists, and returns its row.
+    ///
+    /// # Errors
+    /// Also when a source is missing or its identity has changed: otherwise the summary would bring back what
+    /// was purged while it was made.
+    pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
+        self.add_summary_with(summary, None)
+    }
+
+    /// The same with the facts of its messages, if known.
+    pub fn add_summary_with(&self, new: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
+        let NewSummary { summary, sources, prepared } = new;
+        if let Some(id) = self.summary_by_hash(summary.hash)? {
+            return Ok(id);
+        }
+        if summary.identity(&self.identities(sources)?) != summary.hash {
+            return Err(Error::store(
+                "something that was being summarized has been purged meanwhile; the next compaction does without it",
+            ));
+        }
+        let span = self.span_of(sources)?;
+        let PreparedText { packed, codec, parts } = prepared;
+        let is_packed = packed.is_some();
+        let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
+        let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
+        let extras = Extras { quotes, facts: facts.cloned(), usage };
+        let id = self.connection.insert(
+            "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
+                                        first_message, last_message, messages, from_time, to_time,
+                                        packed, codec, bytes, extras)
+                 VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :extras)",
+            named_params! {
+                ":hash": summary.hash,
+                ":depth": summary.depth,
+                ":text": if is_packed { "" } else { &summary.text },
+                ":packed": packed,
+                ":codec": is_packed.then_some(codec),
+                ":bytes": is_packed.then_some(summary.text.len()),
+                ":extras": extras.to_sql(),
+                ":tokens": summary.tokens,
+                ":state": summary.state.as_str(),
+                ":model": summary.model,
+                ":prompt_version": summary.prompt_version,
+                ":created_at": summary.created_at,
+                ":first": span.first.0,
+                ":last": span.last.0,
+                ":messages": span.messages,
+                ":from_time": span.from_time,
+                ":to_time": span.to_time,
+            },
+        )?;
+        self.add_edges(SummaryId(id), sources)?;
+        IndexWriter::new(self.connection).add_text(id, &summary.text, parts)?;
+        Ok(SummaryId(id))
+    }
+
+    fn add_edges(&self, summary: SummaryId, sources: &Sources) -> Result<()> {
+        let (column, rows) = match sources {
+            Sources::Messages(messages) => ("message_id", messages.iter().map(|id| id.0).collect::<Vec<_>>()),
+            Sources::Summaries(summaries) => ("source_id", summaries.iter().map(|id| id.0).collect()),
+        };
+        let sql = format!("INSERT INTO summary_sources (summary_id, ordinal, {column}) VALUES (?1, ?2, ?3)");
+        (rows.iter().enumerate())
+            .try_for_each(|(ordinal, row)| self.connection.change(&sql, params![summary, ordinal, row]))
+    }
+}

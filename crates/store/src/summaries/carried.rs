@@ -1,0 +1,50 @@
+//! Which compaction entries carry which summaries.
+
+use rusqlite::params;
+
+use crate::columns::Queries as _;
+use crate::{Summaries, SummaryWriter};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, EntryId, SummaryId};
+
+impl Summaries<'_> {
+    /// The summaries that a compaction entry carries, oldest first.
+    pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
+        self.connection.all("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id", [entry])
+    }
+
+    /// Summaries that start with a message of a session and that none of its entries carries, sources before
+    /// the summaries condensed from them.
+    pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
+        self.connection.all(
+            "SELECT s.id FROM summaries s
+              WHERE EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
+                                 WHERE c.summary_id = s.id AND e.conversation_id = ?1)
+              ORDER BY s.depth, s.id",
+            [conversation],
+        )
+    }
+
+    /// The number of a session's summaries that no compaction carries yet: they are ready for the next one.
+    pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection.one(
+            "SELECT count(*) FROM summaries s
+              WHERE EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
+            [conversation],
+        )
+    }
+}
+
+impl SummaryWriter<'_> {
+    /// Records that a compaction entry carries a summary in its details.
+    pub fn add_carried(&self, entry: EntryId, summary: SummaryId) -> Result<()> {
+        self.connection.change(
+            "INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)",
+            params![entry, summary],
+        )
+    }
+}

@@ -1,0 +1,250 @@
+//! Summaries and their edges.
+
+use std::cell::LazyCell;
+use std::collections::HashSet;
+use std::ops::Deref;
+
+use rusqlite::{Params, Row, named_params};
+
+use super::extras::Extras;
+use crate::columns::{FromRow, Queries as _, tokens_at};
+use crate::messages::codec;
+use crate::{Filter, Summaries, Turn};
+use lcm_model::dag::{Node, Sources};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+use lcm_model::{Quote, State, SummaryRecord};
+
+/// A summary without its edges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub hash: Hash,
+    pub depth: u32,
+    pub text: String,
+    pub tokens: usize,
+    pub state: State,
+    /// `provider/model`; `None` for an extract.
+    pub model: Option<String>,
+    pub prompt_version: u32,
+    /// The usage of its model calls, as JSON.
+    pub usage: Option<String>,
+    pub created_at: i64,
+    /// Verbatim quotes from its messages, in order.
+    pub quotes: Vec<Quote>,
+}
+
+/// A summary as stored, with its span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary {
+    pub id: SummaryId,
+    pub summary: Summary,
+    pub messages: usize,
+    pub from_time: i64,
+    pub to_time: i64,
+}
+
+impl Deref for StoredSummary {
+    type Target = Summary;
+
+    fn deref(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+impl Summary {
+    /// The record that a session file carries, with the names of its sources.
+    pub fn record(self, sources: Vec<String>) -> SummaryRecord {
+        SummaryRecord {
+            id: self.hash.to_string(),
+            depth: self.depth,
+            text: self.text,
+            tokens: self.tokens,
+            state: self.state,
+            model: self.model,
+            prompt_version: self.prompt_version,
+            created_at: self.created_at,
+            usage: self.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
+            quotes: self.quotes,
+            sources,
+        }
+    }
+
+    /// The identity it has if it was made from these sources.
+    pub fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, state, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
+    }
+}
+
+/// The text in a summary's row.
+pub(crate) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
+    match row.get::<_, Option<Vec<u8>>>("packed")? {
+        Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
+        None => row.get("text").map(Ok),
+    }
+}
+
+impl FromRow for Result<StoredSummary> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let Extras { quotes, usage, .. } = Extras::from_sql(row.get("extras")?);
+        let is_extract = row.get::<_, String>("state")? == State::Degraded.as_str();
+        let summary = Summary {
+            hash: row.get("hash")?,
+            depth: row.get("depth")?,
+            text: String::new(),
+            tokens: tokens_at(row, "tokens")?,
+            state: if is_extract { State::Degraded } else { State::Ok },
+            model: row.get("model")?,
+            prompt_version: row.get("prompt_version")?,
+            usage: usage.map(|usage| usage.get().to_owned()),
+            created_at: row.get("created_at")?,
+            quotes: quotes.unwrap_or_default(),
+        };
+        let (id, messages) = (row.get("id")?, row.get("messages")?);
+        let (from_time, to_time) = (row.get("from_time")?, row.get("to_time")?);
+        Ok(text_of(row)?.map(|text| {
+            let summary = Summary { text, ..summary };
+            StoredSummary { id, summary, messages, from_time, to_time }
+        }))
+    }
+}
+
+impl Summaries<'_> {
+    /// A summary.
+    ///
+    /// # Errors
+    /// When the row does not exist or the database can't be read.
+    pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
+        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])?
+    }
+
+    /// The summaries condensed from this one.
+    pub fn parents(&self, id: SummaryId) -> Result<Vec<SummaryId>> {
+        self.connection
+            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])
+    }
+
+    /// The summaries that may be valid on a branch: those that start with one of its visible messages.
+    ///
+    /// A project has far fewer summaries than a long branch has messages, so this reads a range and filters
+    /// it.
+    pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
+        let (Some(lowest), Some(highest)) = (visible.iter().min(), visible.iter().max()) else {
+            return Ok(Vec::new());
+        };
+        let wanted: LazyCell<HashSet<MessageId>, _> = LazyCell::new(|| visible.iter().copied().collect());
+        self.nodes_of("first_message BETWEEN ?1 AND ?2", [lowest, highest], |message| {
+            wanted.contains(&message)
+        })
+    }
+
+    /// The summaries after `newest` that start with a message for which `shows` is true.
+    pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
+        self.nodes_of("id > ?1", [newest], shows)
+    }
+
+    /// The last summary of any session.
+    pub fn newest_summary(&self) -> Result<SummaryId> {
+        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [])
+    }
+
+    fn nodes_of(
+        &self,
+        condition: &str,
+        params: impl Params,
+        shows: impl Fn(MessageId) -> bool,
+    ) -> Result<Vec<Node>> {
+        let sql = format!(
+            "SELECT id, depth, state = 'degraded', prompt_version, first_message
+               FROM summaries WHERE {condition} ORDER BY id"
+        );
+        let mut nodes = Vec::new();
+        self.connection.each(&sql, params, |row| {
+            if shows(row.get(4)?) {
+                let (id, depth, degraded, prompt_version, _): (_, _, _, _, MessageId) = row.try_into()?;
+                nodes.push(Node { id, depth, degraded, prompt_version, sources: self.sources(id)? });
+            }
+            Ok(())
+        })?;
+        Ok(nodes)
+    }
+
+    /// The leaf summaries that cover a message, oldest first.
+    pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
+        self.connection.all(
+            "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
+            [message],
+        )
+    }
+
+    /// At most two summaries whose ids have this prefix, of one session if given.
+    pub fn summaries_like(
+        &self,
+        handle: &Handle,
+        conversation: Option<ConversationId>,
+    ) -> Result<Vec<SummaryId>> {
+        let (low, high) = handle.range();
+        self.connection.all(
+            "SELECT id FROM summaries s
+              WHERE hash BETWEEN :low AND :high
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+              LIMIT 2",
+            named_params! {":low": low, ":high": high, ":conversation": conversation},
+        )
+    }
+
+    /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
+    /// `false`. Only the session and the times of `filter` apply, as in
+    /// [`FullTextIndex::search_summaries`](crate::FullTextIndex::search_summaries).
+    pub fn summaries_in_turn(
+        &self,
+        turn: Turn,
+        beyond: Option<SummaryId>,
+        filter: &Filter,
+        mut visit: impl FnMut(StoredSummary) -> Result<bool>,
+    ) -> Result<()> {
+        let (compare, order) = turn.sql();
+        let sql = format!(
+            "SELECT * FROM summaries s
+              WHERE (:beyond IS NULL OR s.id {compare} :beyond)
+                AND (:after IS NULL OR s.to_time >= :after)
+                AND (:before IS NULL OR s.from_time <= :before)
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+              ORDER BY s.id {order}"
+        );
+        let mut query = self.connection.prepare_cached(&sql)?;
+        let mut rows = query.query(named_params! {
+            ":conversation": filter.conversation, ":beyond": beyond,
+            ":after": filter.after, ":before": filter.before
+        })?;
+        while let Some(row) = rows.next()? {
+            if !visit(<Result<StoredSummary>>::from_row(row)??)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary with this identity.
+    pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
+        self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
+    }
+
+    /// What this summary was made from.
+    pub fn sources(&self, id: SummaryId) -> Result<Sources> {
+        let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.connection.all(
+            "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
+            [id],
+        )?;
+        let summaries: Vec<_> = edges.iter().filter_map(|edge| edge.1).collect();
+        Ok(if summaries.is_empty() {
+            Sources::Messages(edges.iter().filter_map(|edge| edge.0).collect())
+        } else {
+            Sources::Summaries(summaries)
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! Finds messages that only repeat others: our tools' answers, also to scripts, and our summaries of abandoned branches. A
+//! purge also removes those that repeat a purged message or name it by its short id, which is the start of a
+//! hash of its text.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
+
+use memchr::memmem;
+
+use super::purge_plan::{PurgePlan, Tombstone};
+use crate::columns::Queries as _;
+use crate::{Messages, Summaries, Upkeep};
+use lcm_model::dag::Sources;
+use lcm_model::error::Result;
+use lcm_model::ids::{Hash, MessageId, SummaryId};
+use lcm_model::text::folded;
+use lcm_model::{CompactionDetails, Message, Part, Role, SCRIPT_TOOL};
+
+/// The fewest digits of a short id.
+const FEWEST: usize = 6;
+/// The digits of a short id that are shown.
+const DIGITS: usize = 10;
+/// The first bytes of a message, with whitespace folded, that distinguish it from others.
+pub(super) const BEGINNING: usize = 32;
+/// The bytes that are compared in another agent's record: many results of tools begin alike.
+const LONGER: usize = 128;
+/// The most beginnings that are searched one by one, which is faster than hashing each place of a text.
+const FEW: usize = 16;
+
+/// Occurs in the summary of an abandoned branch.
+const LEFT: &str = "\"branch_summary\"";
+
+/// A message that repeats others.
+pub(crate) struct Copy {
+    pub id: MessageId,
+    pub kind: CopyKind,
+    pub names: BTreeSet<String>,
+    /// What it repeats others in, with whitespace folded.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyKind {
+    /// A tool's answer.
+    Answer,
+    /// A summary of a branch.
+    Account,
+}
+
+/// What identifies purged messages in a copy.
+pub(crate) struct Traces {
+    /// What begins with each of these: more of the text, which distinguishes the messages of other agents.
+    beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
+    /// Those of them that are said, and not inserted by an agent: such text is often the same.
+    said: HashSet<Vec<u8>>,
+    names: BTreeSet<String>,
+}
+
+impl Copy {
+    fn of(id: MessageId, json: &str) -> Option<Self> {
+        let message = Message::parse(json);
+        let is_answer = message.is_recall_echo();
+        let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
+        let names = is_ours.then(|| names_held(json).collect())?;
+        let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
+        Some(Self { id, kind, names, text: folded(&message.readable()) })
+    }
+
+    /// Whether it repeats anything of `traces`.
+    pub(crate) fn repeats(&self, traces: &Traces) -> bool {
+        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), &|_, _| true)
+    }
+}
+
+impl Traces {
+    /// Replaces the short ids with those purged so far.
+    pub(crate) fn naming(self, names: BTreeSet<String>) -> Self {
+        Self { names, ..self }
+    }
+
+    /// Whether the text of a record has more of a purged message, and what its messages show does not. Whitespace is folded in both.
+    pub(crate) fn are_told(&self, text: &str, own: &str) -> bool {
+        let (text, own) = (text.as_bytes(), own.as_bytes());
+        let is_in_it =
+            |at: usize, said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
+        self.are_in(text, &|at, longer| longer.iter().any(|said| is_in_it(at, said)))
+    }
+
+    /// Whether a text that search ignores has more of what was said.
+    pub(crate) fn are_quoted(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        let is_it = |at: usize, said: &Vec<u8>| self.said.contains(said) && text[at..].starts_with(said);
+        self.are_in(text, &|at, longer| longer.iter().any(|said| is_it(at, said)))
+    }
+
+    /// Whether a text has a beginning at a place that `is_it` accepts, given what else begins with it.
+    fn are_in(&self, text: &[u8], is_it: &dyn Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
+        if self.beginnings.len() > FEW {
+            return (text.windows(BEGINNING).enumerate())
+                .any(|(at, part)| self.beginnings.get(part).is_some_and(|longer| is_it(at, longer)));
+        }
+        self.beginnings.iter().any(|(beginning, longer)| {
+            let finder = memmem::Finder::new(beginning);
+            let mut from = 0;
+            // Places may overlap.
+            while let Some(at) = finder.find(&text[from..]).map(|at| from + at) {
+                if is_it(at, longer) {
+                    return true;
+                }
+                from = at + 1;
+            }
+            false
+        })
+    }
+}
+
+impl Upkeep<'_> {
+    /// All copies.
+    pub(crate) fn copies(&self) -> Result<Vec<Copy>> {
+        let ids: Vec<MessageId> = self.connection.all(
+            "SELECT id FROM messages
+              WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR tool_name = 'codemode' OR role = 'branchSummary')",
+            [],
+        )?;
+        // Unreadable messages count as repeating nothing.
+        let read = |id| Copy::of(id, &Messages::new(self.connection).json_of(id).ok()?);
+        Ok(ids.into_iter().filter_map(read).collect())
+    }
+
+    /// The other results of the scripts in these messages: Pi records there how each script called tools.
+    pub(crate) fn results_of_scripts(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
+        let read =
+            |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
+        let mut results: BTreeSet<MessageId> = self
+            .connection
+            .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
+        // Mostly no script has ever run, and none of the messages need be read.
+        if results.is_empty() {
+            return Ok(results);
+        }
+        let mut scripts: HashSet<String> = HashSet::new();
+        for message in messages.iter().filter_map(|id| read(*id)) {
+            scripts.extend(message.parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall { id, name, .. } if name == SCRIPT_TOOL => Some(id),
+                _ => None,
+            }));
+        }
+        let is_of_one = |result: Message| {
+            !result.nested.is_empty() && result.tool_call_id.is_some_and(|call| scripts.contains(&call))
+        };
+        results.retain(|id| !messages.contains(id) && read(*id).is_some_and(is_of_one));
+        Ok(results)
+    }
+
+    /// The beginnings of these messages and of their parts, except copies, which all begin alike.
+    pub(crate) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
+        let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
+        let mut all_said = HashSet::new();
+        for id in messages {
+            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let message = Message::parse(&json);
+            if message.is_recall_echo() {
+                continue;
+            }
+            let parts = message.parts.iter().filter_map(|part| match part {
+                Part::Text(text) | Part::Thinking(text) => Some(folded(text)),
+                _ => None,
+            });
+            let texts = parts.chain([folded(&message.readable())]);
+            for text in texts.filter(|text| text.len() >= BEGINNING) {
+                let text = &text.as_bytes()[..text.len().min(LONGER)];
+                if message.role != Role::System {
+                    all_said.insert(text.to_vec());
+                }
+                beginnings.entry(text[..BEGINNING].to_vec()).or_default().insert(text.to_vec());
+            }
+        }
+        Traces { beginnings, said: all_said, names: BTreeSet::new() }
+    }
+
+    /// The short ids of everything a purge removes.
+    pub(crate) fn names_of(&self, plan: &PurgePlan) -> Result<BTreeSet<String>> {
+        let messages = plan.messages.iter().chain(&plan.renditions);
+        self.names(messages.copied().collect(), plan.summaries.iter().copied().collect())
+    }
+
+    fn names(&self, messages: Vec<MessageId>, summaries: Vec<SummaryId>) -> Result<BTreeSet<String>> {
+        let identities = |of| Summaries::new(self.connection).identities(&of);
+        let (messages, summaries) =
+            (identities(Sources::Messages(messages))?, identities(Sources::Summaries(summaries))?);
+        let messages = messages.iter().map(Hash::message_handle);
+        Ok(messages.chain(summaries.iter().map(Hash::summary_handle)).collect())
+    }
+
+    /// The remaining messages that mention a short id which the purge removes or changes.
+    pub(crate) fn keeping_names(
+        &self,
+        plan: &PurgePlan,
+        tombstones: &[Tombstone],
+    ) -> Result<BTreeSet<MessageId>> {
+        let mut below: HashSet<MessageId> = HashSet::new();
+        for tombstone in tombstones {
+            if plan.messages.contains(&tombstone.id) || tombstone.parent.is_some_and(|id| below.contains(&id))
+            {
+                below.insert(tombstone.id);
+            }
+        }
+        let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
+        let all: Vec<SummaryId> = self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
+        for id in all {
+            let follows = match Summaries::new(self.connection).sources(id)? {
+                Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
+                Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
+            };
+            if follows {
+                summaries.insert(id);
+            }
+        }
+        // Those of the renditions too, which are below their originals.
+        let names = self.names(below.into_iter().collect(), summaries.into_iter().collect())?;
+        let keeps = |id: &MessageId| {
+            let json = Messages::new(self.connection).json_of(*id).unwrap_or_default();
+            names_held(&json).any(|name| is_named(&name, &names))
+        };
+        let mut stay: Vec<MessageId> =
+            self.connection.all("SELECT id FROM messages WHERE kind IN (0, 1, 2)", [])?;
+        stay.retain(|id| !plan.messages.contains(id) && keeps(id));
+        Ok(stay.into_iter().collect())
+    }
+}
+
+/// The short ids in a message: in its text, and of the summaries that our summary of an abandoned branch
+/// carries.
+fn names_held(json: &str) -> impl Iterator<Item = String> {
+    let details = json.contains(LEFT).then(|| CompactionDetails::of_left_branch(json)).flatten();
+    let carried = details.into_iter().flat_map(|details| {
+        let ids = details.summaries.into_iter().map(|summary| summary.id).chain(details.frontier);
+        ids.filter_map(|id| Some(format!("s-{}", id.get(..DIGITS)?))).collect::<Vec<_>>()
+    });
+    names_in(json).chain(carried)
+}
+
+/// Everything in a text that looks like a short id.
+fn names_in(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices('-').filter_map(|(dash, _)| {
+        let start = dash.checked_sub(1)?;
+        let is_kind = matches!(text.as_bytes()[start], b'm' | b's' | b'M' | b'S');
+        let digits =
+            text.as_bytes()[dash + 1..].iter().take(DIGITS).take_while(|byte| byte.is_ascii_hexdigit());
+        let end = dash + 1 + if is_kind { digits.count() } else { 0 };
+        (end > dash + FEWEST).then(|| text[start..end].to_ascii_lowercase())
+    })
+}
+
+fn is_named(name: &str, names: &BTreeSet<String>) -> bool {
+    names
+        .range::<str, _>((Bound::Included(name), Bound::Unbounded))
+        .next()
+        .is_some_and(|known| known.starts_with(name))
+}
+
+fn is_any_named(some: &BTreeSet<String>, names: &BTreeSet<String>) -> bool {
+    some.iter().any(|name| is_named(name, names))
+}

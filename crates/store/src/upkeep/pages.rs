@@ -1,0 +1,271 @@
+//! Reads the rows of a database file page by page, without SQLite: a page names none above it, so a lost root, a lost
+//! schema or a cut end costs no other page. Which table a row is of, its columns say.
+//!
+//! The file may come from anyone. Nothing in it is run, and it gives no more bytes than its size allows.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use rusqlite::types::Value;
+
+use crate::db::connection::{APPLICATION_ID, with_ending};
+use crate::db::schema::FORMAT;
+use lcm_model::error::{Error, Result};
+use lcm_model::files;
+
+/// The bytes of a page, if the file's header does not say.
+const PAGE: usize = 4096;
+/// The first bytes of a database.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// The bytes of a log's header, and of the header of each page in it.
+const LOG: (usize, usize) = (32, 24);
+/// What a log begins with, but for the order of the bytes in its checksums.
+const LOG_MAGIC: u32 = 0x377f_0682;
+/// How often a file may give its bytes, and what is always allowed.
+const LARGEST: (u64, u64) = (4, 64 << 20);
+
+/// A kind of page: rows of a table by number, or the entries of an index and of a table without row numbers.
+const TABLE: u8 = 0x0d;
+const INDEX: u8 = 0x0a;
+const INSIDE_INDEX: u8 = 0x02;
+
+/// A database file.
+pub(super) struct Pages {
+    file: File,
+    log: Option<File>,
+    /// Where the log has a page.
+    logged: HashMap<u32, u64>,
+    /// Pages that hold nothing now.
+    free: HashSet<u32>,
+    /// The bytes of a page.
+    size: usize,
+    /// The number of pages.
+    pub count: u32,
+    /// The bytes of rows that it may still give.
+    left: u64,
+    /// The mark of the program that made it, and its format, unless the header is damaged.
+    pub header: Option<(u32, u32)>,
+}
+
+/// A row, or the entry of an index.
+pub(super) struct Row {
+    /// Its number, if it is a row of a table with numbers.
+    pub id: Option<i64>,
+    pub values: Vec<Value>,
+}
+
+impl Pages {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = files::open(path)?;
+        let mut head = [0; 100];
+        let read = read_at(&file, 0, &mut head)?;
+        let size = match u16::from_be_bytes([head[16], head[17]]) {
+            1 => 1 << 16,
+            size => usize::from(size),
+        };
+        let is_whole = read == head.len() && head.starts_with(MAGIC) && size.is_power_of_two() && size >= 512;
+        let size = if is_whole { size } else { PAGE };
+        let header = is_whole.then(|| (number(&head, 68), number(&head, 60)));
+        let bytes = file.metadata()?.len();
+        let mut pages = Self {
+            log: files::open(&with_ending(path, "-wal")).ok(),
+            logged: HashMap::new(),
+            free: HashSet::new(),
+            size,
+            count: u32::try_from(bytes.div_ceil(size as u64)).unwrap_or(u32::MAX),
+            left: LARGEST.1.saturating_add(bytes.saturating_mul(LARGEST.0)),
+            file,
+            header,
+        };
+        pages.read_log()?;
+        if is_whole {
+            pages.find_free(number(&head, 32))?;
+        }
+        Ok(pages)
+    }
+
+    /// Visits the rows of a page that can be read. An error ends the reading: the file gives too much, or the disk fails.
+    pub fn rows(&mut self, page: u32, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+        if self.free.contains(&page) {
+            return Ok(());
+        }
+        let bytes = self.page(page).map_err(unread)?;
+        let start = if page == 1 { 100 } else { 0 };
+        let kind = bytes[start];
+        let (TABLE | INDEX | INSIDE_INDEX) = kind else { return Ok(()) };
+        let cells = usize::from(short(&bytes, start + 3));
+        let first = start + if kind == INSIDE_INDEX { 12 } else { 8 };
+        for cell in (0..cells).map(|cell| first + 2 * cell).take_while(|cell| cell + 2 <= bytes.len()) {
+            if let Some(row) = self.row(&bytes, kind, usize::from(short(&bytes, cell))).map_err(unread)? {
+                visit(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, page: &[u8], kind: u8, at: usize) -> io::Result<Option<Row>> {
+        let mut cell = page.get(at + if kind == INSIDE_INDEX { 4 } else { 0 }..).unwrap_or_default();
+        let Some(length) = varint(&mut cell) else { return Ok(None) };
+        let id = if kind == TABLE { varint(&mut cell).map(u64::cast_signed) } else { None };
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= self.left) else {
+            return Ok(None);
+        };
+        let here = self.kept_here(length, kind).min(length);
+        let Some((here, rest)) = cell.split_at_checked(here) else { return Ok(None) };
+        let mut payload = here.to_vec();
+        if payload.len() < length {
+            let mut next = rest.get(..4).map_or(0, |next| number(next, 0));
+            while payload.len() < length && (1..=self.count).contains(&next) {
+                let more = self.page(next)?;
+                next = number(&more, 0);
+                payload.extend(&more[4..more.len().min(4 + length - payload.len())]);
+            }
+        }
+        self.left = self
+            .left
+            .checked_sub(payload.len() as u64)
+            .ok_or_else(|| io::Error::other("it gives more than a file of its size holds"))?;
+        Ok(values(&payload).map(|values| Row { id, values }))
+    }
+
+    /// How many bytes of a row are on its own page; the others follow on pages of their own.
+    fn kept_here(&self, length: usize, kind: u8) -> usize {
+        let most = if kind == TABLE { self.size - 35 } else { (self.size - 12) * 64 / 255 - 23 };
+        if length <= most {
+            return length;
+        }
+        let least = (self.size - 12) * 32 / 255 - 23;
+        let here = least + (length - least) % (self.size - 4);
+        if here <= most { here } else { least }
+    }
+
+    /// A page as the last transaction left it. What is cut off is empty.
+    fn page(&self, page: u32) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size];
+        match (self.logged.get(&page), &self.log) {
+            (Some(at), Some(log)) => read_at(log, *at, &mut bytes)?,
+            _ => read_at(&self.file, u64::from(page.saturating_sub(1)) * self.size as u64, &mut bytes)?,
+        };
+        Ok(bytes)
+    }
+
+    /// Finds the pages of the transactions that the log has completely.
+    fn read_log(&mut self) -> io::Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut head = [0; LOG.0];
+        let is_one = read_at(log, 0, &mut head)? == head.len()
+            && number(&head, 0) | 1 == LOG_MAGIC | 1
+            && number(&head, 8) as usize == self.size;
+        let (mut at, mut waiting) = (LOG.0 as u64, Vec::new());
+        let mut frame = [0; LOG.1];
+        while is_one && read_at(log, at, &mut frame)? == frame.len() && frame[8..16] == head[16..24] {
+            waiting.push((number(&frame, 0), at + LOG.1 as u64));
+            // The last page of a transaction says how many the file has after it.
+            if number(&frame, 4) > 0 {
+                self.count = number(&frame, 4);
+                self.logged.extend(waiting.drain(..));
+            }
+            at += (LOG.1 + self.size) as u64;
+        }
+        Ok(())
+    }
+
+    /// Finds the free pages: another program may have left deleted rows there.
+    fn find_free(&mut self, first: u32) -> io::Result<()> {
+        let mut next = if self.logged.contains_key(&1) { number(&self.page(1)?, 32) } else { first };
+        while (1..=self.count).contains(&next) && self.free.insert(next) {
+            let list = self.page(next)?;
+            let most = (number(&list, 4) as usize).min(self.size / 4 - 2);
+            self.free.extend((0..most).map(|n| number(&list, 8 + 4 * n)));
+            next = number(&list, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file may be a database of ours: its header says so, or is damaged.
+pub(crate) fn may_be_ours(path: &Path) -> bool {
+    let is_ours = |(mark, format)| i64::from(mark) == APPLICATION_ID && i64::from(format) == FORMAT;
+    Pages::open(path).is_ok_and(|pages| pages.header.is_none_or(|header: (u32, u32)| is_ours(header)))
+}
+
+pub(super) fn unread(error: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("it can't be read: {error}"))
+}
+
+/// Reads as many bytes as there are.
+fn read_at(mut file: &File, at: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut read = 0;
+    loop {
+        match file.read(&mut bytes[read..]) {
+            Ok(0) => return Ok(read),
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn short(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// SQLite's variable-length integer: seven bits per byte, highest first, with all of the ninth byte.
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for at in 0..9 {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if at == 8 {
+            return Some(number << 8 | u64::from(*byte));
+        }
+        number = number << 7 | u64::from(byte & 0x7f);
+        if *byte < 0x80 {
+            break;
+        }
+    }
+    Some(number)
+}
+
+/// The values of a row; `None` if it is cut off, or no row.
+fn values(payload: &[u8]) -> Option<Vec<Value>> {
+    let mut head = payload;
+    let length = usize::try_from(varint(&mut head)?).ok()?;
+    let (_, mut body) = payload.split_at_checked(length)?;
+    let mut types = head.get(..length.checked_sub(payload.len() - head.len())?)?;
+    let mut values = Vec::new();
+    while !types.is_empty() {
+        let kind = varint(&mut types)?;
+        let length = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => usize::try_from(kind).ok()?,
+            5 => 6,
+            6 | 7 => 8,
+            10 | 11 => return None,
+            _ => usize::try_from((kind - 12) / 2).ok()?,
+        };
+        let (value, rest) = body.split_at_checked(length)?;
+        body = rest;
+        values.push(match kind {
+            0 => Value::Null,
+            8 | 9 => Value::Integer(i64::from(kind == 9)),
+            1..=6 => Value::Integer(integer(value)),
+            7 => Value::Real(f64::from_be_bytes(value.try_into().ok()?)),
+            _ if kind % 2 == 0 => Value::Blob(value.to_vec()),
+            _ => Value::Text(String::from_utf8(value.to_vec()).ok()?),
+        });
+    }
+    Some(values)
+}
+
+fn integer(bytes: &[u8]) -> i64 {
+    let first = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
+    bytes.iter().fold(first, |number, byte| number << 8 | i64::from(*byte))
+}

@@ -1,0 +1,323 @@
+//! Purges: the only way in which messages leave the store, and only at the user's request.
+//!
+//! A purged message leaves a row as a placeholder: parent, height, time and a random number. Its lineage is
+//! made from that number and the lineage above, so that the doctor can verify it and nobody can find the text
+//! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
+//! entry's id, its position and its time.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::{named_params, params};
+use uuid::Uuid;
+
+use super::copies::{Copy, CopyKind};
+use super::purge_plan::{Purge, PurgePlan, Tombstone};
+use super::vacuum;
+use crate::columns::{Queries as _, from_row};
+use crate::messages::codec;
+use crate::messages::stored::BY_LINEAGE;
+use crate::{Messages, Summaries, Upkeep, UpkeepWriter};
+use lcm_model::dag::MessageKind;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+
+from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
+
+impl Upkeep<'_> {
+    /// What a purge would remove.
+    pub fn purge_plan(&self, purge: Purge) -> Result<PurgePlan> {
+        self.plan_over(purge, &self.tombstones()?)
+    }
+
+    /// All messages, parents before children, renditions after their originals.
+    pub(crate) fn tombstones(&self) -> Result<Vec<Tombstone>> {
+        self.connection.all(
+            "SELECT id, parent_id, kind, role = 'user' AS is_request FROM messages ORDER BY height, kind = 3, id",
+            [],
+        )
+    }
+
+    fn plan_over(&self, purge: Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+        let asked = self.purged_by(purge)?;
+        if asked.is_empty() {
+            return Ok(PurgePlan::default());
+        }
+        let mut traces = self.beginnings_of(&asked);
+        let mut copies = self.copies()?;
+        let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
+        let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
+        let mut plan = self.following(&(&asked | &records) | &answers, tombstones)?;
+        copies.retain(|copy| !plan.messages.contains(&copy.id));
+        loop {
+            traces = traces.naming(self.names_of(&plan)?);
+            let (more, rest) = copies.into_iter().partition(|copy: &Copy| copy.repeats(&traces));
+            copies = rest;
+            if more.is_empty() {
+                break;
+            }
+            for copy in &more {
+                match copy.kind {
+                    CopyKind::Answer => &mut answers,
+                    CopyKind::Account => &mut accounts,
+                }
+                .insert(copy.id);
+            }
+            plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
+            plan = self.following(plan.messages, tombstones)?;
+        }
+        let others = &(&(&plan.messages - &answers) - &accounts) - &records;
+        let ignores =
+            |tombstone: &&Tombstone| tombstone.kind == MessageKind::System && others.contains(&tombstone.id);
+        plan.ignored =
+            Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
+        (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
+        plan.naming = self.keeping_names(&plan, tombstones)?;
+        self.add_whereabouts(&mut plan)?;
+        Ok(plan)
+    }
+
+    /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
+    fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+        let is_among = |id: Option<MessageId>| id.is_some_and(|id| messages.contains(&id));
+        let renditions = tombstones
+            .iter()
+            .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
+        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
+        let mut summaries = self.summaries_naming(&messages, tombstones)?;
+        for message in messages.iter().chain(&renditions) {
+            summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
+        }
+        let mut waiting: Vec<SummaryId> = summaries.iter().copied().collect();
+        while let Some(summary) = waiting.pop() {
+            let parents = Summaries::new(self.connection).parents(summary)?;
+            waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
+        }
+        Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
+    }
+
+    fn purged_by(&self, purge: Purge) -> Result<BTreeSet<MessageId>> {
+        let (sql, value) = match purge {
+            Purge::Message(message) => {
+                ("SELECT id FROM messages WHERE id = ?1 AND kind IN (0, 1, 2)", message.0)
+            }
+            Purge::Session(conversation) => (
+                "SELECT DISTINCT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
+                conversation.0,
+            ),
+            Purge::Before(time) => {
+                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
+            }
+        };
+        self.connection.all(sql, [value])
+    }
+
+    /// Leaf summaries whose model saw one of these messages as preceding context: the last few messages, back
+    /// to the last request.
+    fn summaries_naming(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        tombstones: &[Tombstone],
+    ) -> Result<BTreeSet<SummaryId>> {
+        /// Slightly more than any version has included.
+        const BEFORE: usize = 8;
+        let tombstones: HashMap<MessageId, &Tombstone> =
+            tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
+        let leaves: Vec<(SummaryId, MessageId)> =
+            self.connection.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
+        let mut found = BTreeSet::new();
+        for (leaf, first) in leaves {
+            let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
+            let mut at = tombstones
+                .get(&said.and_then(|tombstone| tombstone.parent).unwrap_or(first))
+                .and_then(|tombstone| tombstone.parent);
+            let (mut passed, mut requested) = (0, false);
+            while let Some(tombstone) = at.and_then(|id| tombstones.get(&id)) {
+                if messages.contains(&tombstone.id) {
+                    found.insert(leaf);
+                    break;
+                }
+                passed += usize::from(tombstone.kind == MessageKind::Conversation);
+                requested |= tombstone.is_request && tombstone.kind == MessageKind::Conversation;
+                if passed >= BEFORE && requested {
+                    break;
+                }
+                at = tombstone.parent;
+            }
+        }
+        Ok(found)
+    }
+
+    fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
+        let mut sessions = BTreeSet::new();
+        for message in &plan.messages {
+            if ![&plan.answers, &plan.accounts, &plan.records].iter().any(|copies| copies.contains(message)) {
+                let time: i64 =
+                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
+                let (from, to) = plan.times.unwrap_or((time, time));
+                plan.times = Some((from.min(time), to.max(time)));
+            }
+            sessions.extend(Messages::new(self.connection).sessions_of(*message)?);
+        }
+        for id in sessions {
+            plan.sessions.push(self.connection.one("SELECT * FROM conversations WHERE id = ?1", [id])?);
+        }
+        Ok(())
+    }
+
+    /// At most two purgeable messages with this short id.
+    pub fn purgeable_like(&self, handle: &Handle) -> Result<Vec<MessageId>> {
+        let (low, high) = handle.range();
+        let sql = format!("{BY_LINEAGE} AND m.kind IN (0, 1, 2) LIMIT 2");
+        self.connection.all(&sql, named_params! {":low": low, ":high": high})
+    }
+
+    /// The message that an entry of a session shows, if it can be purged.
+    pub fn purgeable_at(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
+        self.connection.first(
+            "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND m.kind IN (0, 1, 2)",
+            params![conversation, entry_id],
+        )
+    }
+
+    /// The session with this id, or at most two whose ids begin with it, also without the agent's name. A very
+    /// short prefix may be a typo.
+    pub fn sessions_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
+        self.connection.all(
+            "SELECT id FROM conversations
+              WHERE session_id = ?1
+                 OR (length(?1) >= 8
+                     AND ?1 IN (substr(session_id, 1, length(?1)), substr(session_id, instr(session_id, ':') + 1, length(?1)))
+                     AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
+              LIMIT 2",
+            [beginning],
+        )
+    }
+
+    /// Pi's summaries of abandoned branches in a session: they may mention purged text.
+    pub fn branch_summaries(&self, conversation: ConversationId) -> Result<Vec<(MessageId, Hash)>> {
+        self.connection.all(
+            "SELECT DISTINCT m.id, m.lineage FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND m.kind = 0 AND m.role = 'branchSummary'",
+            [conversation],
+        )
+    }
+}
+
+impl UpkeepWriter<'_> {
+    /// Purges, and records that the file needs a vacuum.
+    pub fn purge(&self, purge: Purge) -> Result<PurgePlan> {
+        let tombstones = self.tombstones()?;
+        let plan = self.plan_over(purge, &tombstones)?;
+        if plan.messages.is_empty() {
+            return Ok(plan);
+        }
+        self.unlist_files(&plan.messages)?;
+        self.unindex(&plan)?;
+        self.drop_summaries(&plan.summaries.iter().copied().collect::<Vec<_>>())?;
+        for rendition in &plan.renditions {
+            self.connection
+                .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
+            self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
+        }
+        self.repack_below(&plan.messages)?;
+        let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
+        for message in &plan.messages {
+            let nonce = nonce();
+            self.drop_digests(*message)?;
+            self.connection.change(
+                "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
+                        first_passage = NULL, passages = 0
+                  WHERE id = ?1",
+                params![message, nonce, codec::PURGED],
+            )?;
+            // An entry whose id was already taken has a hash of its message in its stored id.
+            self.connection.change(
+                "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1
+                  WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
+                params![message],
+            )?;
+            nonces.insert(*message, nonce);
+        }
+        self.rebase(&tombstones, &plan.renditions, &nonces)?;
+        // Claims are named by a hash of their sources.
+        self.connection.change("DELETE FROM claims", [])?;
+        for index in ["messages_fts", "summaries_fts"] {
+            // Deleted rows leave their words in the index until segments are merged.
+            self.connection.change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), [])?;
+        }
+        vacuum::note(self.connection)?;
+        Ok(plan)
+    }
+
+    /// Removes summaries with their edges. The list must include every summary condensed from them.
+    pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
+        // Delete edges before summaries, whichever end is in the list.
+        for sql in [
+            "DELETE FROM carried WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE source_id = ?1",
+            "DELETE FROM summaries WHERE id = ?1",
+        ] {
+            summaries.iter().try_for_each(|summary| self.connection.change(sql, [summary]))?;
+        }
+        Ok(())
+    }
+
+    /// Packs the records that stay, but are packed with a message that goes, alone.
+    fn repack_below(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
+        for message in messages {
+            let below: Vec<MessageId> = self.connection.all(
+                "SELECT id FROM messages WHERE ifnull(parent_id, 0) = ?1 AND codec = ?2",
+                params![message, codec::BELOW],
+            )?;
+            for record in below.into_iter().filter(|record| !messages.contains(record)) {
+                // One that is unreadable stays so.
+                let Ok(json) = Messages::new(self.connection).json_of(record) else { continue };
+                let (packed, codec) = codec::encode_quickly(&json);
+                self.connection.change(
+                    "UPDATE messages SET json = ?2, codec = ?3 WHERE id = ?1",
+                    params![record, packed, codec],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the passages and the summaries from the index.
+    fn unindex(&self, plan: &PurgePlan) -> Result<()> {
+        for message in &plan.messages {
+            self.connection.change(
+                "DELETE FROM messages_fts
+                  WHERE rowid >= (SELECT first_passage FROM messages WHERE id = ?1)
+                    AND rowid < (SELECT first_passage + passages FROM messages WHERE id = ?1)",
+                params![message],
+            )?;
+        }
+        for summary in &plan.summaries {
+            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![summary])?;
+        }
+        Ok(())
+    }
+
+    /// Clears the file lists of Pi's compactions below these messages, which may name files from them.
+    fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
+        let listing: Vec<EntryId> =
+            self.connection.all("SELECT id FROM entries WHERE files IS NOT NULL", [])?;
+        for entry in listing {
+            if self.is_below(entry, |message| Ok(messages.contains(&message)))? {
+                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 244 random bits.
+fn nonce() -> Nonce {
+    let mut nonce = [0; 32];
+    nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce
+}

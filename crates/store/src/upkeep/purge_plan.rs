@@ -1,0 +1,52 @@
+//! What to purge and what that would remove: the types shared by the plan, the search for copies and the
+//! rebase.
+
+use std::collections::BTreeSet;
+
+use crate::StoredSession;
+use lcm_model::dag::MessageKind;
+use lcm_model::ids::{ConversationId, MessageId, SummaryId};
+
+/// What to purge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// One message.
+    Message(MessageId),
+    /// Everything that a session shows on any branch.
+    Session(ConversationId),
+    /// Everything before this time, in ms since the epoch.
+    Before(i64),
+}
+
+/// What a purge removes, and where else it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PurgePlan {
+    /// The messages, including those that only repeat them.
+    pub messages: BTreeSet<MessageId>,
+    /// Of these, our tools' answers that repeat or name what is removed.
+    pub answers: BTreeSet<MessageId>,
+    /// Of these, our summaries of abandoned branches that carry a removed summary.
+    pub accounts: BTreeSet<MessageId>,
+    /// Of these, messages of other agents whose records contain what is removed.
+    pub records: BTreeSet<MessageId>,
+    /// How many of the others search ignores, if it does not ignore all.
+    pub ignored: usize,
+    /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
+    pub naming: BTreeSet<MessageId>,
+    /// The edited renditions of the messages.
+    pub renditions: BTreeSet<MessageId>,
+    /// The summaries made from them, directly or through other summaries.
+    pub summaries: BTreeSet<SummaryId>,
+    /// Time of the first and the last requested message, in ms.
+    pub times: Option<(i64, i64)>,
+    /// The sessions that show purged messages.
+    pub sessions: Vec<StoredSession>,
+}
+
+/// A message without its text.
+pub(crate) struct Tombstone {
+    pub id: MessageId,
+    pub parent: Option<MessageId>,
+    pub kind: MessageKind,
+    pub is_request: bool,
+}

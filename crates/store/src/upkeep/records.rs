@@ -1,0 +1,263 @@
+//! Records of other agents in a purge. A record may have several messages, of which the first carries it, and an agent that rewrites
+//! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
+//! the digests in the ids of its entries, which could confirm a guess.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{named_params, params};
+use serde_json::Value;
+
+use super::copies::{BEGINNING, Traces};
+use crate::columns::Queries as _;
+use crate::messages::sessions::IS_PI_S;
+use crate::{Messages, Upkeep, UpkeepWriter};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, EntryId, MessageId};
+use lcm_model::text::folded;
+use lcm_model::{
+    Message, Part, Role, each_string, original_of, purged_id, read_json, record_of, without_digests,
+};
+
+/// A message that an entry shows, the message above it, and the entry's id.
+type Shown = (MessageId, Option<MessageId>, String);
+
+impl Upkeep<'_> {
+    /// The entries of other agents' sessions that show a message.
+    fn agents_entries(&self, message: MessageId) -> Result<Vec<(EntryId, ConversationId, String)>> {
+        let sql = format!(
+            "SELECT e.id, e.conversation_id, e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
+              WHERE e.message_id = ?1 AND NOT {IS_PI_S}"
+        );
+        self.connection.all(&sql, [message])
+    }
+
+    /// The other messages that carry a record of these.
+    pub(crate) fn carriers_of(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
+        let mut carriers: BTreeSet<MessageId> = BTreeSet::new();
+        for message in messages {
+            for (_, conversation, entry) in self.agents_entries(*message)? {
+                let record = record_of(&entry);
+                // A message that may be rewritten carries the record whose digest follows an @. The first range lets the index find
+                // them: an OR does not.
+                let found: Vec<MessageId> = self.connection.all(
+                    "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+                      WHERE e.conversation_id = :session AND m.kind IN (0, 1, 2)
+                        AND e.entry_id >= :record AND e.entry_id < :record || 'A'
+                        AND (e.entry_id = :record
+                             OR (e.entry_id > :record || ':' AND e.entry_id < :record || ';' AND instr(e.entry_id, '@'))
+                             OR (e.entry_id > :record || '@' AND e.entry_id < :record || 'A'))",
+                    named_params! {":session": conversation, ":record": record},
+                )?;
+                carriers.extend(found);
+            }
+        }
+        carriers.retain(|carrier| !messages.contains(carrier));
+        Ok(carriers)
+    }
+
+    /// The record of a message that another message carries, since the record has both.
+    pub fn record_with(&self, message: MessageId) -> Result<Option<String>> {
+        let carriers = self.carriers_of(&BTreeSet::from([message]))?;
+        let Some(carrier) = carriers.range(..message).next_back() else { return Ok(None) };
+        let json = Messages::new(self.connection).json_of(*carrier)?;
+        Ok(original_of(&json).map(Cow::into_owned))
+    }
+
+    /// The messages in the sessions of other agents that show one of these whose records repeat one or belong to it.
+    pub(crate) fn records_near(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        traces: &Traces,
+    ) -> Result<BTreeSet<MessageId>> {
+        let mut sessions: BTreeMap<ConversationId, Links> = BTreeMap::new();
+        for message in messages {
+            for (_, session, entry) in self.agents_entries(*message)? {
+                let above: Option<MessageId> =
+                    self.connection.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
+                let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+                sessions.entry(session).or_default().add(&json, &entry, [Some(*message), above]);
+            }
+        }
+        let mut near: BTreeSet<MessageId> = BTreeSet::new();
+        for (session, links) in sessions {
+            let mut shown: Vec<Shown> = self.connection.all(
+                "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
+                [session],
+            )?;
+            shown.retain(|(id, ..)| !messages.contains(id));
+            shown.sort_by(|(.., one), (.., other)| record_of(one).cmp(record_of(other)));
+            // One record after the other: a session may not fit into memory.
+            for of_one in shown.chunk_by(|(.., one), (.., other)| record_of(one) == record_of(other)) {
+                near.extend(self.repeating(of_one, &links, traces));
+            }
+        }
+        Ok(near)
+    }
+
+    /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
+    /// one themselves.
+    fn repeating(&self, shown: &[Shown], links: &Links, traces: &Traces) -> Vec<MessageId> {
+        let messages = Messages::new(self.connection);
+        // Unreadable ones show and carry nothing.
+        let read = |(id, above, _): &Shown| Some((*id, *above, messages.json_of(*id).ok()?));
+        let messages: Vec<(MessageId, Option<MessageId>, String)> = shown.iter().filter_map(read).collect();
+        let (mut own, mut going) = (String::new(), Vec::new());
+        for (id, _, json) in &messages {
+            let message = Message::parse(json);
+            let shown = folded(&message.readable());
+            if message.role == Role::System && traces.are_quoted(&shown) {
+                going.push(*id);
+            }
+            own += &(shown + "\n");
+        }
+        let goes = |above: Option<MessageId>, json: &str| {
+            let Some(record) = original_of(json) else { return false };
+            let record = read_json(&record).unwrap_or_else(|_| record.as_ref().into());
+            let mut strings: Vec<String> = Vec::new();
+            each_string(&record, &mut |said| strings.push(said.to_owned()));
+            let is_event = own.trim().is_empty() && links.repeated_next_to(above, &strings);
+            let is_linked = is_event || links.reach(record, &own);
+            is_linked || traces.are_told(&folded(&strings.join("\n")), &own)
+        };
+        let carrying = messages.iter().filter(|(_, above, json)| goes(*above, json));
+        going.extend(carrying.map(|(id, ..)| *id));
+        going
+    }
+
+    /// A stored message. An unreadable one says nothing.
+    fn said(&self, message: MessageId) -> Message {
+        Message::parse(&Messages::new(self.connection).json_of(message).unwrap_or_default())
+    }
+}
+
+/// What links records to the purged messages of a session, however short their text is and in whatever form a record repeats it.
+#[derive(Default)]
+struct Links {
+    /// The agent's ids of messages that it rewrites.
+    messages: BTreeSet<String>,
+    /// The lines of the arguments of purged calls, by call; none of a call whose result is purged.
+    calls: BTreeMap<String, BTreeSet<String>>,
+    /// Fields of records, such as the branch, that have an argument by chance.
+    usual: BTreeSet<(String, String)>,
+    /// Their texts of which no beginning is compared, with what is above a record next to them: themselves, or what is above them.
+    texts: BTreeMap<String, BTreeSet<Option<MessageId>>>,
+}
+
+impl Links {
+    fn add(&mut self, json: &str, entry: &str, above: [Option<MessageId>; 2]) {
+        let message = Message::parse(json);
+        let record = original_of(json).and_then(|record| read_json(&record).ok()).unwrap_or_default();
+        self.messages
+            .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
+        if let Some(call) = &message.tool_call_id {
+            self.calls.entry(call.clone()).or_default();
+        }
+        for part in &message.parts {
+            match part {
+                Part::ToolCall { id, arguments, .. } => {
+                    let lines = self.calls.entry(id.clone()).or_default();
+                    each_string(arguments, &mut |said| lines.extend(lines_of(said)));
+                    let fields = record.as_object().into_iter().flatten();
+                    let texts =
+                        fields.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+                    self.usual.extend(texts.filter(|(_, text)| lines.contains(text)));
+                }
+                Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
+                    let text = folded(text);
+                    if (1..BEGINNING).contains(&text.len()) {
+                        self.texts.entry(text).or_default().extend(above);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.calls.remove("");
+    }
+
+    /// Whether the strings of a record below `above` have all of a purged text that is next to it.
+    fn repeated_next_to(&self, above: Option<MessageId>, strings: &[String]) -> bool {
+        strings.iter().any(|said| self.texts.get(&folded(said)).is_some_and(|next| next.contains(&above)))
+    }
+
+    /// Whether a record belongs to a purged message: it contains another version of it, or is an event of its call, or repeats the
+    /// call's arguments.
+    fn reach(&self, mut record: Value, own: &str) -> bool {
+        if self.has_message(&record) {
+            return true;
+        }
+        let calls = self.calls_in(&record, false);
+        if calls.is_empty() || own.trim().is_empty() {
+            return !calls.is_empty();
+        }
+        if let Value::Object(fields) = &mut record {
+            let is_usual = |name: &str, text: &str| self.usual.contains(&(name.to_owned(), text.to_owned()));
+            fields.retain(|name, value| !value.as_str().is_some_and(|text| is_usual(name, text)));
+        }
+        let mut repeated: Vec<String> = Vec::new();
+        let is_argument = |line: &String| calls.iter().any(|lines| lines.contains(line));
+        each_string(&record, &mut |said| repeated.extend(lines_of(said).filter(is_argument)));
+        // Lines that are shown are mostly shown in this order; searching for each from the start would take too long.
+        let mut from = 0;
+        repeated.iter().any(|line| {
+            let shown = own[from..].find(line).map(|at| from + at).or_else(|| own.find(line));
+            from = shown.map_or(from, |at| at + line.len());
+            shown.is_none()
+        })
+    }
+
+    /// The purged calls whose ids are in fields for ids.
+    fn calls_in(&self, value: &Value, is_id: bool) -> Vec<&BTreeSet<String>> {
+        let is_named = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("id") || name.ends_with("ids")
+        };
+        match value {
+            Value::String(call) if is_id => self.calls.get(call).into_iter().collect(),
+            Value::Array(items) => items.iter().flat_map(|item| self.calls_in(item, is_id)).collect(),
+            Value::Object(fields) => {
+                fields.iter().flat_map(|(name, field)| self.calls_in(field, is_named(name))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn has_message(&self, value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter().any(|item| self.has_message(item)),
+            Value::Object(fields) => {
+                let is_it =
+                    fields.get("id").and_then(Value::as_str).is_some_and(|id| self.messages.contains(id));
+                is_it || fields.values().any(|field| self.has_message(field))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The lines of a text with whitespace folded, except the shortest, which many texts have.
+fn lines_of(text: &str) -> impl Iterator<Item = String> {
+    const SHORTEST: usize = 4;
+    text.lines().map(folded).filter(|line| line.len() >= SHORTEST)
+}
+
+impl UpkeepWriter<'_> {
+    /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
+    pub(crate) fn drop_digests(&self, message: MessageId) -> Result<()> {
+        let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
+        let said = self.said(message);
+        for (entry, _, id) in self.agents_entries(message)? {
+            if let Some(id) = purged_id(&id, &role, said.call(), message) {
+                // Two processes that import at once may store it with two versions of its record.
+                self.connection.change(
+                    "UPDATE entries SET entry_id = ?2 || iif(EXISTS (SELECT 1 FROM entries o
+                       WHERE o.conversation_id = entries.conversation_id AND o.entry_id = ?2), '~' || id, '')
+                      WHERE id = ?1",
+                    params![entry, id],
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

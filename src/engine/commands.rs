@@ -195,17 +195,15 @@ mod tests {
     #[tokio::test]
     async fn every_setting_survives_the_way_through_javascript_and_back() {
         let agent = tempfile::tempdir().unwrap();
-        fs::create_dir(agent.path().join("others")).unwrap();
-        fs::write(
-            agent.path().join("others/focus.md"),
-            include_str!("../../crates/compaction/src/prompts/focus.md"),
-        )
-        .unwrap();
         let over = json!({"a/b": {"reserveTokens": 1, "keepRecentTokens": 0}});
         let pis =
             json!({"enabled": false, "reserveTokens": 2, "keepRecentTokens": 3, "modelOverrides": over});
-        let cases = [json!({}), json!({"lcm": others(), "compaction": pis})]
-            .map(|files| loaded(agent.path(), &files));
+        let first = loaded(agent.path(), &json!({}));
+        let prompts = agent.path().join("lcm-prompts");
+        fs::create_dir(&prompts).unwrap();
+        fs::write(prompts.join("focus.md"), include_str!("../../crates/compaction/src/prompts/focus.md"))
+            .unwrap();
+        let cases = [first, loaded(agent.path(), &json!({"lcm": others(), "compaction": pis}))];
 
         // A lost value becomes a constant, so that one of two different values shows the loss.
         let [first, second] = [0, 1].map(|at| values(&cases[at].0));

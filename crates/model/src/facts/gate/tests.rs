@@ -1,3 +1,5 @@
+//! What counts as a detail, and when a summary has it.
+
 use serde_json::json;
 
 use super::*;

@@ -21,7 +21,7 @@ mod restore;
 mod stringify;
 pub mod viewer;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub use fold::Handover;
 pub use import::differing;
 pub use old_sessions::SharedOldStore;

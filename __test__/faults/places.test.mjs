@@ -1,5 +1,5 @@
 /**
- * Other files in the database's place: a damaged one, a newer version's, another program's, a folder, a dangling link. None is touched; the
+ * Other files in the database's place: a damaged one, another format's, another program's, a folder, a dangling link. None is touched; the
  * history continues in another file.
  */
 import assert from "node:assert/strict";
@@ -27,31 +27,31 @@ const cases = [
   {
     what: "a database whose header is overwritten",
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 0, 100)),
-    warning: /[0-9a-f]{16}\.db is damaged: file is not a database; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/,
+    warning: /[0-9a-f]{16}\.db is damaged: file is not a database; new messages go to \S+-2\.db instead, and this session from its beginning\. \/lcm doctor --rebuild joins both$/,
     always: true,
   },
   {
     what: "a database whose first page is garbage below its header",
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 100, 4096)),
-    warning: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
+    warning: /is damaged: .*malformed.*; new messages go to \S+-2\.db instead/,
     always: true,
   },
   {
     what: "a database that ends after its first page",
     lay: (file) => writeFileSync(file, readFileSync(file).subarray(0, 8192)),
-    warning: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
+    warning: /is damaged: .*malformed.*; new messages go to \S+-2\.db instead/,
     always: true,
   },
   {
     what: "a text",
     lay: (file) => writeFileSync(file, "Shopping: milk, bread, a lamp.\n".repeat(40)),
-    warning: /is damaged: file is not a database; the history goes to/,
+    warning: /is damaged: file is not a database; new messages go to/,
     always: true,
   },
   {
-    what: "a newer version's database",
+    what: "another format's database",
     lay: (file) => inDatabase(file, "PRAGMA user_version = 99"),
-    warning: /was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\); the history goes to \S+-2\.db instead$/,
+    warning: /\.db has format 99, and this version of pi-lossless-context reads format 1: use the version that wrote it; the history goes to \S+-2\.db instead$/,
     always: true,
   },
   {

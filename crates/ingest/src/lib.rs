@@ -21,7 +21,7 @@ mod restore;
 mod stringify;
 pub mod viewer;
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, fuzzing, feature = "testing"))]
 pub use fold::Handover;
 pub use import::differing;
 pub use old_sessions::SharedOldStore;

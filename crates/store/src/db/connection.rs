@@ -70,52 +70,55 @@ pub(crate) struct Opened {
 pub(crate) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
     make_dir(dir)?;
     let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
-    let is_known = |path: &Path| damaged.iter().find(|known| known.path == path);
-    let mut passed: Option<Error> = None;
+    let mut passed: Option<(&Path, Error)> = None;
     for path in there.iter().rev().chain(&free) {
-        let opened = match is_known(path) {
+        let opened = match damaged.iter().find(|known| known.path == *path) {
             Some(Damaged { why, .. }) => Err(Error::damaged(said(path), why.as_str())),
             None => open_file(path, cwd),
         };
         match opened {
             Ok((connection, is_new)) => {
-                let before = there.iter().take_while(|other| *other != path);
-                let set_aside = || before.filter_map(|other| set_aside(other, cwd)).next();
-                let notice = passed.or_else(set_aside).and_then(|why| notice(&why, path, is_new));
+                let mut before = there.iter().take_while(|other| *other != path);
+                let set_aside = || before.find_map(|other| Some((other.as_path(), set_aside(other, cwd)?)));
+                let passed = passed.or_else(set_aside);
+                let notice = passed.and_then(|(other, why)| notice(other, &why, path, is_new));
                 return Ok(Opened { connection, place: Place::File(path.clone()), notice });
             }
             Err(error) if matches!(error.code(), Code::Foreign | Code::Format | Code::Damaged) => {
-                passed = Some(error);
+                passed = Some((path, error));
             }
             Err(error) => return Err(error),
         }
     }
     Err(Error::foreign(format!(
         "{}, and {} others next to it can't be used either: move them away, or set dbDir to another folder",
-        passed.map(|error| error.to_string()).unwrap_or_default(),
+        passed.map(|(_, error)| error.to_string()).unwrap_or_default(),
         NAMES - 1
     )))
 }
 
 /// Why a file is not in use that another one follows.
 fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
-    match read_only::look(path, read_only::open) {
+    let look = || make_file(path).and_then(|()| read_only::look(path, read_only::open));
+    match look() {
         // It can be read; so what can't be is a part of it, or it can't be written.
         Ok((_, project)) if project == cwd => Some(Error::damaged(said(path), "it could not be written")),
         Ok(_) => None,
-        Err(error) if error.code() == Code::Damaged => Some(Error::damaged(said(path), error.cause())),
+        Err(error) if error.code() == Code::Damaged && path.is_file() => {
+            Some(Error::damaged(said(path), error.cause()))
+        }
         Err(error) => Some(error),
     }
 }
 
-/// What to tell the user about a file that was skipped in favor of `path`.
-fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
+/// What to tell the user about the file `other` that was skipped in favor of `path`.
+fn notice(other: &Path, why: &Error, path: &Path, is_new: bool) -> Option<String> {
     let path = path.display();
     match why.code() {
-        Code::Damaged => Some(format!(
+        Code::Damaged if other.is_file() => Some(format!(
             "{why}; new messages go to {path} instead, and this session from its beginning. /lcm doctor --rebuild joins both"
         )),
-        code if is_new || code == Code::Format => Some(format!("{why}; the history goes to {path} instead")),
+        code if is_new || code != Code::Foreign => Some(format!("{why}; the history goes to {path} instead")),
         _ => None,
     }
 }

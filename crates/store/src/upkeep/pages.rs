@@ -109,7 +109,9 @@ impl Pages {
         let mut cell = page.get(at + if kind == INSIDE_INDEX { 4 } else { 0 }..).unwrap_or_default();
         let Some(length) = varint(&mut cell) else { return Ok(None) };
         let id = if kind == TABLE { varint(&mut cell).map(u64::cast_signed) } else { None };
-        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= self.left) else {
+        // What only looks like a row is mostly longer than the file.
+        let most = self.size * self.count as usize;
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= most) else {
             return Ok(None);
         };
         let here = self.kept_here(length, kind).min(length);
@@ -268,4 +270,78 @@ fn values(payload: &[u8]) -> Option<Vec<Value>> {
 fn integer(bytes: &[u8]) -> i64 {
     let first = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
     bytes.iter().fold(first, |number, byte| number << 8 | i64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use tokio_util::sync::CancellationToken;
+
+    use crate::store::OldStore;
+    use crate::store::db::connection::APPLICATION_ID;
+    use crate::store::db::schema;
+
+    /// The names of the sessions in a database of ours whose bytes are changed.
+    fn sessions(sql: &str, change: impl FnOnce(&mut Vec<u8>, usize)) -> Result<Vec<String>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let mut ours = Connection::open(&path).unwrap();
+        ours.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        schema::create(&mut ours).unwrap();
+        ours.execute_batch(sql).unwrap();
+        let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'conversations'";
+        let root: usize = ours.query_row(root, [], |row| row.get(0)).unwrap();
+        ours.close().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        change(&mut bytes, (root - 1) * 4096);
+        std::fs::write(&path, bytes).unwrap();
+        let old =
+            OldStore::open(&path, &path, &CancellationToken::new()).map_err(|error| error.to_string())?;
+        Ok(old.sessions().unwrap().into_iter().map(|session| session.session_id).collect())
+    }
+
+    fn named(id: usize, name: &str) -> String {
+        format!("INSERT INTO conversations VALUES ({id}, {name}, NULL, NULL, 0, 0);")
+    }
+
+    #[test]
+    fn long_rows_are_read_to_their_end() {
+        let long = format!("{:0>9000}", 1);
+        let found = sessions(&(named(1, &format!("'{long}'")) + &named(2, "'two'")), |_, _| {});
+        assert_eq!(found, Ok(vec![long, "two".into()]));
+    }
+
+    #[test]
+    fn what_another_program_deleted_stays_deleted() {
+        let many: String = (1..400).map(|id| named(id, &format!("'{id:0>200}'"))).collect();
+        let found = sessions(&(many + "DELETE FROM conversations WHERE id <> 7"), |_, _| {});
+        assert_eq!(found.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_row_that_is_there_a_thousand_times_ends_the_reading() {
+        let found = sessions(&named(1, "hex(zeroblob(1023264))"), |bytes, at| {
+            let cell = [bytes[at + 8], bytes[at + 9]];
+            bytes[at + 3..at + 5].copy_from_slice(&1000_u16.to_be_bytes());
+            (0..1000).for_each(|n| bytes[at + 8 + 2 * n..][..2].copy_from_slice(&cell));
+        });
+        assert_eq!(found, Err("it can't be read: it gives more than a file of its size holds".into()));
+    }
+
+    #[test]
+    fn a_row_whose_pages_form_a_circle_ends() {
+        let found = sessions(&(named(1, "hex(zeroblob(50000))") + &named(2, "'two'")), |bytes, at| {
+            // The first of its further pages leads to itself.
+            let last = u16::from_be_bytes([bytes[at + 8], bytes[at + 9]]) as usize;
+            let next = (last..=4096 - 4).find(|place| {
+                let page = u32::from_be_bytes(bytes[at + place..][..4].try_into().unwrap()) as usize;
+                page > 1 && page * 4096 <= bytes.len() && bytes[(page - 1) * 4096 + 4..][..100] == [b'0'; 100]
+            });
+            let place = at + next.unwrap();
+            let page = u32::from_be_bytes(bytes[place..][..4].try_into().unwrap()) as usize;
+            let own = u32::try_from(page).unwrap().to_be_bytes();
+            bytes[(page - 1) * 4096..][..4].copy_from_slice(&own);
+        });
+        assert_eq!(found.unwrap().pop().unwrap(), "two");
+    }
 }

@@ -277,9 +277,9 @@ mod tests {
     use rusqlite::Connection;
     use tokio_util::sync::CancellationToken;
 
-    use crate::store::OldStore;
-    use crate::store::db::connection::APPLICATION_ID;
-    use crate::store::db::schema;
+    use crate::OldStore;
+    use crate::db::connection::APPLICATION_ID;
+    use crate::db::schema;
 
     /// The names of the sessions in a database of ours whose bytes are changed.
     fn sessions(sql: &str, change: impl FnOnce(&mut Vec<u8>, usize)) -> Result<Vec<String>, String> {

@@ -57,7 +57,8 @@ for (const host of hostsFor()) {
     await t.test("one that a tool call reads: the model and the user are told", async () => {
       bringBack();
       const from = await reopen(project, pi);
-      await talk(project, pi, "at first");
+      // On so many pages that the first is not the one where new messages go.
+      for (const one of ["at first", "then", "and then", "at last"]) await talk(project, pi, `${one} ${"word ".repeat(800)}`.trim());
       await eventually(() => assertAgreement(project));
       spoil(file, "name = 'messages' AND path = '/000/'");
       project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0001x" } }] }];

@@ -22,28 +22,44 @@ const LONGEST_WAIT: Duration = Duration::from_secs(16);
 /// If a provider asks for more, the next model is asked instead.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Until when each model rests, by name.
+/// Until when each model rests, by name, and whether new work has to wait for that.
 #[derive(Default)]
-pub(super) struct Health(Mutex<HashMap<String, Instant>>);
+pub(super) struct Health(Mutex<HashMap<String, Rest>>);
+
+#[derive(Clone, Copy)]
+struct Rest {
+    until: Instant,
+    is_strict: bool,
+}
 
 impl Health {
-    /// How much longer the model rests, if it does.
-    pub(super) fn rest(&self, name: &str) -> Option<Duration> {
-        let until = *lock(&self.0).get(name)?;
-        Some(until.saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())
+    /// How much longer the model rests, if it does. New work tries a model that failed fast.
+    pub(super) fn rest(&self, name: &str, is_new: bool) -> Option<Duration> {
+        let rest = *lock(&self.0).get(name)?;
+        let left = rest.until.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero() && (rest.is_strict || !is_new))
     }
 
     /// Records that the provider asks for a pause.
     pub(super) fn pause(&self, name: &str, pause: Duration) {
-        let until = Instant::now() + pause.min(LONGEST_PAUSE);
-        let mut rests = lock(&self.0);
-        let known = rests.entry(name.to_owned()).or_insert(until);
-        *known = until.max(*known);
+        self.until(name, pause.min(LONGEST_PAUSE), true);
     }
 
-    /// Records that a question got no answer.
-    pub(super) fn failed(&self, name: &str) {
-        self.pause(name, REST);
+    /// Records that a question got no answer, and whether waiting for that took long.
+    pub(super) fn failed(&self, name: &str, is_slow: bool) {
+        self.until(name, REST, is_slow);
+    }
+
+    /// Records an answer.
+    pub(super) fn answered(&self, name: &str) {
+        lock(&self.0).remove(name);
+    }
+
+    fn until(&self, name: &str, rest: Duration, is_strict: bool) {
+        let rest = Rest { until: Instant::now() + rest, is_strict };
+        let mut rests = lock(&self.0);
+        let known = rests.entry(name.to_owned()).or_insert(rest);
+        *known = Rest { until: rest.until.max(known.until), is_strict: rest.is_strict || known.is_strict };
     }
 }
 
@@ -62,15 +78,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_model_rests_after_a_failure_and_as_long_as_its_provider_asks() {
         let health = Health::default();
-        assert_eq!(health.rest("m"), None);
-        health.failed("m");
-        assert_eq!((health.rest("m"), health.rest("another")), (Some(REST), None));
+        let rest = |name: &str| health.rest(name, false);
+        assert_eq!(rest("m"), None);
+        health.failed("m", false);
+        assert_eq!((rest("m"), rest("another")), (Some(REST), None));
+        assert_eq!(health.rest("m", true), None, "it failed fast");
+        health.failed("m", true);
+        assert_eq!(health.rest("m", true), Some(REST));
         health.pause("m", Duration::from_secs(1));
-        assert_eq!(health.rest("m"), Some(REST), "the longer one counts");
+        assert_eq!(rest("m"), Some(REST), "the longer one counts");
         health.pause("m", Duration::MAX);
-        assert_eq!(health.rest("m"), Some(LONGEST_PAUSE));
+        assert_eq!(rest("m"), Some(LONGEST_PAUSE));
         tokio::time::advance(LONGEST_PAUSE).await;
-        assert_eq!(health.rest("m"), None);
+        assert_eq!(rest("m"), None);
     }
 
     #[test]

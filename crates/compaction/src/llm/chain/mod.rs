@@ -34,6 +34,8 @@ use lcm_model::policy::{Cost, Prices, float};
 const LOOKUP: Duration = Duration::from_secs(30);
 /// A call gets slightly longer than its own limit, in case that limit never fires.
 const GRACE: Duration = Duration::from_secs(5);
+/// A model that takes longer than this to fail, with all retries, is not tried again soon, not even by new work.
+const SLOW: Duration = Duration::from_secs(30);
 /// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
 const WINDOW_MARGIN: usize = 4_096;
 /// An answer may take this share of a window: 1/n.
@@ -80,6 +82,8 @@ struct Candidate {
     /// `None` for the session's own model.
     name: Option<String>,
     found: OnceCell<Result<ResolvedModel, String>>,
+    /// Whether a question of this compaction got no answer.
+    has_failed: AtomicBool,
 }
 
 struct ResolvedModel {
@@ -128,7 +132,8 @@ impl Chain {
             let asked = tokio::time::timeout(LOOKUP, self.host.models());
             let names = asked.await.unwrap_or_else(|_| Err("Pi did not name them in time".into()))?;
             let names = names.into_iter().filter(|name| name.is_some() || self.own);
-            let candidate = |name| Candidate { name, found: OnceCell::new() };
+            let candidate =
+                |name| Candidate { name, found: OnceCell::new(), has_failed: AtomicBool::new(false) };
             let all: Vec<_> = names.map(candidate).collect();
             if all.is_empty() { Err("there is none".to_owned()) } else { Ok(all) }
         };
@@ -174,18 +179,21 @@ impl Chain {
         let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
         let health = &self.providers.health;
         let key = &found.key;
+        let is_new = !candidate.has_failed.load(Ordering::Relaxed);
+        let began = Instant::now();
         let mut last = None;
         for attempt in 0..=self.retries {
             if attempt > 0 {
                 tokio::time::sleep(back_off(attempt)).await;
             }
-            wait(health, key)
+            wait(health, key, is_new)
                 .await
                 .map_err(|rest| last.take().unwrap_or_else(|| unasked(&alone(&name, rest))))?;
             let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 answer => {
+                    health.answered(key);
                     return match answer.map_err(|failure| failure.by(&name)) {
                         Err(failure) if failure.kind == Kind::Refused => Err(Next::Failed(failure)),
                         answer => Ok(answer),
@@ -201,7 +209,8 @@ impl Chain {
                 break;
             }
         }
-        health.failed(key);
+        candidate.has_failed.store(true, Ordering::Relaxed);
+        health.failed(key, began.elapsed() > SLOW);
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 }
@@ -364,9 +373,9 @@ impl Candidate {
 ///
 /// # Errors
 /// How much longer the model rests, if that is too long.
-async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
+async fn wait(health: &Health, key: &str, is_new: bool) -> Result<(), Duration> {
     // Other questions may get a longer pause meanwhile.
-    while let Some(rest) = health.rest(key) {
+    while let Some(rest) = health.rest(key, is_new) {
         if rest > PATIENCE {
             return Err(rest);
         }

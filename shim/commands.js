@@ -196,9 +196,10 @@ class Commands {
     // While the model works, the message would start another turn that nobody asked for.
     if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
     const { footer, pi } = this.#session;
-    const stop = footer.followImport(await this.#session.ready());
+    const engine = await this.#session.ready();
+    const stop = footer.followImport(engine);
     const asked = this.#ask(line, ctx).finally(stop);
-    const { text, answer, confirm, entry } = await (REBUILDS.test(line) ? asked.finally(() => this.#session.renew()) : asked);
+    const { text, answer, confirm, entry } = await (REBUILDS.test(line) ? asked.finally(() => this.#session.renew(engine)) : asked);
     if (entry) pi.sendMessage({ ...entry, display: false });
     if (!confirm || !ctx.hasUI) say(ctx, text, /** @type {any} */ (answer)?.error ? "error" : "info", answer);
     else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);

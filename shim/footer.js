@@ -54,9 +54,10 @@ export class Footer {
 
   async #showCounts() {
     try {
-      const { text, notice, reopen } = unwrap(await (await this.#session.engine).status());
+      const engine = await this.#session.engine;
+      const { text, notice, reopen } = unwrap(await engine.status());
       if (notice) this.#session.report(notice);
-      if (reopen) return void this.#session.renew();
+      if (reopen) return void this.#session.renew(engine);
       if (!this.#isCompacting) this.#show("lcm", this.#session.settings.status ? text : undefined);
     } catch {
       // The session has closed: there is no footer to show it in.

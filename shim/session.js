@@ -200,10 +200,11 @@ export class Session {
     return (this.#reopening ??= reopen().finally(() => (this.#reopening = null)));
   }
 
-  /** Opens the store anew: another file has taken its place. */
-  async renew() {
-    const before = await this.engine.catch(() => undefined);
-    await before?.close();
+  /** Opens the store anew, unless that was done: another file takes the place of that of `engine`. @param {Engine} engine */
+  async renew(engine) {
+    const opened = await this.engine.catch(() => engine);
+    if (opened !== engine || this.#reopening) return;
+    await engine.close();
     await this.#reopen().catch((error) => this.report(error));
   }
 

@@ -134,7 +134,13 @@ pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in names(own.parent().unwrap_or(Path::new("")), name).filter(|path| path.is_file()) {
         check_own(&path)?;
-        if is_open_elsewhere(&path)? {
+        // The last reads of this process may still be under way.
+        let mut tries = 0..50;
+        while is_open_elsewhere(&path)? {
+            if tries.next().is_some() {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            }
             let path = path.display();
             return Err(Error::invalid(format!("another process has {path} open: quit it, and try again")));
         }

@@ -301,9 +301,9 @@ impl Store {
             None => (self.0.opens)(path).map_err(|error| self.explain(connection::unread(path, error)))?,
         };
         let outcome = work(&mut connection).map_err(|error| self.explain(error));
-        let closed = self.is_closed();
+        // Under the lock: the store may be closed meanwhile, and then keeps none.
         let mut idle = lock(&self.0.readers);
-        if !closed && idle.len() < READERS {
+        if !self.is_closed() && idle.len() < READERS {
             idle.push(connection);
         }
         outcome

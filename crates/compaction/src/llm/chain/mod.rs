@@ -181,6 +181,7 @@ impl Chain {
         let key = &found.key;
         let is_new = !candidate.has_failed.load(Ordering::Relaxed);
         let began = Instant::now();
+        let mut is_slow = false;
         let mut last = None;
         for attempt in 0..=self.retries {
             if attempt > 0 {
@@ -200,6 +201,7 @@ impl Chain {
                     };
                 }
             };
+            is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW;
             let again = failure.may_pass();
             if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
                 health.pause(key, Duration::from_millis(ms.into()));
@@ -210,7 +212,7 @@ impl Chain {
             }
         }
         candidate.has_failed.store(true, Ordering::Relaxed);
-        health.failed(key, began.elapsed() > SLOW);
+        health.failed(key, is_slow);
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 }

@@ -35,7 +35,9 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn only_the_store_contains_sql() {
     for (name, text) in sources() {
-        let sql = code(&text).find(|line| {
+        // Tests may damage a file.
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let sql = code(product).find(|line| {
             ["SELECT ", "INSERT INTO", "DELETE FROM", "PRAGMA "].iter().any(|word| line.contains(word))
         });
         assert!(name.starts_with("crates/store/") || sql.is_none(), "{name}: {sql:?}");

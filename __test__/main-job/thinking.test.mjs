@@ -127,26 +127,4 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
     await again.prompt("And then?");
     assert.deepEqual(results(project), ["ok", "ok", "ok", "ok", "ok"]);
   });
-
-  if (host.version !== "0.87.1") test(`the provider's thread of a session breaks only at folds, on ${host.name}`, async (t) => {
-    const models = [{ id: "threaded", reasoning: true, compat: { forceAdaptiveThinking: true, supportsMessageThreads: true } }, { id: "threaded-mini" }];
-    const lcm = { ...LCM, compactionModels: ["demo/threaded-mini"] };
-    const project = await aProject(t, { host, thinking: "bound", models, rules: { threads: true }, settings: { lcm, defaultThinkingLevel: "high" } });
-    const pi = project.startPi(["--model", "demo/threaded"]);
-    for (const name of ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]) {
-      project.script.turns = [...task(), long(name)];
-      await pi.prompt(`Look twice: ${name}.`);
-      await pi.prompt(filler(name, 2_000));
-      await settled(project);
-    }
-    const compactions = (await project.session(pi)).entries.filter(({ type }) => type === "compaction");
-    assert.ok(compactions.length >= 3, `${compactions.length} folds`);
-    assert.deepEqual(new Set(results(project)), new Set(["ok"]));
-    const blocks = project.turns.map(blockOf);
-    project.turns.forEach(({ judged: { thread } }, at) => {
-      const isFolded = at === 0 || blocks[at] !== blocks[at - 1];
-      assert.equal(thread, isFolded ? "create" : "continue", `request ${at} of ${blocks.length}`);
-    });
-    assert.equal(project.turns.filter(({ judged: { thread } }) => thread === "create").length, compactions.length + 1);
-  });
 }

@@ -22,45 +22,56 @@ const LONGEST_WAIT: Duration = Duration::from_secs(16);
 /// If a provider asks for more, the next model is asked instead.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Until when each model rests, by name, and whether new work has to wait for that.
+/// What is known about the models, by name.
 #[derive(Default)]
-pub(super) struct Health(Mutex<HashMap<String, Rest>>);
+pub(super) struct Health(Mutex<HashMap<String, State>>);
 
-#[derive(Clone, Copy)]
-struct Rest {
-    until: Instant,
-    is_strict: bool,
+#[derive(Default)]
+struct State {
+    /// It failed, and rests until then.
+    rests_until: Option<Instant>,
+    /// It failed slowly: also new work would only wait.
+    is_slow: bool,
+    /// Its provider asked for a pause until then.
+    paused_until: Option<Instant>,
 }
 
 impl Health {
     /// How much longer the model rests, if it does. New work tries a model that failed fast.
     pub(super) fn rest(&self, name: &str, is_new: bool) -> Option<Duration> {
-        let rest = *lock(&self.0).get(name)?;
-        let left = rest.until.saturating_duration_since(Instant::now());
-        Some(left).filter(|left| !left.is_zero() && (rest.is_strict || !is_new))
+        self.state(name, |state| state.rests_until.filter(|_| state.is_slow || !is_new)).and_then(left)
     }
 
-    /// Records that the provider asks for a pause.
-    pub(super) fn pause(&self, name: &str, pause: Duration) {
-        self.until(name, pause.min(LONGEST_PAUSE), true);
+    /// How much longer its provider asks for a pause, if it does.
+    pub(super) fn pause(&self, name: &str) -> Option<Duration> {
+        self.state(name, |state| state.paused_until).and_then(left)
+    }
+
+    /// Records that its provider asks for a pause.
+    pub(super) fn paused(&self, name: &str, pause: Duration) {
+        let until = Instant::now() + pause.min(LONGEST_PAUSE);
+        self.state(name, |state| state.paused_until = state.paused_until.max(Some(until)));
     }
 
     /// Records that a question got no answer, and whether waiting for that took long.
     pub(super) fn failed(&self, name: &str, is_slow: bool) {
-        self.until(name, REST, is_slow);
+        let until = Instant::now() + REST;
+        self.state(name, |state| (state.rests_until, state.is_slow) = (Some(until), is_slow));
     }
 
-    /// Records an answer.
+    /// Records an answer. A pause that the provider asked for stays.
     pub(super) fn answered(&self, name: &str) {
-        lock(&self.0).remove(name);
+        self.state(name, |state| state.rests_until = None);
     }
 
-    fn until(&self, name: &str, rest: Duration, is_strict: bool) {
-        let rest = Rest { until: Instant::now() + rest, is_strict };
-        let mut rests = lock(&self.0);
-        let known = rests.entry(name.to_owned()).or_insert(rest);
-        *known = Rest { until: rest.until.max(known.until), is_strict: rest.is_strict || known.is_strict };
+    fn state<T>(&self, name: &str, look: impl FnOnce(&mut State) -> T) -> T {
+        look(lock(&self.0).entry(name.to_owned()).or_default())
     }
+}
+
+/// The time until then, if any.
+fn left(until: Instant) -> Option<Duration> {
+    Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
 /// The wait before attempt `next`, 1 being the first retry: doubled each time, minus a random part of up to
@@ -76,21 +87,35 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_model_rests_after_a_failure_and_as_long_as_its_provider_asks() {
+    async fn a_model_rests_after_a_failure_until_it_answers() {
         let health = Health::default();
-        let rest = |name: &str| health.rest(name, false);
-        assert_eq!(rest("m"), None);
+        let rests = |is_new| health.rest("m", is_new);
+        assert_eq!(rests(false), None);
         health.failed("m", false);
-        assert_eq!((rest("m"), rest("another")), (Some(REST), None));
-        assert_eq!(health.rest("m", true), None, "it failed fast");
+        assert_eq!((rests(false), rests(true)), (Some(REST), None), "new work tries what failed fast");
+        assert_eq!(health.rest("another", false), None);
         health.failed("m", true);
-        assert_eq!(health.rest("m", true), Some(REST));
-        health.pause("m", Duration::from_secs(1));
-        assert_eq!(rest("m"), Some(REST), "the longer one counts");
-        health.pause("m", Duration::MAX);
-        assert_eq!(rest("m"), Some(LONGEST_PAUSE));
+        assert_eq!(rests(true), Some(REST));
+        health.answered("m");
+        assert_eq!(rests(false), None);
+        health.failed("m", true);
+        tokio::time::advance(REST).await;
+        assert_eq!(rests(false), None);
+        health.failed("m", false);
+        assert_eq!(rests(true), None, "it was slow only before");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_providers_pause_applies_to_all_questions_and_outlasts_an_answer() {
+        let health = Health::default();
+        health.paused("m", Duration::from_secs(7));
+        health.paused("m", Duration::from_secs(1));
+        health.answered("m");
+        assert_eq!((health.pause("m"), health.rest("m", false)), (Some(Duration::from_secs(7)), None));
+        health.paused("m", Duration::MAX);
+        assert_eq!(health.pause("m"), Some(LONGEST_PAUSE));
         tokio::time::advance(LONGEST_PAUSE).await;
-        assert_eq!(rest("m"), None);
+        assert_eq!(health.pause("m"), None);
     }
 
     #[test]

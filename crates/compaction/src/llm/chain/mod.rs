@@ -180,6 +180,9 @@ impl Chain {
         let health = &self.providers.health;
         let key = &found.key;
         let is_new = !candidate.has_failed.load(Ordering::Relaxed);
+        if let Some(rest) = health.rest(key, is_new) {
+            return Err(unasked(&alone(&name, rest)));
+        }
         let began = Instant::now();
         let mut is_slow = false;
         let mut last = None;
@@ -187,9 +190,8 @@ impl Chain {
             if attempt > 0 {
                 tokio::time::sleep(back_off(attempt)).await;
             }
-            wait(health, key, is_new)
-                .await
-                .map_err(|rest| last.take().unwrap_or_else(|| unasked(&alone(&name, rest))))?;
+            let waited = wait(health, key).await.map_err(|pause| unasked(&alone(&name, pause)));
+            waited.map_err(|next| last.take().unwrap_or(next))?;
             let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
@@ -204,7 +206,7 @@ impl Chain {
             is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW;
             let again = failure.may_pass();
             if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
-                health.pause(key, Duration::from_millis(ms.into()));
+                health.paused(key, Duration::from_millis(ms.into()));
             }
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
@@ -374,14 +376,14 @@ impl Candidate {
 /// Waits as long as the provider asks.
 ///
 /// # Errors
-/// How much longer the model rests, if that is too long.
-async fn wait(health: &Health, key: &str, is_new: bool) -> Result<(), Duration> {
+/// The pause, if that is too long.
+async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
     // Other questions may get a longer pause meanwhile.
-    while let Some(rest) = health.rest(key, is_new) {
-        if rest > PATIENCE {
-            return Err(rest);
+    while let Some(pause) = health.pause(key) {
+        if pause > PATIENCE {
+            return Err(pause);
         }
-        tokio::time::sleep(rest).await;
+        tokio::time::sleep(pause).await;
     }
     Ok(())
 }

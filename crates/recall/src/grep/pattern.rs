@@ -121,10 +121,8 @@ fn messages(
         if is_late() && first.get() != Some(&id) {
             return Ok(Some((id, None)));
         }
-        let json = packed.unpack()?;
-        if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
-            return Ok(None);
-        }
+        let may_match = |json: &[u8]| sieve.as_ref().is_none_or(|sieve| sieve.lets_through(json));
+        let Some(json) = packed.unpack_if(may_match)? else { return Ok(None) };
         Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, Some(snippet))))
     };
     let take_in = |page: &mut ResultPage, (id, snippet): (MessageId, Option<Snippet>)| match snippet {

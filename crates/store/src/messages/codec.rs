@@ -139,14 +139,28 @@ pub(crate) fn decode_below(stored: &[u8], length: i64, above: &str) -> Result<St
 
 /// Decodes stored JSON of `length` bytes.
 pub(crate) fn decode<'s>(stored: impl Into<Cow<'s, [u8]>>, codec: i64, length: i64) -> Result<String> {
-    let stored = stored.into();
+    decoded(stored.into(), codec, length).and_then(text)
+}
+
+/// The same, if `is_wanted`.
+pub(crate) fn decode_if(
+    stored: Vec<u8>,
+    codec: i64,
+    length: i64,
+    is_wanted: impl FnOnce(&[u8]) -> bool,
+) -> Result<Option<String>> {
+    let bytes = decoded(stored.into(), codec, length)?;
+    is_wanted(&bytes).then(|| text(bytes)).transpose()
+}
+
+fn decoded(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<Vec<u8>> {
     let bytes = match codec {
         PLAIN => Ok(stored.into_owned()),
         ZSTD => unpack(&stored, unpacked(length)?),
         PURGED => return Err(Error::store("a message that was purged has no text")),
         other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
     };
-    text(bytes.map_err(|error| Error::storing(UNPACKING, error))?)
+    bytes.map_err(|error| Error::storing(UNPACKING, error))
 }
 
 const UNPACKING: &str = "a stored message cannot be unpacked";

@@ -26,9 +26,9 @@ impl Packed {
         self.stored.len()
     }
 
-    /// Its JSON.
-    pub fn unpack(self) -> Result<String> {
-        codec::decode(self.stored, self.codec, self.bytes)
+    /// Its JSON, if `is_wanted` by its bytes: to check that they are text takes as long as most searches in them.
+    pub fn unpack_if(self, is_wanted: impl FnOnce(&[u8]) -> bool) -> Result<Option<String>> {
+        codec::decode_if(self.stored, self.codec, self.bytes, is_wanted)
     }
 }
 

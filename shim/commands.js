@@ -148,7 +148,7 @@ class Commands {
     const focus = rest.replace(JSON_FLAG, " ").trim();
     if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return this.#compact(focus, JSON_FLAG.test(rest), ctx);
     const isScreen = ctx.mode === "tui";
-    if (isScreen && line === "search") return this.#search(ctx);
+    if (isScreen && name === "search" && ["", "--project"].includes(rest.trim())) return this.#search(ctx, rest.trim());
     if (isScreen && line === "settings") return showSettings(this.#session, ctx);
     const done = this.#answer(line, ctx);
     // The TUI accepts no other input until a command has ended.
@@ -182,12 +182,12 @@ class Commands {
     else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
   }
 
-  /** @param {ExtensionCommandContext} ctx */
-  async #search(ctx) {
+  /** @param {ExtensionCommandContext} ctx @param {string} option */
+  async #search(ctx, option) {
     const tui = await components(ctx);
-    if (tui) return searchPanel(ctx, tui, (line) => this.#ask(line, ctx));
-    const words = await uiOf(ctx).input("Search this session", "words");
-    if (words) await this.#answer(`search ${words}`, ctx);
+    if (tui) return searchPanel(ctx, tui, (line) => this.#ask(line, ctx), Boolean(option));
+    const words = await uiOf(ctx).input("Search the history", "words");
+    if (words) await this.#answer(`search ${option} ${words}`, ctx);
   }
 
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<void>} */

@@ -6,9 +6,9 @@
 /** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void, capturesViewportInput?: boolean }} Panel */
 /** A panel's access to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
 
-/** Lines of the screen that Pi needs besides a panel. */
-const BESIDE = 12;
-const FEWEST = 5;
+/** Lines of the screen that Pi's footer takes. */
+const FOOTER = 4;
+const FEWEST = 3;
 
 /** Pi's components; undefined if this Pi does not provide them. @param {ExtensionContext} ctx @returns {Promise<Tui | undefined>} */
 export async function components({ ui }) {
@@ -38,8 +38,8 @@ function screenOf(tui, theme, keybindings, close) {
     theme,
     close,
     draw: () => tui.requestRender(),
-    /** The lines available for a list. */
-    rows: () => Math.max(FEWEST, (tui.terminal?.rows ?? 24) - BESIDE),
+    /** The lines left for a list. @param {number} beside the panel's other lines */
+    rows: (beside) => Math.max(FEWEST, (tui.terminal?.rows ?? 24) - FOOTER - beside),
     /**
      * Whether it is this key, as bound by the user.
      *
@@ -71,4 +71,18 @@ function guarded(panel, close) {
   // Otherwise, Pi's fullscreen view scrolls the transcript at page keys.
   panel.capturesViewportInput = true;
   return panel;
+}
+
+/**
+ * A line in the color `base`, with the words of `found` highlighted.
+ *
+ * @param {Theme} theme
+ * @param {string} line
+ * @param {RegExp | undefined} found
+ * @param {"text" | "accent"} base
+ */
+export function lit(theme, line, found, base) {
+  const parts = found ? line.split(found) : [line];
+  // With one group, every second part is a match.
+  return parts.map((part, at) => (at % 2 ? theme.bold(theme.fg("warning", part)) : theme.fg(base, part))).join("");
 }

@@ -50,6 +50,44 @@ function screenOf(tui, theme, keybindings, close) {
   };
 }
 
+/** A text of lines that scrolls. */
+export class Scroll {
+  #screen;
+  #beside;
+  #length = 0;
+  top = 0;
+
+  /** @param {Screen} screen @param {number} beside the panel's other lines */
+  constructor(screen, beside) {
+    this.#screen = screen;
+    this.#beside = beside;
+  }
+
+  /** The lines in sight, and which ones they are. @param {string[]} lines */
+  seen(lines) {
+    const rows = this.#screen.rows(this.#beside);
+    this.#length = lines.length;
+    this.top = Math.max(0, Math.min(this.top, lines.length - rows));
+    const end = Math.min(lines.length, this.top + rows);
+    return { lines: lines.slice(this.top, end), note: `lines ${this.top + 1} to ${end} of ${lines.length}` };
+  }
+
+  /** Scrolls so that a line is in sight. @param {number} line @param {number} above lines before it */
+  show(line, above) {
+    this.top = line < this.#screen.rows(this.#beside) ? 0 : line - above;
+  }
+
+  /** Scrolls by a key. @param {string} data */
+  turn(data) {
+    const rows = this.#screen.rows(this.#beside);
+    if (this.#screen.is(data, "up")) this.top -= 1;
+    else if (this.#screen.is(data, "down")) this.top += 1;
+    else if (this.#screen.is(data, "pageUp")) this.top -= rows;
+    else if (this.#screen.is(data, "pageDown") || data === " ") this.top += rows;
+    this.top = Math.max(0, Math.min(this.top, this.#length - rows));
+  }
+}
+
 /** Catches a panel's exceptions, which would end Pi. @param {Panel} panel @param {() => void} close */
 function guarded(panel, close) {
   const render = panel.render.bind(panel);

@@ -1,14 +1,15 @@
 /** `/lcm search` in the TUI: type a query, see the hits, open one. */
 
 import { columns, fit, wrap } from "./columns.js";
-import { lit, showPanel } from "./panel.js";
+import { lit, Scroll, showPanel } from "./panel.js";
 import { messageOf } from "./pi.js";
+import { uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
-/** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, top: number | undefined }} Page */
+/** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
 /** Characters that a hit shows before the match. */
@@ -152,31 +153,30 @@ class Search {
   /** @param {number} width */
   #page(width) {
     const { theme } = this.#screen;
-    const rows = this.#screen.rows(BESIDE_PAGE);
     const open = this.#open;
     if (!open) return [];
-    if (open.width !== width) [open.width, open.lines] = [width, wrap(open.text, width)];
-    if (open.top === undefined) {
-      const line = wrap(open.text.slice(0, open.at), width).length - 1;
-      open.top = line < rows ? 0 : line - ABOVE;
+    if (open.width !== width) {
+      open.lines = wrap(open.text, width);
+      if (open.width === 0) open.scroll.show(wrap(open.text.slice(0, open.at), width).length - 1, ABOVE);
+      open.width = width;
     }
-    open.top = Math.max(0, Math.min(open.top, open.lines.length - rows));
-    const last = Math.min(open.lines.length, open.top + rows);
-    const hint = `lines ${open.top + 1} to ${last} of ${open.lines.length}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
+    const { lines, note } = open.scroll.seen(open.lines);
+    const hint = `${note}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
     const keys = `esc: back · n p: next match, before · c: copy · i: into the prompt${this.#file ? " · r: resume" : ""}`;
     return [
-      ...open.lines.slice(open.top, last).map((line) => lit(theme, line, open.found, "text")),
+      ...lines.map((line) => lit(theme, line, open.found, "text")),
       theme.fg("muted", fit(hint, width)),
       theme.fg("dim", fit(keys, width)),
     ];
   }
 
-  /** The next line with a match, or the same. @param {Page} page @param {number} from @param {1 | -1} by */
-  #match({ lines, found }, from, by) {
-    for (let at = from + by; found && at >= 0 && at < lines.length; at += by) {
-      if (lines[at].search(found) >= 0) return at;
+  /** Scrolls to the next line with a match. @param {Page} page @param {1 | -1} by */
+  #match({ lines, found, scroll }, by) {
+    for (let at = scroll.top + ABOVE + by; found && at >= 0 && at < lines.length; at += by) {
+      if (lines[at].search(found) < 0) continue;
+      scroll.top = at - ABOVE;
+      return;
     }
-    return from;
   }
 
   /** The session file of the open hit, if it is another session's. */
@@ -186,28 +186,23 @@ class Search {
 
   /** @param {string} data */
   #turn(data) {
-    const rows = this.#screen.rows(BESIDE_PAGE);
     const open = this.#open;
     if (!open) return;
     this.#note = "";
-    const top = open.top ?? 0;
     if (this.#screen.is(data, "cancel")) [this.#open, this.#note] = [undefined, this.#found];
-    else if (this.#screen.is(data, "up")) open.top = top - 1;
-    else if (this.#screen.is(data, "down")) open.top = top + 1;
-    else if (this.#screen.is(data, "pageUp")) open.top = top - rows;
-    else if (this.#screen.is(data, "pageDown") || data === " ") open.top = top + rows;
-    else if (data === "n") open.top = this.#match(open, top + ABOVE, 1) - ABOVE;
-    else if (data === "p") open.top = this.#match(open, top + ABOVE, -1) - ABOVE;
+    else if (data === "n") this.#match(open, 1);
+    else if (data === "p") this.#match(open, -1);
     else if (data === "c") void this.#copy(open.text);
     else if (data === "i") this.#insert();
     else if (data === "r" && this.#file) this.#resume(this.#file);
+    else open.scroll.turn(data);
   }
 
   /** Types the hit's id into the prompt. */
   #insert() {
     const { id } = this.#hits[this.#selected];
     this.leave = (ctx) => {
-      ctx.ui.pasteToEditor(`${id} `);
+      uiOf(ctx).type(`${id} `);
       this.#screen.draw();
     };
     this.#screen.close();
@@ -313,7 +308,7 @@ class Search {
     } catch (error) {
       text = messageOf(error);
     }
-    this.#open = { text, at: startOf(hit, text), found: matchesOf(hit), lines: [], width: 0, top: undefined };
+    this.#open = { text, at: startOf(hit, text), found: matchesOf(hit), lines: [], width: 0, scroll: new Scroll(this.#screen, BESIDE_PAGE) };
     this.#note = "";
     this.#screen.draw();
   }

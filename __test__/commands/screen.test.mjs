@@ -186,6 +186,24 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => !screen.includes("Settings of pi-lossless-context"), "the editor");
   });
 
+  await t.test("answers are below what was asked, in colors, and stay; a long one is read from its top", async () => {
+    await terminal.send("/lcm context");
+    await terminal.waitFor((screen) => /^ \/lcm context\n Context +[\d,]+ of/m.test(screen), "the first answer");
+    await terminal.send("/lcm search pelican");
+    await terminal.waitFor((screen) => /^ Context [^]*^ \/lcm search pelican\n m-[^]*«pelican»/m.test(screen), "both answers");
+    for (const part of [/m-[0-9a-f]{10}/, /«pelican»/, /\$[\d.]+/]) {
+      /** @type {string[]} */
+      const colors = terminal.written.match(new RegExp(`\\[[0-9;]+(?=m${part.source}\u001b)`, "g")) ?? [];
+      assert.ok(colors.length > 0 && !colors.includes("[39"), `${part}: ${colors}`);
+    }
+    await terminal.send("/lcm help");
+    await terminal.waitFor((screen) => /^\/lcm help\n\/lcm help +the commands[^]*\n {15}\S[^]*lines 1 to \d+ of/m.test(screen), "its top, with its indent");
+    terminal.press("pageDown");
+    await terminal.waitFor((screen) => screen.includes("Every message of this project is stored in"), "its end");
+    terminal.press("escape");
+    await terminal.waitFor((screen) => /^ \/lcm settings +the settings[^]*^─{80}$/m.test(screen) && !screen.includes("esc: close"), "it in the transcript");
+  });
+
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {
     await terminal.send("/lcm search");
     await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");

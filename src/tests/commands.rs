@@ -11,7 +11,7 @@ async fn help_lists_every_command_and_the_databases_path() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     let help = asking.command("help").await;
     for command in COMMANDS {
-        assert!(help.contains(&format!("/lcm {:<8} {}\n", command.name, command.help)), "{help}");
+        assert!(help.contains(&format!("/lcm {:<9} {}\n", command.name, command.help)), "{help}");
     }
     assert!(help.ends_with("project.db"), "{help}");
     assert_eq!(asking.command("").await, help);

@@ -381,7 +381,8 @@ class Viewer {
     if (query && !query.error && !found) return;
     [this.found, this.elsewhere] = [found, []];
     this.hits.textContent = found ? `${number(found.length)} of ${number(branch.said.length)}` : "";
-    this.list.element.scrollTop = found ? 0 : this.list.element.scrollTop;
+    if (query && ["read", "cost"].includes(this.view)) this.turn("history");
+    if (query) this.list.element.scrollTop = 0;
     this.#rows();
     this.#mapped();
     highlight("found", this.detail, query);
@@ -503,7 +504,8 @@ class Viewer {
   }
 
   start() {
-    this.titles = this.facts.map(({ id, header }, number) => `${(titleIn(number) || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`);
+    const isOne = this.facts.length === 1;
+    this.titles = this.facts.map(({ id, header }, number) => `${((!isOne && titleIn(number)) || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`);
     this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();
     this.openSession(0);

@@ -181,6 +181,8 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const id = await text(page, ".detail .copy");
     await press(page, "Enter");
     assert.equal(await page.$eval(".reading .said", (said) => said.getAttribute("data-id")), id);
+    await page.type("input", "lease");
+    await page.waitForSelector("[data-view=history] .list ::-p-text(lease)");
     await close();
   });
 

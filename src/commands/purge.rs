@@ -18,7 +18,7 @@ pub(super) const AGREED: &str = "--yes";
 /// How many names are listed.
 const NAMED: usize = 5;
 /// Characters of a message to be removed.
-const FIRST_WORDS: usize = 60;
+const FIRST_WORDS: usize = 40;
 
 pub(super) const COMMAND: Command = Command {
     name: "purge",

@@ -27,8 +27,8 @@ const NAME = /^ *[A-Z][\w ]*?(?= {2,})/;
 /** The colors of these parts. @type {Record<string, import("@earendil-works/pi-coding-agent").ThemeColor>} */
 const COLORS = { id: "accent", match: "warning", good: "success", bad: "warning", figure: "syntaxNumber" };
 
-/** The last answers, and the session's leaf then: once something else was said, Pi replaces none of them. @type {{ leaf: string | null, answers: string[] }} */
-const last = { leaf: null, answers: [] };
+/** The last answers, and the session and its leaf then: once something else was said, Pi replaces none of them. @type {{ place: string, answers: string[] }} */
+const last = { place: "", answers: [] };
 
 /** The columns that Pi leaves for a text. @param {ExtensionCommandContext} ctx */
 export function columnsFor(ctx) {
@@ -48,8 +48,8 @@ export async function show(ctx, line, text, isAwaited) {
   const isLong = lines.length + BESIDE > (process.stdout.rows ?? Infinity);
   const tui = isAwaited && isLong ? await components(ctx) : undefined;
   if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n")));
-  const leaf = ctx.sessionManager.getLeafId();
-  if (last.leaf !== leaf) Object.assign(last, { leaf, answers: [] });
+  const place = `${ctx.sessionManager.getSessionId()} ${ctx.sessionManager.getLeafId()}`;
+  if (last.place !== place) Object.assign(last, { place, answers: [] });
   last.answers = [...last.answers, shown].slice(-KEPT);
   uiOf(ctx).show(last.answers, paint);
 }

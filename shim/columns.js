@@ -58,7 +58,7 @@ export function fit(text, width) {
 }
 
 /**
- * `text` in lines of at most `width` columns, broken between words if they are short enough.
+ * `text` in lines of at most `width` columns, broken between words if they are short enough. What is broken keeps its indent.
  *
  * @param {string} text
  * @param {number} width
@@ -71,16 +71,18 @@ export function wrap(text, width) {
 /** @param {string} line @param {number} width */
 function broken(line, width) {
   const lines = [];
+  const spaces = /^ */.exec(line)?.[0] ?? "";
+  const indent = spaces.length <= width / 2 ? spaces : "";
   let [piece, taken] = ["", 0];
   for (const { segment } of graphemes.segment(line)) {
     const more = columnsOf(segment);
     // A character that does not fit on a line of its own is left out.
-    if (more > width) continue;
+    if (more + indent.length > width) continue;
     if (taken + more > width) {
       const word = segment === " " ? -1 : piece.lastIndexOf(" ");
-      const rest = word > piece.length / 2 ? piece.slice(word + 1) : "";
+      const rest = word > piece.length / 2 && piece.slice(0, word).trim() ? piece.slice(word + 1) : "";
       lines.push(piece.slice(0, piece.length - rest.length).trimEnd());
-      [piece, taken] = [rest, columns(rest)];
+      [piece, taken] = [indent + rest, indent.length + columns(rest)];
       if (segment === " ") continue;
     }
     piece += segment;

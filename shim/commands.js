@@ -4,6 +4,7 @@
  * The engine knows the subcommands; this file does what needs Pi.
  */
 
+import { columnsFor, show } from "./answers.js";
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { summarizersOf } from "./models.js";
@@ -42,9 +43,6 @@ const REBUILDS = /^\s*doctor\s(?=.*--rebuild)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
-
-/** Columns next to a text in Pi's transcript. */
-const MARGIN = 2;
 
 /** Settings that take effect when a session is opened: whether and where it is stored, and what the model is shown. */
 const NEEDS_RELOAD = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
@@ -108,6 +106,13 @@ async function guarded(ctx, line, work) {
   }
 }
 
+/** @param {ExtensionCommandContext} ctx @param {string} line @param {string} text @param {unknown} answer @param {boolean} isAwaited */
+async function respond(ctx, line, text, answer, isAwaited) {
+  const isFailure = Boolean(/** @type {any} */ (answer)?.error);
+  if (ctx.mode === "tui" && !isFailure) await show(ctx, line, text, isAwaited);
+  else say(ctx, text, isFailure ? "error" : "info", answer);
+}
+
 /** @param {unknown} answer */
 function json(answer) {
   return legibleJson(JSON.stringify(answer, null, 2));
@@ -148,11 +153,12 @@ class Commands {
     const focus = rest.replace(JSON_FLAG, " ").trim();
     if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return this.#compact(focus, JSON_FLAG.test(rest), ctx);
     const isScreen = ctx.mode === "tui";
-    if (isScreen && line === "search") return this.#search(ctx);
+    if (isScreen && name === "search" && ["", "--project"].includes(rest.trim())) return this.#search(ctx, rest.trim());
     if (isScreen && line === "settings") return showSettings(this.#session, ctx);
-    const done = this.#answer(line, ctx);
+    const isLong = this.specs.find((spec) => spec.name === name)?.long;
+    const done = this.#answer(line, ctx, !isLong);
     // The TUI accepts no other input until a command has ended.
-    if (!isScreen || !this.specs.find((spec) => spec.name === name)?.long) return done;
+    if (!isScreen || !isLong) return done;
     void guarded(ctx, line, () => done);
   }
 
@@ -182,16 +188,16 @@ class Commands {
     else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
   }
 
-  /** @param {ExtensionCommandContext} ctx */
-  async #search(ctx) {
+  /** @param {ExtensionCommandContext} ctx @param {string} option */
+  async #search(ctx, option) {
     const tui = await components(ctx);
-    if (tui) return searchPanel(ctx, tui, (line) => this.#ask(line, ctx));
-    const words = await uiOf(ctx).input("Search this session", "words");
-    if (words) await this.#answer(`search ${words}`, ctx);
+    if (tui) return searchPanel(ctx, tui, (line) => this.#ask(line, ctx), Boolean(option));
+    const words = await uiOf(ctx).input("Search the history", "words");
+    if (words) await this.#answer(`search ${option} ${words}`, ctx, true);
   }
 
-  /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<void>} */
-  async #answer(line, ctx) {
+  /** @param {string} line @param {ExtensionCommandContext} ctx @param {boolean} isAwaited @returns {Promise<void>} */
+  async #answer(line, ctx, isAwaited) {
     if (SETTINGS.test(line)) return answerOfSettings(this.#session, line, ctx);
     // While the model works, the message would start another turn that nobody asked for.
     if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
@@ -201,9 +207,9 @@ class Commands {
     const asked = this.#ask(line, ctx).finally(stop);
     const { text, answer, confirm, entry } = await (REBUILDS.test(line) ? asked.finally(() => this.#session.renew(engine)) : asked);
     if (entry) pi.sendMessage({ ...entry, display: false });
-    if (!confirm || !ctx.hasUI) say(ctx, text, /** @type {any} */ (answer)?.error ? "error" : "info", answer);
-    else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);
-    else say(ctx, "Nothing was removed.");
+    if (!confirm || !ctx.hasUI) await respond(ctx, line, text, answer, isAwaited);
+    else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx, isAwaited);
+    else await respond(ctx, line, "Nothing was removed.", undefined, isAwaited);
     void footer.update();
   }
 
@@ -218,7 +224,7 @@ class Commands {
       contextWindow: windowOf(ctx),
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
       summarizers: summarizersOf(ctx, settings.compactionModels),
-      columns: columnsOf(ctx),
+      columns: columnsFor(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),
       viewerTemplate,
@@ -253,7 +259,7 @@ function showSettings(session, ctx) {
 function answerOfSettings(session, line, ctx) {
   return changingSettings(session, ctx, async (ask) => {
     const { text, answer } = await ask(line);
-    say(ctx, text, "info", answer);
+    await respond(ctx, line, text, answer, true);
   });
 }
 
@@ -283,9 +289,4 @@ async function changingSettings(session, ctx, work) {
   await ctx.waitForIdle();
   shared.answer = said;
   await ctx.reload();
-}
-
-/** The columns that Pi leaves for a text. @param {ExtensionCommandContext} ctx */
-function columnsOf(ctx) {
-  return ctx.mode === "tui" && process.stdout.columns ? process.stdout.columns - MARGIN : undefined;
 }

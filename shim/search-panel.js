@@ -1,13 +1,15 @@
 /** `/lcm search` in the TUI: type a query, see the hits, open one. */
 
 import { columns, fit, wrap } from "./columns.js";
-import { showPanel } from "./panel.js";
+import { lit, Scroll, showPanel } from "./panel.js";
 import { messageOf } from "./pi.js";
+import { uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
-/** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, snippet: string, marks: { start: number, end: number }[] }} Hit */
+/** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
+/** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
 /** Characters that a hit shows before the match. */
@@ -16,10 +18,35 @@ const LEAD = 24;
 const WHO = 26;
 /** Pause after a key before the engine is asked, in ms. */
 const REST_MS = 120;
+/** Lines of the panel besides the hits, and besides an open hit. */
+const BESIDE_HITS = 6;
+const BESIDE_PAGE = 2;
+/** Lines above a match. */
+const ABOVE = 3;
 
-/** @param {ExtensionContext} ctx @param {Tui} tui @param {Ask} ask */
-export function searchPanel(ctx, tui, ask) {
-  return showPanel(ctx, (screen) => new Search(screen, tui, ask));
+/**
+ * The filters: a key for each, which takes the next value.
+ *
+ * @type {Record<string, { option: string, values: (seen: { tools: Set<string>, agents: Set<string> }) => Iterable<string> }>}
+ */
+const FILTERS = {
+  "ctrl+r": { option: "role", values: () => ["user", "assistant", "toolResult", "bashExecution"] },
+  "ctrl+t": { option: "tool", values: ({ tools }) => tools },
+  "ctrl+g": { option: "agent", values: ({ agents }) => agents },
+  "ctrl+l": { option: "after", values: () => ["1d", "7d", "30d"] },
+};
+
+/**
+ * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
+ * @param {Tui} tui
+ * @param {Ask} ask
+ * @param {boolean} isProject
+ */
+export async function searchPanel(ctx, tui, ask, isProject) {
+  /** @type {Search | undefined} */
+  let panel;
+  await showPanel(ctx, (screen) => (panel = new Search(screen, tui, ask, isProject)));
+  await panel?.leave(ctx);
 }
 
 class Search {
@@ -31,19 +58,29 @@ class Search {
   #hits = [];
   #selected = 0;
   #note = "Type words to search for.";
+  /** The note about the hits. */
+  #found = this.#note;
   /** Whether the hits belong to the text in the field. */
   #current = true;
-  #project = false;
-  /** @type {{ lines: string[], width: number, top: number, text: string } | undefined} */
+  #project;
+  /** The session to search instead. @type {string | undefined} */
+  #session;
+  /** The filters' values by option. @type {Map<string, string>} */
+  #filters = new Map();
+  #seen = { tools: new Set(), agents: new Set() };
+  /** @type {Page | undefined} */
   #open;
+  /** What to do once the panel is closed. @type {(ctx: import("@earendil-works/pi-coding-agent").ExtensionCommandContext) => unknown} */
+  leave = () => {};
   /** The number of the last question; answers to earlier ones are dropped. */
   #asked = 0;
   /** @type {NodeJS.Timeout | undefined} */
   #timer;
 
-  /** @param {Screen} screen @param {Tui} tui @param {Ask} ask */
-  constructor(screen, tui, ask) {
+  /** @param {Screen} screen @param {Tui} tui @param {Ask} ask @param {boolean} isProject */
+  constructor(screen, tui, ask, isProject) {
     this.#screen = screen;
+    this.#project = isProject;
     this.#tui = tui;
     this.#ask = ask;
     this.#input = new tui.Input();
@@ -81,16 +118,19 @@ class Search {
   /** @param {number} width */
   #list(width) {
     const { theme } = this.#screen;
-    const rows = this.#screen.rows();
-    const where = this.#project ? "all sessions of this project" : "this session";
+    const rows = this.#screen.rows(BESIDE_HITS);
+    const where = this.#session ? `session ${this.#session}` : this.#project ? "all sessions of this project" : "this session";
+    const filters = [...this.#filters].map(([name, value]) => ` · ${name} ${value}`).join("");
     const from = Math.max(0, Math.min(this.#selected - Math.floor(rows / 2), this.#hits.length - rows));
     const hits = this.#hits.slice(from, from + rows).map((hit, at) => this.#row(hit, from + at === this.#selected, width));
     return [
-      theme.fg("accent", theme.bold(fit(`Search ${where}`, width))),
+      theme.fg("accent", theme.bold(fit(`Search ${where}${filters}`, width))),
       ...this.#input.render(width),
       ...hits,
       theme.fg("muted", fit(this.#note, width)),
-      theme.fg("dim", fit("enter: open · tab: this session or the project · esc: close", width)),
+      theme.fg("muted", fit(placeOf(this.#hits[this.#selected]), width)),
+      theme.fg("dim", fit("enter: open · tab: session or project · ctrl+s: its session · esc: close", width)),
+      theme.fg("dim", fit("only: ctrl+r: a role · ctrl+t: a tool · ctrl+g: an agent · ctrl+l: last days", width)),
     ];
   }
 
@@ -99,8 +139,7 @@ class Search {
     const { theme } = this.#screen;
     const who = hit.kind === "summary" ? `D${hit.depth}` : [hit.agent, hit.tool ?? hit.role].filter(Boolean).join(" ");
     const elsewhere = hit.place === "here" ? "" : " *";
-    const time = hit.time.slice(0, 16).replace("T", " ");
-    const head = fit(`${time} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));
+    const head = fit(`${minute(hit.time)} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));
     const start = hit.marks[0]?.start ?? 0;
     const snippet = [...hit.snippet];
     // Show the match, starting at the beginning of a word.
@@ -108,32 +147,83 @@ class Search {
     const text = `${from > 0 ? "…" : ""}${snippet.slice(from).join("")}`;
     const rest = fit(text, Math.max(0, width - columns(head) - 4));
     const color = selected ? "accent" : "text";
-    return theme.fg(color, selected ? "> " : "  ") + theme.fg(selected ? "accent" : "muted", head) + theme.fg(color, `  ${rest}`);
+    return theme.fg(color, selected ? "> " : "  ") + theme.fg(selected ? "accent" : "muted", head) + lit(theme, `  ${rest}`, matchesOf(hit), color);
   }
 
   /** @param {number} width */
   #page(width) {
     const { theme } = this.#screen;
-    const rows = this.#screen.rows();
     const open = this.#open;
     if (!open) return [];
-    if (open.width !== width) [open.width, open.lines] = [width, wrap(open.text, width)];
-    open.top = Math.max(0, Math.min(open.top, open.lines.length - rows));
-    const last = Math.min(open.lines.length, open.top + rows);
-    const hint = `lines ${open.top + 1} to ${last} of ${open.lines.length} · ↑↓ page up/down: scroll · esc: back`;
-    return [...open.lines.slice(open.top, last).map((line) => theme.fg("text", line)), theme.fg("dim", fit(hint, width))];
+    if (open.width !== width) {
+      open.lines = wrap(open.text, width);
+      if (open.width === 0) open.scroll.show(wrap(open.text.slice(0, open.at), width).length - 1, ABOVE);
+      open.width = width;
+    }
+    const { lines, note } = open.scroll.seen(open.lines);
+    const hint = `${note}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
+    const keys = `esc: back · n p: next match, before · c: copy · i: into the prompt${this.#file ? " · r: resume" : ""}`;
+    return [
+      ...lines.map((line) => lit(theme, line, open.found, "text")),
+      theme.fg("muted", fit(hint, width)),
+      theme.fg("dim", fit(keys, width)),
+    ];
+  }
+
+  /** Scrolls to the next line with a match. @param {Page} page @param {1 | -1} by */
+  #match({ lines, found, scroll }, by) {
+    for (let at = scroll.top + ABOVE + by; found && at >= 0 && at < lines.length; at += by) {
+      if (lines[at].search(found) < 0) continue;
+      scroll.top = at - ABOVE;
+      return;
+    }
+  }
+
+  /** The session file of the open hit, if it is another session's. */
+  get #file() {
+    return this.#hits[this.#selected]?.session?.file;
   }
 
   /** @param {string} data */
   #turn(data) {
-    const rows = this.#screen.rows();
     const open = this.#open;
     if (!open) return;
-    if (this.#screen.is(data, "cancel")) this.#open = undefined;
-    else if (this.#screen.is(data, "up")) open.top -= 1;
-    else if (this.#screen.is(data, "down")) open.top += 1;
-    else if (this.#screen.is(data, "pageUp")) open.top -= rows;
-    else if (this.#screen.is(data, "pageDown") || data === " ") open.top += rows;
+    this.#note = "";
+    if (this.#screen.is(data, "cancel")) [this.#open, this.#note] = [undefined, this.#found];
+    else if (data === "n") this.#match(open, 1);
+    else if (data === "p") this.#match(open, -1);
+    else if (data === "c") void this.#copy(open.text);
+    else if (data === "i") this.#insert();
+    else if (data === "r" && this.#file) this.#resume(this.#file);
+    else open.scroll.turn(data);
+  }
+
+  /** Types the hit's id into the prompt. */
+  #insert() {
+    const { id } = this.#hits[this.#selected];
+    this.leave = (ctx) => {
+      uiOf(ctx).type(`${id} `);
+      this.#screen.draw();
+    };
+    this.#screen.close();
+  }
+
+  /** @param {string} file */
+  #resume(file) {
+    this.leave = (ctx) => ctx.switchSession(file);
+    this.#screen.close();
+  }
+
+  /** @param {string} text */
+  async #copy(text) {
+    try {
+      const { copyToClipboard } = await import("@earendil-works/pi-coding-agent");
+      await copyToClipboard(text);
+      this.#note = "copied";
+    } catch (error) {
+      this.#note = messageOf(error);
+    }
+    this.#screen.draw();
   }
 
   /** @param {string} data */
@@ -142,17 +232,35 @@ class Search {
     if (this.#screen.is(data, "cancel")) return this.#screen.close();
     if (this.#screen.is(data, "up")) this.#selected = (this.#selected + hits - 1) % Math.max(1, hits);
     else if (this.#screen.is(data, "down")) this.#selected = (this.#selected + 1) % Math.max(1, hits);
-    else if (this.#screen.is(data, "pageUp")) this.#selected = Math.max(0, this.#selected - this.#screen.rows());
-    else if (this.#screen.is(data, "pageDown")) this.#selected = Math.max(0, Math.min(hits - 1, this.#selected + this.#screen.rows()));
+    else if (this.#screen.is(data, "pageUp")) this.#selected = Math.max(0, this.#selected - this.#screen.rows(BESIDE_HITS));
+    else if (this.#screen.is(data, "pageDown")) this.#selected = Math.max(0, Math.min(hits - 1, this.#selected + this.#screen.rows(BESIDE_HITS)));
     else if (this.#screen.is(data, "confirm")) void this.#show();
-    else if (this.#tui.matchesKey(data, "tab")) {
-      this.#project = !this.#project;
-      this.#look();
-    } else {
+    else if (!this.#narrowed(data)) {
       const before = this.#input.getValue();
       this.#input.handleInput(data);
       if (this.#input.getValue() !== before) this.#look();
     }
+  }
+
+  /** Whether a key has changed where, or among what, to search. @param {string} data */
+  #narrowed(data) {
+    const isKey = (/** @type {string} */ key) => this.#tui.matchesKey(data, /** @type {any} */ (key));
+    const key = Object.keys(FILTERS).find(isKey);
+    if (key) {
+      const { option, values } = FILTERS[key];
+      const choices = ["", ...values(this.#seen)];
+      const next = choices[(choices.indexOf(this.#filters.get(option) ?? "") + 1) % choices.length];
+      if (next) this.#filters.set(option, next);
+      else this.#filters.delete(option);
+    } else if (isKey("ctrl+s")) {
+      this.#session = this.#session ? undefined : this.#hits[this.#selected]?.session?.id;
+    } else if (isKey("tab")) {
+      [this.#project, this.#session] = [!this.#project, undefined];
+    } else {
+      return false;
+    }
+    this.#look();
+    return true;
   }
 
   #look() {
@@ -170,14 +278,20 @@ class Search {
     let note = "Type words to search for.";
     try {
       if (query) {
-        found = /** @type {any} */ ((await this.#ask(`search --more${this.#project ? " --project" : ""} -- ${query}`)).answer);
+        const where = this.#session ? ` --session ${this.#session}` : this.#project ? " --project" : "";
+        const filters = [...this.#filters].map(([name, value]) => ` --${name} ${value}`).join("");
+        found = /** @type {any} */ ((await this.#ask(`search --more${where}${filters} -- ${query}`)).answer);
         note = summaryOf(found);
       }
     } catch (error) {
       note = messageOf(error);
     }
     if (mine !== this.#asked) return;
-    [this.#hits, this.#note, this.#selected, this.#current] = [found.hits, note, 0, true];
+    [this.#hits, this.#note, this.#found, this.#selected, this.#current] = [found.hits, note, note, 0, true];
+    for (const { kind, tool, agent } of found.hits) {
+      if (tool) this.#seen.tools.add(tool);
+      if (kind === "message") this.#seen.agents.add(agent ?? "pi");
+    }
     this.#screen.draw();
   }
 
@@ -190,10 +304,12 @@ class Search {
     let text;
     try {
       ({ text } = await this.#ask(`show ${hit.id}`));
+      if (hit.session) text = `${placeOf(hit)}\n${text}`;
     } catch (error) {
       text = messageOf(error);
     }
-    this.#open = { text, lines: [], width: 0, top: 0 };
+    this.#open = { text, at: startOf(hit, text), found: matchesOf(hit), lines: [], width: 0, scroll: new Scroll(this.#screen, BESIDE_PAGE) };
+    this.#note = "";
     this.#screen.draw();
   }
 }
@@ -203,4 +319,37 @@ function summaryOf({ hits, isCut, elsewhere }) {
   if (hits.length === 0) return elsewhere > 0 ? `Nothing here; ${elsewhere} in other sessions: press tab.` : "Nothing found.";
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
   return `${isCut ? `The best ${hits.length} of more` : hits.length} found${others}`;
+}
+
+/** What matched in a hit, as one group; undefined for nothing. @param {Hit} hit */
+function matchesOf({ snippet, marks }) {
+  const text = [...snippet];
+  const words = [...new Set(marks.map(({ start, end }) => text.slice(start, end).join("")))].filter((word) => word.trim());
+  return words.length ? new RegExp(`(${words.map(verbatim).join("|")})`, "i") : undefined;
+}
+
+/** Where a hit's first match is in its text. @param {Hit} hit @param {string} text */
+function startOf({ snippet, marks: [first] }, text) {
+  if (!first) return 0;
+  // In a snippet, white space is folded, and the last word may be cut.
+  const words = [...snippet].slice(first.start, first.start + LEAD * 2).join("").trim().split(/\s+/);
+  const found = text.search(new RegExp(words.slice(0, Math.max(1, words.length - 1)).map(verbatim).join("\\s+")));
+  return Math.max(0, found);
+}
+
+/** A pattern that matches these characters. @param {string} text */
+function verbatim(text) {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/** Where a hit is, if not on this branch. @param {Hit | undefined} hit */
+function placeOf(hit) {
+  if (hit?.session) return `session ${hit.session.id}: ${hit.session.about}`;
+  return hit?.place === "otherBranch" ? "on another branch" : "";
+}
+
+/** A time in the user's zone. @param {string} iso */
+function minute(iso) {
+  const at = new Date(iso);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16).replace("T", " ");
 }

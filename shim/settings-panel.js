@@ -17,6 +17,8 @@ import { uiOf } from "./ui.js";
 
 /** Columns for the names. */
 const BESIDE_VALUES = 32;
+/** Lines of the panel besides the settings: two of the title, the search, the position, the description, the keys, a note. */
+const BESIDE_LIST = 12;
 
 /** A setting as the engine describes it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
 
@@ -88,9 +90,8 @@ class Settings {
       cursor: theme.fg("accent", "> "),
       hint: dim,
     };
-    const rows = Math.max(3, screen.rows() - 8);
-    const change = (/** @type {string} */ name, /** @type {string} */ value) => void this.#save(name, value);
-    this.#list = new tui.SettingsList([...this.#items.keys()], rows, colors, change, () => screen.close(), { enableSearch: true });
+    // A value's own panel saves it.
+    this.#list = new tui.SettingsList([...this.#items.keys()], screen.rows(BESIDE_LIST), colors, () => {}, () => screen.close(), { enableSearch: true });
   }
 
   invalidate() {
@@ -100,14 +101,13 @@ class Settings {
   /** @param {number} width */
   render(width) {
     const { theme } = this.#screen;
-    const where = this.#scope === "--global" ? "global settings, for all projects" : "this project's .pi/settings.json";
+    const [here, other] = this.#scope === "--global" ? ["all projects", "this project"] : ["this project", "all projects"];
     // The end of a long value may be cut off, but not its source.
     for (const [item, setting] of this.#items) item.currentValue = shown(setting, width - BESIDE_VALUES);
     const list = this.#list.render(Math.max(40, width)).map((line) => this.#tui.truncateToWidth(line, width));
     return [
       theme.fg("accent", theme.bold(fit("Settings of pi-lossless-context", width))),
-      theme.fg("muted", fit(`Saved to: ${where} (tab: the other)`, width)),
-      "",
+      theme.fg("muted", fit(`A change applies to ${here} · tab: to ${other}`, width)),
       ...list,
       ...(this.#note ? wrap(this.#note, width).map((line) => theme.fg(this.#failed ? "error" : "success", line)) : []),
     ];
@@ -122,18 +122,17 @@ class Settings {
 
   /** @param {Setting} setting @returns {SettingItem} */
   #item(setting) {
-    const { name, help, takes, kind, value, source, variable } = setting;
-    // On a narrow screen the list has no room for a long value.
-    const description = plain(`Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`);
-    /** @type {SettingItem} */
-    const item = { id: name, label: name, currentValue: "", description };
-    return kind === "switch" ? { ...item, values: [String(!value)] } : { ...item, submenu: (_current, done) => this.#submenu(setting, done) };
+    const { name, help } = setting;
+    return { id: name, label: name, currentValue: "", description: plain(help), submenu: (_current, done) => this.#submenu(setting, done) };
   }
 
   /** @param {Setting} setting @param {() => void} done */
   #submenu(setting, done) {
     this.#note = "";
     const save = async (/** @type {string} */ text) => {
+      const isOwn = setting.source === "default" || `--${setting.source}` === this.#scope;
+      const isSame = text.trim() ? text === written(setting.value) : setting.source === "default";
+      if (isOwn && isSame) return undefined;
       const failure = await this.#save(setting.name, text);
       // The value's own panel shows the failure.
       if (failure) this.#note = "";
@@ -168,11 +167,18 @@ class Settings {
   }
 }
 
-/** A panel to type one value. */
+/** The values to choose from; undefined if the value is typed. @param {Setting} setting */
+function choicesOf({ kind, takes }) {
+  if (kind === "switch") return ["true", "false"];
+  return kind === "word" ? takes.replaceAll('"', "").split(" or ") : undefined;
+}
+
+/** A panel to choose or type one value. */
 class Value {
   #screen;
   #setting;
-  #input;
+  /** @type {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void }} */
+  #field;
   #save;
   #done;
   #note = "";
@@ -183,43 +189,64 @@ class Value {
     this.#setting = setting;
     this.#save = save;
     this.#done = done;
-    this.#input = new tui.Input();
-    this.#input.setValue(plain(written(setting.value)));
+    const choices = choicesOf(setting);
+    this.#field = choices ? this.#choice(tui, choices) : this.#input(tui);
+  }
+
+  /** @param {Tui} tui @param {string[]} choices */
+  #choice(tui, choices) {
+    const { theme } = this.#screen;
+    const fallback = written(this.#setting.default);
+    const items = [...choices.map((value) => ({ value, label: value })), { value: "", label: `reset: ${fallback}` }];
+    const accent = (/** @type {string} */ text) => theme.fg("accent", text);
+    const list = new tui.SelectList(items, items.length, { selectedPrefix: accent, selectedText: accent, description: accent, scrollInfo: accent, noMatch: accent });
+    list.setSelectedIndex(choices.indexOf(written(this.#setting.value)));
+    list.onSelect = ({ value }) => void this.#confirm(value);
+    list.onCancel = this.#done;
+    return list;
+  }
+
+  /** @param {Tui} tui */
+  #input(tui) {
+    const input = new tui.Input();
+    input.setValue(plain(written(this.#setting.value)));
     // Move the cursor to the end of the value.
-    this.#input.handleInput("\u0005");
-    this.#input.focused = true;
+    input.handleInput("\u0005");
+    input.focused = true;
+    input.onSubmit = (value) => void this.#confirm(value);
+    input.onEscape = this.#done;
+    return input;
   }
 
   invalidate() {
-    this.#input.invalidate();
+    this.#field.invalidate();
   }
 
   /** @param {number} width */
   render(width) {
     const { theme } = this.#screen;
-    const { name, help, takes } = this.#setting;
+    const { name, help, takes, source, variable } = this.#setting;
+    const about = [help, `Takes ${takes}. Now: ${written(this.#setting.value) || "none"} (${source}). Default: ${written(this.#setting.default) || "none"}. Environment: ${variable}.`];
     return [
       theme.fg("accent", fit(name, width)),
-      ...wrap(help, width).map((line) => theme.fg("dim", line)),
-      ...wrap(`Takes ${takes}. Leave it empty to reset it.`, width).map((line) => theme.fg("dim", line)),
+      ...about.flatMap((text) => wrap(text, width)).map((line) => theme.fg("dim", line)),
       "",
-      ...this.#input.render(width),
+      ...this.#field.render(width),
       ...(this.#note ? wrap(this.#note, width).map((line) => theme.fg("error", line)) : []),
       "",
-      theme.fg("dim", fit("enter: save · esc: back", width)),
+      theme.fg("dim", fit(`enter: save${choicesOf(this.#setting) ? "" : " · empty: reset"} · esc: back`, width)),
     ];
   }
 
   /** @param {string} data */
   handleInput(data) {
-    if (this.#screen.is(data, "cancel")) return this.#done();
-    if (this.#screen.is(data, "confirm")) return void this.#confirm();
     this.#note = "";
-    this.#input.handleInput(data);
+    this.#field.handleInput(data);
   }
 
-  async #confirm() {
-    const failure = await this.#save(this.#input.getValue());
+  /** @param {string} value */
+  async #confirm(value) {
+    const failure = await this.#save(value);
     if (failure === undefined) this.#done();
     else this.#note = failure;
     this.#screen.draw();

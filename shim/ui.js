@@ -64,6 +64,10 @@ export function uiOf(ctx) {
   return {
     /** @param {string} text @param {"info" | "warning" | "error"} type */
     notify: (text, type) => ui.notify(shown(text), type),
+    /** Shows texts in colors. @param {string[]} texts @param {(text: string) => string} paint */
+    show: (texts, paint) => ui.notify(texts.map((text) => paint(shown(text))).join("\n\n"), "info"),
+    /** Types into the prompt. @param {string} text */
+    type: (text) => ui.pasteToEditor(shown(text)),
     /** @param {string} title @param {string} message */
     confirm: (title, message) => ui.confirm(shown(title), shown(message)),
     /** @param {string} title @param {string[]} options @returns {Promise<string | undefined>} one of the options */

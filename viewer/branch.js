@@ -62,13 +62,10 @@ export class Branch {
 
   /** @param {Line} line */
   #add(line) {
-    const { entry, message } = line;
-    const who = speaker(line);
-    const isSaid = message !== undefined && message.kind !== "system" && who !== "mark";
-    /** @type {Item} */
-    const item = { id: message ? message.id : `e-${entry.id}`, line, speaker: who, isSaid, place: this.said.length, time: timeOf(line), tokens: message?.tokens ?? line.tokens ?? 0 };
+    const { entry } = line;
+    const item = itemOf(line, this.said.length);
     this.items.push(item);
-    if (isSaid) this.said.push(item);
+    if (item.isSaid) this.said.push(item);
     if (entry.type === "compaction") this.compactions.push(item);
     this.byId.set(item.id, item);
     this.byEntry.set(entry.id, item);
@@ -158,6 +155,14 @@ export class Branch {
     const said = (/** @type {Item[]} */ items) => items.filter(({ isSaid }) => isSaid);
     return { compaction, kept: said(kept), since: said(since), edits };
   }
+}
+
+/** @param {Line} line @param {number} place @returns {Item} */
+export function itemOf(line, place) {
+  const { entry, message } = line;
+  const who = speaker(line);
+  const isSaid = message !== undefined && message.kind !== "system" && who !== "mark";
+  return { id: message ? message.id : `e-${entry.id}`, line, speaker: who, isSaid, place, time: timeOf(line), tokens: message?.tokens ?? line.tokens ?? 0 };
 }
 
 /** @param {Session} session @param {string} leaf @returns {Line[]} */

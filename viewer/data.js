@@ -3,6 +3,9 @@
  * is first shown; then its elements are removed.
  */
 
+import { itemOf } from "./branch.js";
+import { headline } from "./words.js";
+
 /** The message of an entry. @typedef {{ id: string, tokens: number, kind?: "private" | "system" | "purged" }} Shown */
 /** An entry of Pi's session file, with the store's data about it. @typedef {{ message?: Shown, tokens?: number, entry: any }} Line */
 /** An end of a session. @typedef {{ leaf: string, frontier: string[] }} End */
@@ -51,16 +54,19 @@ export class Session {
   parents = new Map();
   /** The session's last name. @type {string | undefined} */
   name;
+  /** The branches that say something of their own, and for every entry one on which it is. @type {End[]} */
+  branches = [];
+  /** @type {Map<string, string>} */
+  leaves = new Map();
 
   /**
    * @param {number} number of the session in the page
    * @param {{ id: string, header: any, branches: End[] }} facts
+   * @param {string | null} open the leaf of the open branch
    */
-  constructor(number, { id, header, branches }) {
-    Object.assign(this, { id, header, branches });
+  constructor(number, { id, header, branches }, open) {
     this.id = id;
     this.header = header;
-    this.branches = branches;
     for (const summary of taken("summaries", number)) this.summaries.set(summary.id, summary);
     for (const line of taken("entries", number)) {
       this.lines.set(line.entry.id, line);
@@ -70,7 +76,43 @@ export class Session {
       if (summary.depth === 0) continue;
       for (const source of summary.sources) this.parents.set(source, [...(this.parents.get(source) ?? []), summary]);
     }
+    this.branches = this.#speaking(branches, open);
   }
+
+  /** The open branch, and those with a message that no other has; of equal ones, the last. @param {End[]} ends @param {string | null} open */
+  #speaking(ends, open) {
+    const speaking = new Set();
+    for (const end of [...ends.filter(({ leaf }) => leaf === open), ...ends.toReversed()]) {
+      for (let line = this.lines.get(end.leaf); line && !this.leaves.has(line.entry.id); line = this.lines.get(line.entry.parentId)) {
+        this.leaves.set(line.entry.id, end.leaf);
+        if (itemOf(line, 0).isSaid || end.leaf === open) speaking.add(end);
+      }
+    }
+    return speaking.size ? ends.filter((end) => speaking.has(end)) : ends.slice(-1);
+  }
+
+  /** All messages of all branches. @returns {import("./branch.js").Item[]} */
+  get said() {
+    this.#said ??= [...this.lines.values()].map((line) => itemOf(line, -1)).filter(({ isSaid }) => isSaid);
+    return this.#said;
+  }
+
+  /** @type {import("./branch.js").Item[] | undefined} */
+  #said;
+}
+
+/** A session's name or first request, from entries that are not read yet. @param {number} number */
+export function titleIn(number) {
+  let [name, request] = ["", ""];
+  for (const { textContent } of elements("entries", number)) {
+    const text = textContent ?? "";
+    if (request && !text.includes('"session_info"')) continue;
+    for (const line of JSON.parse(text)) {
+      if (line.entry.type === "session_info") name = line.entry.name || "";
+      if (!request && line.entry.message?.role === "user") request = headline(line);
+    }
+  }
+  return name || request;
 }
 
 /** @param {string} kind @param {number} [session] */

@@ -6,6 +6,7 @@ import { hiddenBecause } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
+import { conversation, leadIn, pictureOf } from "./reading.js";
 import { headline, partsOf, titleOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
@@ -77,11 +78,10 @@ function titleOfItem(item) {
 }
 
 /** @param {Page} page @param {Part} part @param {Item} item @returns {HTMLElement} */
-function drawPart(page, { kind, text, name, id, source }, item) {
-  const lead = leadIn(page.branch);
-  if (kind === "image") {
-    return source ? h("figure", null, h("img", { src: source, alt: `Picture, ${text}` })) : h("p", { className: "quiet" }, `A picture (${text}) that can't be shown.`);
-  }
+function drawPart(page, part, item) {
+  const { kind, text, name, id } = part;
+  const lead = leadIn(page);
+  if (kind === "image") return pictureOf(part);
   if (kind === "thinking") return h("details", { className: "thinking" }, h("summary", null, `Thinking, ${number(text.length)} characters`), prose(text, { lead }));
   if (kind === "call") {
     const result = id && page.branch.results.get(id);
@@ -99,7 +99,7 @@ function drawPart(page, { kind, text, name, id, source }, item) {
 /** What the model sees instead of a message. @param {Page} page @param {any} replacement */
 function instead(page, replacement) {
   const parts = partsOf({ entry: { type: "custom_message", content: replacement.content ?? replacement } });
-  return h("section", { className: "instead" }, h("h3", null, "The model sees instead"), ...parts.map(({ text }) => prose(text, { lead: leadIn(page.branch) })));
+  return h("section", { className: "instead" }, h("h3", null, "The model sees instead"), ...parts.map(({ text }) => prose(text, { lead: leadIn(page) })));
 }
 
 /** @param {Page} page @param {Node} node */
@@ -122,7 +122,7 @@ export function summaryDetail(page, node) {
       cost > 0 && dollars(cost),
     ]), chips([summary.state === "degraded" && ["warn", "degraded: made without a model"]])),
     h("nav", { className: "crumbs" }, ...parents.flatMap(({ id }) => crumb(page, page.branch.node(id))), link("Zoom the map to it", () => page.zoom(node))),
-    prose(summary.text, { lead: leadIn(page.branch) }),
+    prose(summary.text, { lead: leadIn(page) }),
     quotes(summary.quotes ?? []),
     summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, covered),
   );
@@ -197,10 +197,18 @@ function blockDetail(page, item) {
       entry.details?.covered > 0 && `covers ${count(entry.details.covered, "message")}`,
     ])),
     page.step !== step && h("nav", { className: "crumbs" }, link("What the model saw then", () => page.travel(step))),
-    isWhole ? h("section", { className: "block" }, prose(PI_SAYS.join(String(entry.summary ?? "")), { lead: leadIn(page.branch) })) : h("p", { className: "quiet" }, BLOCK_IS_GONE),
+    isWhole ? h("section", { className: "block" }, prose(PI_SAYS.join(String(entry.summary ?? "")), { lead: leadIn(page) })) : h("p", { className: "quiet" }, BLOCK_IS_GONE),
+    page.step === step && tail(page, step),
     frontier.length > 0 && madeOfSummaries(page, frontier, "It shows"),
     raw(item),
   );
+}
+
+/** What the model saw after the block. @param {Page} page @param {number} step */
+function tail(page, step) {
+  const { kept, since } = page.branch.context(step);
+  const name = `${count(kept.length, "message")} kept as said, and ${number(since.length)} since`;
+  return h("section", { className: "tail" }, h("h3", null, name), conversation(page, [...kept, ...since]).element);
 }
 
 /** Links to the covering summaries. @param {Page} page @param {Item} item */
@@ -259,9 +267,4 @@ function facts(words) {
 /** @param {(false | undefined | null | "" | string[])[]} words */
 function chips(words) {
   return words.flatMap((word) => (word ? [h("span", { className: `chip ${word[0]}` }, word[1])] : []));
-}
-
-/** Turns ids that are on the branch into links. @param {Branch} branch @returns {import("./prose.js").Lead} */
-function leadIn(branch) {
-  return (id) => (branch.byId.has(id) || branch.byHandle(id) ? `#${id}` : undefined);
 }

@@ -3,14 +3,20 @@
  *
  * It searches a long session in slices and lets the page draw in between, so that no key waits for it.
  */
-import { textOf } from "./words.js";
+import { SPEAKERS, textOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 
-/** A parsed filter. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[] }} Query */
+/** A parsed filter; `error` says what it can't mean. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[], error?: string }} Query */
 
 /** Work before the page may draw, in ms. */
 const SLICE_MS = 8;
+
+/** The speakers that the filter knows, and the states. */
+const ROLES = [...new Set(Object.values(SPEAKERS)), "purged"].filter((name) => name !== "compaction");
+const STATES = ["failed", "private", "purged", "image"];
+/** Pi's names of roles. */
+const BY_ROLE = new Map(Object.entries(SPEAKERS).map(([role, name]) => [role.toLowerCase(), name]));
 
 /** @param {string} text @returns {Query | null} null if the filter is empty */
 export function queryOf(text) {
@@ -19,12 +25,17 @@ export function queryOf(text) {
   for (const [, key, quoted, word] of text.matchAll(/(?:(role|tool|is):)?(?:"([^"]*)"?|(\S+))/g)) {
     const value = quoted ?? word ?? "";
     if (!value) continue;
-    if (key === "role") query.speakers.push(value.toLowerCase());
-    else if (key === "tool") query.tools.push(value.toLowerCase());
-    else if (key === "is") query.states.push(value.toLowerCase());
+    const name = value.toLowerCase();
+    if (key === "role") query.speakers.push(BY_ROLE.get(name) ?? name);
+    else if (key === "tool") query.tools.push(name);
+    else if (key === "is") query.states.push(name);
     else query.words.push(new RegExp(value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i"));
   }
-  return Object.values(query).some((list) => list.length > 0) ? query : null;
+  const role = query.speakers.find((name) => !ROLES.some((known) => known.startsWith(name)));
+  const state = query.states.find((name) => !STATES.includes(name));
+  if (role) query.error = `There is no role:${role}. The roles are ${ROLES.join(", ")}.`;
+  else if (state) query.error = `There is no is:${state}. It takes ${STATES.join(", ")}.`;
+  return query.error || Object.values(query).some((list) => list.length > 0) ? query : null;
 }
 
 /** @param {Item} item @param {Query} query */
@@ -58,13 +69,18 @@ function isIn({ line: { entry, message } }, state) {
 export class Filter {
   #asked = 0;
 
+  /** Begins a search, which ends the one before. @returns {number} to find with */
+  begin() {
+    return ++this.#asked;
+  }
+
   /**
    * @param {Query} query
    * @param {Item[]} items
+   * @param {number} asked the search
    * @returns {Promise<Item[] | null>} null if another search was started meanwhile
    */
-  async find(query, items) {
-    const asked = ++this.#asked;
+  async find(query, items, asked) {
     const found = [];
     let until = performance.now() + SLICE_MS;
     for (const item of items) {
@@ -74,12 +90,7 @@ export class Filter {
       if (asked !== this.#asked) return null;
       until = performance.now() + SLICE_MS;
     }
-    return found;
-  }
-
-  /** Cancels the current search. */
-  stop() {
-    this.#asked++;
+    return asked === this.#asked ? found : null;
   }
 }
 

@@ -14,7 +14,7 @@ const MOUSE = [
 ];
 
 /** The filter's syntax. */
-const NARROWING = ["role:user", "tool:bash", "is:failed", "is:private", "is:image"];
+const NARROWING = ["role:user", "tool:bash", "is:failed", "is:private", "is:purged", "is:image"];
 
 /**
  * Handles keys until the page is closed.
@@ -43,7 +43,8 @@ export function listen(table) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = /** @type {HTMLElement} */ (event.target);
     const isTyping = target.matches?.("input, select, textarea");
-    if (isTyping && event.key !== "Escape") return;
+    const leaves = ["Escape", ...(target.matches?.("input") ? ["Enter", "ArrowDown", "ArrowUp"] : [])];
+    if (isTyping && !leaves.includes(event.key)) return;
     if (dialog.open && event.key !== "?") return;
     if (event.key === "Enter" && target.matches?.("button, a, summary")) return;
     const run = byKey.get(event.key);

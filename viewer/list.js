@@ -48,6 +48,12 @@ export class List {
     this.redraw();
   }
 
+  /** The places of the first and the last row that are visible as a whole. */
+  get visible() {
+    const { scrollTop, clientHeight } = this.element;
+    return [Math.ceil(scrollTop / this.height), Math.min(this.#rows.length, Math.floor((scrollTop + clientHeight) / this.height)) - 1];
+  }
+
   get selected() {
     return this.#selected;
   }

@@ -3,7 +3,7 @@
  * and the filter.
  */
 import { Branch } from "./branch.js";
-import { readAbout, readSessions, Session } from "./data.js";
+import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
 import { Filter, highlight, placeIn, queryOf } from "./filter.js";
@@ -11,6 +11,7 @@ import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
 import { Plots } from "./plots.js";
+import { Reading } from "./reading.js";
 import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
 import { headline, legible } from "./words.js";
@@ -18,10 +19,10 @@ import { headline, legible } from "./words.js";
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./rows.js").Row} Row */
-/** @typedef {"history" | "travel" | "cost"} View */
+/** @typedef {"history" | "read" | "travel" | "cost"} View */
 
 /** @type {[View, string][]} */
-const VIEWS = [["history", "History"], ["travel", "Time travel"], ["cost", "Tokens & cost"]];
+const VIEWS = [["history", "History"], ["read", "Read"], ["travel", "Time travel"], ["cost", "Tokens & cost"]];
 
 /** ms: the pause in typing before a search, and how long the address may lag behind. */
 const [TYPING, LAGGING] = [90, 250];
@@ -35,8 +36,10 @@ class Viewer {
   step = 0;
   /** @type {import("./filter.js").Query | null} */
   query = null;
-  /** The filter's results. @type {Item[] | null} */
+  /** The filter's results on the branch. @type {Item[] | null} */
   found = null;
+  /** Its results on other branches and in other sessions. @type {import("./rows.js").Elsewhere[]} */
+  elsewhere = [];
   filter = new Filter();
   /** @type {Map<string, any>} */
   edits = new Map();
@@ -44,6 +47,8 @@ class Viewer {
   places = new Map();
   /** The messages whose rows are marked as a summary's. */
   marked = "undefined";
+  /** The sessions' titles. @type {string[]} */
+  titles = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -63,6 +68,7 @@ class Viewer {
     });
     this.map = new SummaryMap({ onSummary: ({ summary }) => this.go(summary.handle), onMessage: (item) => this.go(item.id), onCompaction: (step) => this.travel(step) });
     this.plots = new Plots((id) => this.go(id));
+    this.reading = new Reading();
     this.detail = h("main", { className: "pane", tabIndex: -1, "aria-label": "Details" });
     this.steps = h("div", { className: "steps", role: "toolbar", "aria-label": "Compactions" });
     this.hits = h("span", { className: "quiet count", role: "status" });
@@ -82,6 +88,7 @@ class Viewer {
       this.map.element,
       this.steps,
       h("div", { className: "columns" }, this.list.element, this.detail),
+      this.reading.element,
       this.plots.element,
     );
     onTheme(() => this.#themed());
@@ -90,9 +97,9 @@ class Viewer {
 
   /** @param {number} number of the session in the page */
   openSession(number) {
-    const session = this.read.get(number) ?? new Session(number, this.facts[number]);
-    this.read.set(number, session);
+    const session = this.#session(number);
     this.session = session;
+    this.sessions.value = String(number);
     const folder = String(session.header.cwd ?? this.about.cwd).split(/[\\/]/).filter(Boolean).at(-1) ?? "";
     const name = session.name ?? folder;
     this.title.textContent = document.title = legible(name || "Session history");
@@ -101,6 +108,13 @@ class Viewer {
     this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf, leaf))));
     this.branches.disabled = session.branches.length < 2;
     this.openBranch(leaf ?? "");
+  }
+
+  /** @param {number} number */
+  #session(number) {
+    const session = this.read.get(number) ?? new Session(number, this.facts[number], number === 0 ? this.about.leaf : null);
+    this.read.set(number, session);
+    return session;
   }
 
   /** @param {Session} session @param {string} leaf @param {string | undefined} open */
@@ -114,7 +128,7 @@ class Viewer {
       if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
       when ||= date(Date.parse(line.entry.timestamp));
     }
-    return `${leaf === open ? "● " : ""}${words || "(nothing asked)"} — ${count(said, "message")}, ${when}`;
+    return `${leaf === open ? "● " : ""}${words || "Before any request"} — ${count(said, "message")}, ${when}`;
   }
 
   /** @param {string} leaf */
@@ -124,6 +138,7 @@ class Viewer {
     this.branches.value = leaf;
     this.step = this.branch.compactions.length;
     this.selected = undefined;
+    [this.found, this.elsewhere] = [null, []];
     this.#context();
     this.map.open(this.branch, { nodes: [], step: this.step });
     void this.#look();
@@ -140,8 +155,17 @@ class Viewer {
     this.#rows();
     this.#mapped();
     if (view === "cost" && this.branch) this.plots.show(this.branch);
+    if (view === "read") this.#readFrom(this.selected);
     this.#detailed();
     this.#address();
+  }
+
+  /** @param {string | undefined} id */
+  #readFrom(id) {
+    if (!this.branch) return;
+    const item = this.branch.byId.get(id ?? "") ?? this.branch.said[this.#node()?.from ?? 0];
+    this.reading.show(this.#page(), this.branch.items, item);
+    highlight("found", this.reading.element, this.query);
   }
 
   /** Shows what the model saw after this many compactions. @param {number} step */
@@ -157,9 +181,9 @@ class Viewer {
   /** Selects a message, an entry or a summary. @param {string | undefined} id */
   go(id) {
     this.selected = id;
-    const isListed = this.view !== "cost" && (!id || this.#placeOf(id) >= 0);
+    const isListed = !["cost", "read"].includes(this.view) && (!id || this.#placeOf(id) >= 0);
     if (!isListed && this.found && id?.startsWith("m-")) this.#clear();
-    if (this.view === "cost" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
+    if (this.view === "cost" || this.view === "read" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
     if (this.element.dataset.view !== this.view) this.turn(this.view);
     this.#mark();
     this.#detailed();
@@ -169,20 +193,44 @@ class Viewer {
   /** @param {Row} row */
   #choose(row) {
     const id = row.item?.id ?? row.node?.summary.handle;
+    if (row.item && row.session !== undefined) {
+      const session = this.#session(row.session);
+      if (session !== this.session) this.openSession(row.session);
+      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.branches.at(-1)?.leaf ?? "");
+    }
     if (id) this.go(id);
   }
 
   /** @param {number} by rows that are not headings */
   #move(by) {
-    const { rows } = this.list;
-    let place = this.list.selected;
+    const { rows, visible: [first, last] } = this.list;
+    const before = this.list.selected;
+    // Without a selection, it begins with what is visible.
+    let place = before >= 0 ? before : by > 0 ? first - 1 : last + 1;
     for (let left = Math.abs(by); left > 0; left--) {
       let next = place + Math.sign(by);
       while (rows[next] && !rows[next].item && !rows[next].node) next += Math.sign(by);
       if (!rows[next]) break;
       place = next;
     }
-    if (rows[place]) this.#choose(rows[place]);
+    if (!rows[place]) return;
+    // A message elsewhere opens by Enter.
+    if (rows[place].session === undefined) this.#choose(rows[place]);
+    else this.list.select(place);
+  }
+
+  /** Opens what is selected; from the filter, goes to the first result. */
+  #enter() {
+    const row = this.list.rows[this.list.selected];
+    if (document.activeElement === this.input) this.#results(1);
+    else if (row?.session !== undefined) this.#choose(row);
+    else this.turn("read");
+  }
+
+  /** Moves, also out of the filter. @param {number} by */
+  #results(by) {
+    if (document.activeElement === this.input) this.list.element.focus();
+    this.#move(by);
   }
 
   /** The selected summary. @returns {Node | undefined} */
@@ -243,8 +291,8 @@ class Viewer {
   #rows() {
     if (!this.branch) return;
     const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : rowsOfBranch(this.branch);
-    const rows = this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : []) : all;
-    this.places = new Map(rows.map(({ item, node }, place) => [item?.id ?? node?.summary.handle ?? "", place]));
+    const rows = this.query?.error ? [{ words: this.query.error }] : this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
+    this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));
     this.list.rows = rows;
     this.#steps();
     this.#mark();
@@ -294,17 +342,21 @@ class Viewer {
     this.map?.show({ seen: places.length ? [Math.min(...places), Math.max(...places) + 1] : undefined });
   }
 
-  #detailed() {
-    if (!this.branch) return;
-    /** @type {import("./detail.js").Page} */
-    const page = {
-      branch: this.branch,
+  /** @returns {import("./detail.js").Page} */
+  #page() {
+    return {
+      branch: /** @type {Branch} */ (this.branch),
       edits: this.edits,
       step: this.view === "travel" ? this.step : undefined,
       go: (id) => this.go(id),
       zoom: ({ from, to }) => this.map.zoomTo(from, to),
       travel: (step) => this.travel(step),
     };
+  }
+
+  #detailed() {
+    if (!this.branch) return;
+    const page = this.#page();
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     this.element.classList.toggle("has-detail", Boolean(node || item));
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
@@ -318,32 +370,47 @@ class Viewer {
     this.typing = setTimeout(() => void this.#look(), TYPING);
   }
 
-  /** Applies the filter. */
+  /** Applies the filter, to the branch first, then to all the rest of the page. */
   async #look() {
-    if (!this.branch) return;
-    this.query = queryOf(this.input.value);
-    this.filter.stop();
-    const found = this.query ? await this.filter.find(this.query, this.branch.said) : null;
-    if (this.query && !found) return;
-    this.found = found;
-    this.hits.textContent = found ? `${number(found.length)} of ${number(this.branch.said.length)}` : "";
+    const { branch, filter } = this;
+    if (!branch) return;
+    const query = queryOf(this.input.value);
+    this.query = query;
+    const asked = filter.begin();
+    const found = query && !query.error ? await filter.find(query, branch.said, asked) : null;
+    if (query && !query.error && !found) return;
+    [this.found, this.elsewhere] = [found, []];
+    this.hits.textContent = found ? `${number(found.length)} of ${number(branch.said.length)}` : "";
+    if (query && ["read", "cost"].includes(this.view)) this.turn("history");
+    if (query) this.list.element.scrollTop = 0;
     this.#rows();
     this.#mapped();
-    highlight("found", this.detail, this.query);
+    highlight("found", this.detail, query);
+    if (!query || !found) return;
+    for (const at of this.facts.keys()) {
+      const session = this.#session(at);
+      const others = session.said.filter(({ line }) => session !== this.session || !branch.byEntry.has(line.entry.id));
+      const items = await filter.find(query, others, asked);
+      if (!items) return;
+      const title = session === this.session ? "On other branches" : (this.titles[at] ?? "");
+      if (items.length) this.elsewhere.push({ number: at, title, items });
+    }
+    if (this.elsewhere.length) this.#rows();
   }
 
   /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
     const { query, branch } = this;
-    if (!query?.words.length || query.speakers.length || query.tools.length || query.states.length || !branch) return [];
+    if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length || !branch) return [];
     return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => placeIn({ ...query, words: [word] }, summary.text) >= 0));
   }
 
   #clear() {
     this.input.value = "";
     this.query = this.found = null;
+    this.elsewhere = [];
     this.hits.textContent = "";
-    this.filter.stop();
+    this.filter.begin();
     clearTimeout(this.typing);
     this.#rows();
     this.#mapped();
@@ -351,7 +418,7 @@ class Viewer {
 
   /** Stores the state in the address, so that the browser's Back button works. */
   #address() {
-    const parts = this.view === "travel" ? ["travel", this.step, this.selected] : this.view === "cost" ? ["cost"] : [this.selected];
+    const parts = this.view === "travel" ? ["travel", this.step, this.selected] : this.view === "cost" || this.view === "read" ? [this.view, this.selected] : [this.selected];
     const hash = `#${parts.filter((part) => part !== undefined).join("/")}`;
     clearTimeout(this.lagging);
     // Browsers limit how often a page may change its address, as when a key is held down.
@@ -364,7 +431,10 @@ class Viewer {
   #follow(hash) {
     clearTimeout(this.lagging);
     const [first = "", second, id] = decodeURIComponent(hash.slice(1)).split("/");
-    if (first === "cost") return this.turn("cost");
+    if (first === "cost" || first === "read") {
+      this.selected = second;
+      return this.turn(first);
+    }
     if (first === "travel") {
       this.travel(Number(second) || 0);
       return id ? this.go(id) : undefined;
@@ -399,23 +469,25 @@ class Viewer {
       this.input.blur();
     };
     const help = listen([
-      { keys: ["j", "ArrowDown"], help: "next message", run: () => this.#move(1) },
-      { keys: ["k", "ArrowUp"], help: "message before", run: () => this.#move(-1) },
+      { keys: ["j", "ArrowDown"], help: "next message", run: () => this.#results(1) },
+      { keys: ["k", "ArrowUp"], help: "message before", run: () => this.#results(-1) },
       { keys: ["g", "Home"], help: "first message", run: () => this.#move(-Infinity) },
       { keys: ["G", "End"], help: "last message", run: () => this.#move(Infinity) },
       { keys: ["u"], help: "up: the summary over it", run: () => this.#up() },
       { keys: ["d"], help: "down: what the summary was made from", run: () => this.#down() },
       { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#sibling(-1) },
       { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#sibling(1) },
-      { keys: ["Enter", "z"], help: "zoom the map to what is selected", run: () => this.#zoom() },
+      { keys: ["Enter"], help: "from the filter: first result; else read from here", run: () => this.#enter() },
+      { keys: ["z"], help: "zoom the map to what is selected", run: () => this.#zoom() },
       { keys: ["+", "="], help: "zoom in", run: () => this.map.zoomBy(1.6) },
       { keys: ["-"], help: "zoom out", run: () => this.map.zoomBy(1 / 1.6) },
       { keys: ["0"], help: "the whole branch on the map", run: () => this.map.zoomOut() },
       { keys: ["["], help: "time travel: the compaction before", run: () => this.travel(this.step - (this.view === "travel" ? 1 : 0)) },
       { keys: ["]"], help: "time travel: the next compaction", run: () => this.travel(this.step + 1) },
       { keys: ["1"], help: "history", run: () => this.turn("history") },
-      { keys: ["2"], help: "time travel", run: () => this.turn("travel") },
-      { keys: ["3"], help: "tokens and cost", run: () => this.turn("cost") },
+      { keys: ["2"], help: "read the conversation", run: () => this.turn("read") },
+      { keys: ["3"], help: "time travel", run: () => this.turn("travel") },
+      { keys: ["4"], help: "tokens and cost", run: () => this.turn("cost") },
       { keys: ["/", "f"], help: "filter", run: () => this.input.focus() },
       { keys: ["b"], help: "branches", run: () => this.branches.focus() },
       { keys: ["t"], help: "theme: the system's, light, dark", run: () => this.#switchTheme() },
@@ -432,7 +504,9 @@ class Viewer {
   }
 
   start() {
-    for (const [number, { id, header }] of this.facts.entries()) this.sessions.append(h("option", { value: number }, `${day(Date.parse(header.timestamp))} ${id.slice(0, 13)}`));
+    const isOne = this.facts.length === 1;
+    this.titles = this.facts.map(({ id, header }, number) => `${((!isOne && titleIn(number)) || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`);
+    this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();
     this.openSession(0);
     if (location.hash.length > 1) this.#follow(location.hash);

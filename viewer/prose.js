@@ -66,16 +66,16 @@ function marked(text, lead) {
   return root;
 }
 
-/** @param {string} line @param {Lead} lead */
-function inline(line, lead) {
+/** @param {string} line @param {Lead} lead @param {boolean} [isBare] without the marks themselves */
+export function inline(line, lead, isBare = false) {
   const root = document.createDocumentFragment();
   let at = 0;
   for (const match of line.matchAll(INLINE)) {
     root.append(visible(line.slice(at, match.index)));
     const [whole, code, strong, id] = match;
     const href = id && lead(id);
-    if (code) root.append(h("code", null, visible(code)));
-    else if (strong) root.append(h("strong", null, visible(strong)));
+    if (code) root.append(h("code", null, visible(isBare ? code.slice(1, -1) : code)));
+    else if (strong) root.append(h("strong", null, visible(isBare ? strong.slice(2, -2) : strong)));
     else root.append(href ? h("a", { href, className: "id" }, whole) : whole);
     at = match.index + whole.length;
   }
@@ -84,7 +84,7 @@ function inline(line, lead) {
 }
 
 /** Text with invisible characters made visible, which can't reverse other text. @param {string} text */
-function visible(text) {
+export function visible(text) {
   const root = document.createDocumentFragment();
   let at = 0;
   for (const match of text.matchAll(CONTROL)) {

@@ -2,7 +2,6 @@
 import { hiddenBecause } from "./branch.js";
 import { aboutNode } from "./detail.js";
 import { count, day, h, minute, number, quiet, short } from "./dom.js";
-import { placeIn } from "./filter.js";
 import { around, headline, nameOf, textOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
@@ -10,10 +9,16 @@ import { around, headline, nameOf, textOf } from "./words.js";
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./filter.js").Query} Query */
-/** A row is an item, a found summary, or a heading. @typedef {{ item?: Item, node?: Node, words?: string, tokens?: number }} Row */
+/** Messages that were found in a session, besides those on the branch. @typedef {{ number: number, title: string, items: Item[] }} Elsewhere */
+/** A row is an item, also of another session or branch, a found summary, or a heading. @typedef {{ item?: Item, session?: number, node?: Node, words?: string, tokens?: number }} Row */
 
 /** px */
 export const ROW_HEIGHT = 30;
+
+/** Characters of a row that are surely visible. */
+const SEEN = 40;
+/** Messages to list of another session. */
+const LISTED = 100;
 
 /** The rows of a whole branch. @param {Branch} branch @returns {Row[]} */
 export function rowsOfBranch(branch) {
@@ -52,12 +57,28 @@ export function rowsOfContext(branch, { compaction, kept, since }, step) {
   ];
 }
 
-/** The rows that were found. @param {Row[]} rows @param {Set<Item>} found @param {Node[]} summaries @returns {Row[]} */
-export function rowsFound(rows, found, summaries) {
+/**
+ * The rows that were found.
+ * @param {Row[]} rows
+ * @param {Set<Item>} found
+ * @param {Node[]} summaries
+ * @param {Elsewhere[]} elsewhere
+ * @returns {Row[]}
+ */
+export function rowsFound(rows, found, summaries, elsewhere) {
   const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
-  if (items.length === 0 && summaries.length === 0) return [{ words: "Nothing here has what is looked for" }];
-  const head = summaries.length ? [{ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: count(items.length, "message") }] : [];
-  return [...head, ...byDay(items)];
+  const others = elsewhere.reduce((sum, { items }) => sum + items.length, 0);
+  const here = count(items.length, "message");
+  /** @type {Row[]} */
+  const head = [];
+  if (others) head.push({ words: `${items.length ? here : "Nothing"} on this branch, ${number(others)} elsewhere, below` });
+  else if (items.length === 0 && summaries.length === 0) head.push({ words: "Nothing here has what is looked for" });
+  if (summaries.length) head.push({ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: here });
+  const tail = elsewhere.flatMap(({ number: session, title, items }) => [
+    { words: `${title}: ${count(items.length, "message")}${items.length > LISTED ? `, the first ${LISTED}` : ""}` },
+    ...items.slice(0, LISTED).map((item) => ({ item, session })),
+  ]);
+  return [...head, ...byDay(items), ...tail];
 }
 
 /**
@@ -89,13 +110,17 @@ function drawItem(item, query, edits, covered) {
   );
 }
 
-/** @param {Item} item @param {Query | null} query */
+/** An item's words, so that what is looked for is visible. @param {Item} item @param {Query | null} query */
 function wordsOf(item, query) {
   const line = headline(item.line);
-  if (!query?.words[0] || placeIn(query, line) >= 0) return line;
+  const words = query?.words ?? [];
+  const isSeen = (/** @type {RegExp} */ word) => line.search(word) >= 0 && line.search(word) < SEEN;
+  if (words.every(isSeen)) return line;
   const text = textOf(item.line);
-  const at = placeIn(query, text);
-  return at >= 0 ? around(text, at) : line;
+  const places = words.map((word) => text.search(word)).filter((at) => at >= 0).sort((a, b) => a - b);
+  const apart = places.filter((at, n) => n === 0 || at > places[n - 1] + SEEN / 2);
+  if (apart.length < 2) return apart.length ? around(text, apart[0]) : line;
+  return apart.map((at) => around(text, at, 4, SEEN / apart.length)).join(" ");
 }
 
 /** @param {Node} node */

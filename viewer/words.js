@@ -3,10 +3,10 @@
  */
 
 /** @typedef {import("./data.js").Line} Line */
-/** Part of a message. @typedef {{ kind: "text" | "output" | "thinking" | "call" | "image" | "note", text: string, name?: string, id?: string, source?: string }} Part */
+/** Part of a message. @typedef {{ kind: "text" | "output" | "thinking" | "call" | "image" | "note", text: string, name?: string, id?: string, source?: string, given?: any }} Part */
 
 /** Speakers by the types of entries and the roles of messages in a session file. @type {Record<string, string>} */
-const SPEAKERS = {
+export const SPEAKERS = {
   user: "user",
   assistant: "assistant",
   toolResult: "tool",
@@ -83,7 +83,7 @@ function partsOfContent(content, kind) {
 function partOf(block, kind) {
   if (block.type === "text") return { kind, text: String(block.text ?? "") };
   if (block.type === "thinking") return { kind: "thinking", text: String(block.thinking ?? "") };
-  if (block.type === "toolCall") return { kind: "call", name: String(block.name), id: block.id, text: argumentsOf(block.arguments) };
+  if (block.type === "toolCall") return { kind: "call", name: String(block.name), id: block.id, text: argumentsOf(block.arguments), given: block.arguments };
   if (block.type === "image") return { kind: "image", text: String(block.mimeType ?? "image"), source: imageOf(block) };
   return { kind: "note", text: JSON.stringify(block, null, 2) };
 }
@@ -143,10 +143,10 @@ export function oneLine(text) {
   return line.length > LINE ? `${line.slice(0, LINE)}…` : line;
 }
 
-/** The words around a place in a text, on one line. @param {string} text @param {number} at */
-export function around(text, at) {
-  const from = Math.max(0, at - 20);
-  return (from > 0 ? "…" : "") + oneLine(text.slice(from, at + LINE));
+/** The words around a place in a text, on one line. @param {string} text @param {number} at @param {number} [before] @param {number} [after] characters */
+export function around(text, at, before = 20, after = LINE) {
+  const from = Math.max(0, at - before);
+  return (from > 0 ? "…" : "") + oneLine(text.slice(from, at + after));
 }
 
 /** Texts by entry, made on first use. @type {WeakMap<object, string>} */

@@ -32,6 +32,7 @@ test("text is broken between words and nothing is lost", () => {
   assert.deepEqual(wrap("one two three four", 9), ["one two", "three", "four"]);
   assert.deepEqual(wrap("請求書はどこですか", 8), ["請求書は", "どこです", "か"]);
   assert.deepEqual(wrap("a\n\nb", 8), ["a", "", "b"]);
+  assert.deepEqual(wrap("  one two\n      three", 7), ["  one", "  two", "      t", "hree"]);
   assert.equal(fit("one  two\nthree", 80), "one two three");
   assert.equal(fit("one two three", 8), "one two…");
   const long = "abcdefghij".repeat(10);

@@ -67,17 +67,19 @@ test("all text for Pi's UI is made legible, and options keep their identity", as
   /** @type {unknown[]} */
   const given = [];
   const take = (/** @type {unknown[]} */ ...args) => void given.push(...args.flat());
-  const ui = { notify: take, confirm: take, input: take, setStatus: take, select: async (/** @type {string} */ title, /** @type {string[]} */ options) => (take(title, options), options[1]) };
+  const ui = { notify: take, confirm: take, input: take, setStatus: take, pasteToEditor: take, select: async (/** @type {string} */ title, /** @type {string[]} */ options) => (take(title, options), options[1]) };
   for (const mode of ["tui", "rpc"]) {
     const shown = uiOf(/** @type {any} */ ({ mode, ui }));
     shown.notify(HOSTILE, "info");
+    shown.show([HOSTILE], (text) => text);
+    shown.type(HOSTILE);
     void shown.confirm(HOSTILE, HOSTILE);
     void shown.input(HOSTILE, HOSTILE);
     shown.setStatus("key", HOSTILE);
     shown.setStatus("key", undefined);
     assert.equal(await shown.select(HOSTILE, ["No", HOSTILE]), HOSTILE);
   }
-  assert.ok(given.length === 26 && given.every((text) => text === undefined || !BESIDE_LAYOUT.test(String(text))), JSON.stringify(given));
+  assert.ok(given.length === 32 && given.every((text) => text === undefined || !BESIDE_LAYOUT.test(String(text))), JSON.stringify(given));
 });
 
 test("no code bypasses this wrapper of Pi's UI", () => {

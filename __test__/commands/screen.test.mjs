@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
+import { ask } from "../support/cli.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
@@ -147,3 +148,113 @@ for (const host of hostsFor()) {
     });
   });
 }
+
+test("at 80 x 24", { skip: noTerminal }, async (t) => {
+  const project = await aProject(t);
+  const other = project.history("019a5f00-0000-7000-8000-000000000009");
+  other.talk(1, { name: "walrus" });
+  await ask(project, "import", other.write(project.sessionDir));
+  const history = project.history();
+  history.user(`${"before it ".repeat(400)}a pelican sits ${"between ".repeat(300)}the second pelican ${"after it ".repeat(300)}`);
+  history.talk(8);
+  const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: 80, rows: 24 });
+  await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
+  const settings = () => JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
+
+  await t.test("the settings are a list of values to choose from, and the same value again writes nothing", async () => {
+    const before = settings();
+    await terminal.send("/lcm settings");
+    await terminal.waitFor((screen) => /^> enabled +true \(default\)/m.test(screen) && /^ {2}redact +true/m.test(screen) && screen.includes("Settings of"), "eight of them");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => /→ true\n +false\n +reset: true/.test(screen), "its values");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the list");
+    assert.deepEqual(settings(), before);
+    terminal.press("down", "down", "down");
+    await terminal.waitFor((screen) => /> context +lean/.test(screen), "another setting");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => screen.includes("→ lean"), "its values");
+    terminal.press("down", "enter");
+    await terminal.waitFor((screen) => /> context +full \(global\)/.test(screen), "the new value");
+    assert.deepEqual(settings().lcm, { context: "full" });
+    terminal.press("enter");
+    await terminal.waitFor((screen) => screen.includes("→ full"), "its values");
+    terminal.press("down", "enter");
+    await terminal.waitFor((screen) => /> context +lean \(default\)/.test(screen), "the default");
+    assert.deepEqual(settings().lcm ?? {}, {});
+    terminal.press("escape");
+    await terminal.waitFor((screen) => !screen.includes("Settings of pi-lossless-context"), "the editor");
+  });
+
+  await t.test("answers are below what was asked, in colors, and stay; a long one is read from its top", async () => {
+    await terminal.send("/lcm context");
+    await terminal.waitFor((screen) => /^ \/lcm context\n Context +[\d,]+ of/m.test(screen), "the first answer");
+    await terminal.send("/lcm search pelican");
+    await terminal.waitFor((screen) => /^ Context [^]*^ \/lcm search pelican\n m-[^]*«pelican»/m.test(screen), "both answers");
+    for (const part of [/m-[0-9a-f]{10}/, /«pelican»/, /\$[\d.]+/]) {
+      /** @type {string[]} */
+      const colors = terminal.written.match(new RegExp(`\\[[0-9;]+(?=m${part.source}\u001b)`, "g")) ?? [];
+      assert.ok(colors.length > 0 && !colors.includes("[39"), `${part}: ${colors}`);
+    }
+    await terminal.send("/lcm help");
+    await terminal.waitFor((screen) => /^\/lcm help\n\/lcm help +the commands[^]*\n {15}\S[^]*lines 1 to \d+ of/m.test(screen), "its top, with its indent");
+    terminal.press("pageDown");
+    await terminal.waitFor((screen) => screen.includes("Every message of this project is stored in"), "its end");
+    terminal.press("escape");
+    await terminal.waitFor((screen) => /^ \/lcm settings +the settings[^]*^─{80}$/m.test(screen) && !screen.includes("esc: close"), "it in the transcript");
+  });
+
+  await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {
+    await terminal.send("/lcm search");
+    await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
+    terminal.type("pelican");
+    await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => /a pelican sits[^]*lines [1-9]\d to/.test(screen) && !screen.includes("the second"), "the match");
+    terminal.type("n");
+    await terminal.waitFor((screen) => screen.includes("the second pelican"), "the next match");
+    terminal.type("p");
+    await terminal.waitFor((screen) => screen.includes("a pelican sits"), "the first one");
+    terminal.type("c");
+    await terminal.waitFor((screen) => screen.includes("· copied ·"), "the copy");
+    const [, copied = ""] = /\u001b\]52;c;([\w+/=]+)/.exec(terminal.written) ?? [];
+    assert.match(Buffer.from(copied, "base64").toString(), /^(m-[0-9a-f]{10}) · user [^]*a pelican sits[^]*the second/);
+    terminal.type("i");
+    await terminal.waitFor((screen) => /^m-[0-9a-f]{10}$/m.test(screen), "the id in the prompt");
+    terminal.press("ctrl+c");
+    await terminal.waitFor((screen) => !/^m-/m.test(screen), "the empty prompt");
+  });
+
+  await t.test("each filter has a key, and a session that was found is resumed", async () => {
+    await terminal.send("/lcm search --project");
+    await terminal.waitFor((screen) => screen.includes("Search all sessions of this project"), "the panel");
+    terminal.type("please");
+    await terminal.waitFor((screen) => screen.includes("9 found"), "hits of both sessions");
+    // Ctrl+R, Ctrl+T, Ctrl+L, Ctrl+S
+    terminal.type("\u0012");
+    await terminal.waitFor((screen) => screen.includes("· role user") && screen.includes("9 found"), "the user's");
+    terminal.type("\u0012");
+    await terminal.waitFor((screen) => screen.includes("· role assistant") && screen.includes("Nothing found"), "none of the model's");
+    for (const role of ["toolResult", "bashExecution", ""]) {
+      terminal.type("\u0012");
+      await terminal.waitFor((screen) => (role ? screen.includes(`· role ${role}`) : !screen.includes("· role")), role || "all");
+    }
+    terminal.type("\u000c");
+    await terminal.waitFor((screen) => screen.includes("· after 1d") && screen.includes("Nothing found"), "none of the last day");
+    for (const days of ["7d", "30d"]) {
+      terminal.type("\u000c");
+      await terminal.waitFor((screen) => screen.includes(`· after ${days}`), days);
+    }
+    terminal.type("\u000c");
+    await terminal.waitFor((screen) => screen.includes("9 found"), "all");
+    terminal.type(" walrus0000x");
+    await terminal.waitFor((screen) => /^> \S+ \S+ user \* +walrus0000x[^]*^session 019a5f00-0000-7000-8000-000000000009: walrus0000x/m.test(screen), "the other session");
+    terminal.type("\u0013");
+    await terminal.waitFor((screen) => screen.includes("Search session 019a5f00-0000-7000-8000-000000000009"), "only that");
+    await terminal.waitFor((screen) => screen.includes("\n2 found"), "its hits");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => screen.includes("r: resume"), "the message");
+    terminal.type("r");
+    await terminal.waitFor((screen) => screen.includes("Resumed session") && screen.includes("LCM: 2 msgs"), "that session");
+  });
+});

@@ -44,6 +44,7 @@ export class FakeHost {
     };
     const ui = {
       notify: (/** @type {string} */ message, type = "info") => this.notifications.push({ message, type }),
+      theme: { fg: (/** @type {string} */ _color, /** @type {string} */ text) => text, bold: (/** @type {string} */ text) => text },
       setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.statuses.push(text),
     };
     const model = { provider: "fake", id: "fake-model", api: "fake-messages", contextWindow: 200_000, maxTokens: 8192 };

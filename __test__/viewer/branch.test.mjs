@@ -79,16 +79,83 @@ test("the filter parses words, phrases and restrictions", () => {
   assert.equal(queryOf("   "), null);
 });
 
+test("a filter with an unknown role or state says so", () => {
+  assert.match(queryOf("role:usr x")?.error ?? "", /^There is no role:usr\. The roles are user, assistant/);
+  assert.match(queryOf("is:lost")?.error ?? "", /^There is no is:lost/);
+  assert.deepEqual(["us", "toolresult", "bashExecution"].map((role) => queryOf(`role:${role}`)).map((query) => [query?.speakers[0], query?.error]), [["us", undefined], ["tool", undefined], ["shell", undefined]]);
+});
+
 test("the sessions of a project are in one page, and each is loaded when it is selected", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
   const { page, close } = await open(file);
   assert.match((await texts(page, ".list .words")).join("\n"), /second0000x/);
   const left = () => page.$$eval('script[data-kind="entries"]', (elements) => elements.map((element) => element.getAttribute("data-session")));
   assert.deepEqual(await left(), ["1"]);
+  // Named by its first request, not by its id.
+  const titles = await texts(page, "[aria-label=Session] option");
+  assert.ok(/^second0000x please /.test(titles[0]) && /^first0000x please /.test(titles[1]), titles.join());
   await page.select("[aria-label=Session]", "1");
   const words = (await texts(page, ".list .words")).join("\n");
   assert.ok(/first0005x/.test(words) && !/second/.test(words), words);
   assert.match(await text(page, ".overview"), /6 messages on this branch/);
   assert.deepEqual(await left(), []);
+  await close();
+});
+
+test("the filter searches all sessions of the page, and names where", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
+  const { page, close } = await open(file);
+  await page.type("input", "first0003x");
+  await page.waitForSelector(".list ::-p-text(Nothing on this branch, 1 elsewhere)");
+  assert.match((await texts(page, ".list .words-between")).join(), /first0000x please .*: 1 message/);
+  await page.click(".list [data-id]");
+  assert.equal(await page.$eval("[aria-label=Session]", (select) => /** @type {HTMLSelectElement} */ (select).value), "1");
+  assert.match(await text(page, ".detail .prose"), /^first0003x done/);
+  await close();
+});
+
+test("a branch without messages of its own is not listed", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => {
+    history.entry("model_change", { provider: "demo", modelId: "other" });
+    const root = history.entries[0].id;
+    history.talk(2);
+    const end = history.entries.at(-1).id;
+    history.entry("label", { targetId: end, label: "here" });
+    history.entry("model_change", { provider: "demo", modelId: "other" });
+    Object.assign(history.entries.at(-1), { parentId: root });
+    history.user("and on");
+    Object.assign(history.entries.at(-1), { parentId: end });
+  }], "export --html");
+  const { page, close } = await open(file);
+  const branches = await texts(page, "[aria-label=Branch] option");
+  assert.ok(branches.length === 1 && /^● and on — 5 messages/.test(branches[0]), branches.join("\n"));
+  await close();
+});
+
+test("Markdown is rendered for reading, and a text of any form is shown in full", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => {
+    history.user("hello");
+    history.assistant("# A title\n\nSome `code`, **strong**\nand more.\n\n- one\n  - inner\n\n  still inner\n- two\n\n3. three\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\nlet x = 1; // - no list\n```\n\n```diff\n-old\n+new\n```\n---\nthe end");
+    history.user("- \n>\n|\n```\nunclosed");
+  }], "export --html");
+  const { page, close } = await open(file, { hash: "#read" });
+  const drawn = await page.$$eval(".reading .markdown", ([, answer]) => {
+    /** @type {(element: Element) => any[]} */
+    const shape = (element) => [...element.children].filter(({ tagName }) => tagName !== "BR").map((child) => (child.children.length && child.tagName !== "P" && child.tagName !== "PRE" ? [child.tagName, ...shape(child)] : `${child.tagName} ${child.textContent?.trim()}`));
+    return shape(answer);
+  });
+  assert.deepEqual(drawn, [
+    "P A title",
+    "P Some code, strongand more.",
+    ["UL", ["LI", "P one", ["UL", ["LI", "P inner"]], "P still inner"], ["LI", "P two"]],
+    ["OL", ["LI", "P three"]],
+    ["BLOCKQUOTE", "P quoted"],
+    ["TABLE", ["TR", "TH a", "TH b"], ["TR", "TD 1", "TD 2"]],
+    "PRE let x = 1; // - no list",
+    "PRE -old\n+new",
+    "HR ",
+    "P the end",
+  ]);
+  assert.match((await texts(page, ".reading .markdown"))[2], /unclosed/);
   await close();
 });

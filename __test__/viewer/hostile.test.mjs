@@ -58,6 +58,16 @@ describe("hostile content", { skip: noBrowser }, () => {
       assert.deepEqual(drawn, Array.from(attack, (c) => c.codePointAt(0)));
     }
     await page.keyboard.press("Escape");
+    // The same in the conversation, with all calls and results opened.
+    await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+    await page.keyboard.press("2");
+    await page.$$eval(".reading details", (all) => all.forEach((details) => (details.open = true)));
+    await page.waitForFunction(() => document.querySelectorAll(".reading .tool > :not(summary)").length >= 10);
+    const read = await page.$eval(".reading", (reading) => {
+      for (const mark of reading.querySelectorAll("bdi.control")) mark.textContent = "";
+      return reading.textContent ?? "";
+    });
+    assert.ok(read.includes("window.pwned = 12") && !/[\u202e\u0000\u001b]/.test(read));
     assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis).pwned), undefined);
     assert.equal(await page.$$eval("script", (scripts) => scripts.filter(({ type }) => type !== "application/json").length), 1, "the viewer's own script is the only one");
     assert.equal(await page.$$eval("iframe, base, object, embed, svg, [onerror], [onload], a:not([href^='#'])", (found) => found.length), 0);
@@ -115,7 +125,7 @@ describe("hostile content", { skip: noBrowser }, () => {
       assert.ok(text.includes("\ufffd"), "the names are shown");
       assert.equal(/[\u0000-\u0008\u000e-\u001f\u061c\u202a-\u202e]/.exec(text)?.input.slice(0, 500), undefined);
     }
-    await page.keyboard.press("3");
+    await page.keyboard.press("4");
     assert.ok(!/[\u202e\u001b\u061c]/.test(await drawn()));
     await close();
   });

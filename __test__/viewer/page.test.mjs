@@ -69,13 +69,16 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const entries = readFileSync(made.session, "utf8").trim().split("\n").map((line) => JSON.parse(line));
     const compactions = entries.filter(({ type }) => type === "compaction");
     const { page, close } = await open(made.file);
-    await page.keyboard.press("2");
+    await page.keyboard.press("3");
     for (const [at, { summary, id }] of compactions.entries()) {
       await page.click(`[data-step="${at + 1}"]`);
       assert.equal(await text(page, ".block .prose"), `The conversation history before this point was compacted into the following summary:\n\n<summary>\n${summary}\n</summary>`);
       // Pi's own result: the block, and then the kept messages.
       const [block, ...kept] = buildSessionContext(entries.slice(1), id).messages;
       assert.equal(block.role, "compactionSummary");
+      // Below the block, in the same pane, is what was kept.
+      const tail = await page.$$eval(".block ~ .tail .said", (said) => said.map((one) => one.querySelector("b")?.textContent));
+      assert.deepEqual(tail.slice(0, 2), kept.filter(({ role }) => role !== "toolResult").slice(0, 2).map(({ role }) => SPEAKERS[role] ?? role));
       const heading = (await texts(page, ".words-between span")).find((words) => words.includes("kept as said"));
       assert.equal(heading, `${kept.length} messages kept as said`);
       const shown = await page.$$eval(".list .row", (rows) => rows.slice(3, 9).map((row) => row.querySelector(".who")?.textContent));
@@ -99,6 +102,87 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await page.type("input", "kept-from-everybody-xyzzy");
     await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("0 of"));
     assert.deepEqual(await texts(page, ".list .row"), ["Nothing here has what is looked for"]);
+    await close();
+  });
+
+  test("what a filter finds is visible in its row, and Enter and arrows go from the filter to the results", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "lease worker");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    const hidden = await page.$$eval(".list [data-id]", (rows) => {
+      const marks = [.../** @type {any} */ (CSS).highlights.get("found-rows")].map((range) => ({ row: range.startContainer.parentElement.closest(".row"), word: String(range).toLowerCase(), right: range.getBoundingClientRect().right }));
+      const isSeen = (/** @type {Element} */ row, /** @type {string} */ word) => marks.some((mark) => mark.row === row && mark.word === word && mark.right <= (row.querySelector(".words")?.getBoundingClientRect().right ?? 0));
+      const inSight = rows.filter((row) => !row.querySelector(".depth") && row.getBoundingClientRect().top < innerHeight);
+      return inSight.length > 5 && inSight.filter((row) => !isSeen(row, "lease") || !isSeen(row, "worker")).map((row) => row.textContent);
+    });
+    assert.deepEqual(hidden, []);
+    await page.keyboard.press("Enter");
+    const first = await text(page, ".detail .copy");
+    assert.equal(await page.$eval(".list [data-id]", (row) => row.getAttribute("aria-selected")), "true");
+    await page.keyboard.press("ArrowDown");
+    assert.notEqual(await text(page, ".detail .copy"), first);
+    await close();
+  });
+
+  test("the filter also finds what other branches have, and opens it there", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "Postgres");
+    await page.waitForSelector(".list ::-p-text(On other branches: 1 message)");
+    assert.equal(await text(page, ".list .row"), "Nothing on this branch, 1 elsewhere, below");
+    await press(page, "ArrowDown", "Enter");
+    assert.equal(await page.$eval("[aria-label=Branch]", (select) => /** @type {HTMLSelectElement} */ (select).value), "aa000002");
+    assert.match(await text(page, ".detail .prose"), /^What if the queue were a table in Postgres/);
+    await close();
+  });
+
+  test("a role or state that does not exist is refused in words", async () => {
+    const { page, close } = await open(made.file);
+    for (const [filter, why] of [["role:usr lease", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /]]) {
+      await page.type("input", String(filter));
+      await page.waitForFunction(() => document.querySelector(".list .row")?.textContent?.startsWith("There is no"));
+      assert.match((await texts(page, ".list .row")).join(), /** @type {RegExp} */ (why));
+      await page.keyboard.press("Escape");
+    }
+    await page.type("input", "role:toolResult");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    assert.ok((await page.$$eval(".list [data-id]", (rows) => rows.map((row) => row.className))).every((name) => name.includes("c-tool")));
+    await close();
+  });
+
+  test("right after loading, keys begin with what is visible", async () => {
+    for (const [key, isEnd] of /** @type {const} */ ([["k", true], ["ArrowDown", false]])) {
+      const { page, close } = await open(made.file);
+      const list = await (await page.$(".list"))?.boundingBox();
+      assert.ok(list);
+      await press(page, key);
+      const row = await (await page.$(".list [aria-selected=true]"))?.boundingBox();
+      const where = ((row?.y ?? 0) - list.y) / list.height;
+      assert.ok(isEnd ? where > 0.8 && where < 1 : where >= 0 && where < 0.2, `${key}: ${where}`);
+      await close();
+    }
+    const { page, close } = await open(made.file);
+    await press(page, "Enter");
+    assert.match(await text(page, ".reading .said"), /Morning\. This is kontor/);
+    await close();
+  });
+
+  test("the conversation is read, and a call opens with its result as a diff", async () => {
+    const { page, close } = await open(made.file, { hash: "#read" });
+    assert.equal(await text(page, ".reading .said .markdown"), "Morning. This is kontor, our invoice service. I need you on it all week: the import has been losing files since the partners changed their exports. Get an overview first: README, docs, where the import lives. Don't change anything yet.");
+    for (let more = 0; more < 20 && !(await page.$(".reading .tool ::-p-text(edit)")); more++) await page.click(".reading .more:not([hidden])");
+    assert.equal(await page.$(".reading details[open], .reading .diff"), null, "results are closed");
+    const edit = await page.waitForSelector(".reading .tool > summary::-p-text(edit)");
+    await edit?.click();
+    await page.waitForSelector(".reading .diff");
+    const lines = await page.$$eval(".reading .diff span", (lines) => lines.map(({ className }) => className));
+    assert.ok(lines.includes("added"), lines.join());
+    // Details of a message lead to it in the history, and Enter back to it.
+    await page.$eval(".reading .c-user .link", (link) => /** @type {HTMLElement} */ (link).click());
+    const id = await text(page, ".detail .copy");
+    await press(page, "Enter");
+    assert.equal(await page.$eval(".reading .said", (said) => said.getAttribute("data-id")), id);
+    await page.type("input", "lease");
+    await page.waitForSelector("[data-view=history] .list ::-p-text(lease)");
     await close();
   });
 
@@ -146,7 +230,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.match(await selected(), /^m-/);
     await press(page, "u", "u", "u");
     assert.match(await text(page, ".detail .facts"), /depth 2/);
-    await press(page, "3");
+    await press(page, "4");
     assert.equal(await page.$eval(".page", (element) => /** @type {HTMLElement} */ (element).dataset.view), "cost");
     await press(page, "]", "[");
     assert.match(await text(page, ".detail h2"), /^Compaction 2$/);

@@ -153,6 +153,7 @@ test("in the TUI the user is asked, and the session continues", { skip: noTermin
   for (const [at, entry] of saying(project).entries()) {
     await terminal.send(`/lcm purge ${entry}`);
     await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message?"), "the question");
+    await terminal.waitFor((screen) => /^ *m-[0-9a-f]{10} (user|assistant|toolResult) \d{4}-\d\d-\d\d \d\d:\d\d: \S/m.test(screen), "what would be removed");
     if (at === 0) {
       // A second Enter does not confirm.
       terminal.press("enter");

@@ -159,7 +159,7 @@ fn commands() -> [Command; 9] {
     ]
 }
 
-/// The options of `grep` with a value: all of [`search::VALUED`].
+/// The options of `grep` with a value: all of [`search::VALUED`] but the session, which every command has.
 fn filters() -> [Arg; 8] {
     [
         valued(search::LIMIT, "N", "maximum number of matches; default: 20").short('n'),

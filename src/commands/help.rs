@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::style::hanging;
 use super::{Answer, COMMANDS, Command, CommandContext};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{nearest, one_line};
@@ -44,7 +45,8 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(of(command(name)?));
     }
     let (database, place) = database(asked.store());
-    let lines: String = COMMANDS.iter().map(|it| format!("/lcm {:<8} {}\n", it.name, it.help)).collect();
+    let line = |it: &Command| format!("/lcm {:<9} {}\n", it.name, hanging(it.help, 15, asked.columns));
+    let lines: String = COMMANDS.iter().map(line).collect();
     let text = format!(
         "{lines}\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.\n\
          Every message of this project is stored in {place}"

@@ -5,14 +5,20 @@ use serde_json::json;
 use super::{Answer, Command, CommandContext, Confirm};
 use crate::upkeep::purge::{Removed, Still, find, remove};
 use lcm_model::error::Result;
-use lcm_model::text::{count, folded, grouped, grouped_count, in_line, minute, time_span, timestamp};
-use lcm_store::PurgePlan;
+use lcm_model::text::{
+    count, folded, grouped, grouped_count, in_line, minute, one_line, time_span, timestamp,
+};
+use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
+use lcm_recall::{MessageCard, NodeId};
+use lcm_store::{PurgePlan, View};
 
 /// Skips the question to the user.
 pub(super) const AGREED: &str = "--yes";
 
 /// How many names are listed.
 const NAMED: usize = 5;
+/// Characters of a message to be removed.
+const FIRST_WORDS: usize = 40;
 
 pub(super) const COMMAND: Command = Command {
     name: "purge",
@@ -36,6 +42,8 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let found = find(asked.store(), asked.scope, &what).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
+        let end = answer.text.find('\n').unwrap_or(answer.text.len());
+        answer.text.insert_str(end, &beginnings(asked, &found.plan).await?);
         answer.text += "\nThis can't be undone.";
         let confirm = Confirm {
             title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
@@ -47,6 +55,29 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
     Ok(answer(&what, &plan, &still, Some(complete)))
+}
+
+/// The first messages that a plan removes: id, role, time and first words.
+async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<String> {
+    let besides = [&plan.answers, &plan.accounts, &plan.records];
+    let removed = plan.messages.iter().filter(|id| !besides.iter().any(|others| others.contains(id)));
+    let (scope, first): (_, Vec<_>) = (asked.scope.clone(), removed.copied().take(NAMED).collect());
+    let more = removed_messages(plan).saturating_sub(NAMED);
+    let read = move |view: &View<'_>| {
+        let mut lines = String::new();
+        for id in first {
+            if let Portrait::Message(MessagePortrait { line, .. }) =
+                portrait(view, &scope, NodeId::Message(id))?
+            {
+                let MessageCard { handle, role, timestamp, .. } = line.card;
+                let words = one_line(&line.headline, FIRST_WORDS);
+                lines += &format!("\n  {handle} {} {}: {words}", in_line(&role), minute(timestamp));
+            }
+        }
+        Ok(lines)
+    };
+    let lines = asked.store().read(read).await?;
+    Ok(if more == 0 { lines } else { format!("{lines}\n  and {} more", grouped(more)) })
 }
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.

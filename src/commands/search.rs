@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::sessions::session;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{in_marks, marked};
@@ -14,7 +15,7 @@ use lcm_recall::grep::{
     Branches, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode, Question, ROLES, SearchHit, SearchResults,
     Sort, WRITERS, grep,
 };
-use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
+use lcm_recall::{Card, MessageCard, NodeId, Scope, SummaryCard, resolve, span};
 use lcm_store::View;
 
 const NAME: &str = "search";
@@ -46,7 +47,7 @@ pub(crate) const COMMAND: Command = Command {
         ),
         (
             "search WORDS --role user --after 3d",
-            "filters; likewise --tool, --file and --before; --sort recent or oldest",
+            "filters; likewise --tool, --file, --session and --before; --sort recent or oldest",
         ),
         ("search -- WORDS", "for words that look like options"),
     ],
@@ -71,10 +72,11 @@ pub(crate) const FILE: &str = "--file";
 pub(crate) const AFTER: &str = "--after";
 pub(crate) const BEFORE: &str = "--before";
 pub(crate) const SORT: &str = "--sort";
+const SESSION: &str = "--session";
 pub(crate) const AGENT: &str = "--agent";
 
 /// The options with a value.
-pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
+pub(crate) const VALUED: [&str; 9] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT, SESSION];
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (question, limit) = question(asked)?;
@@ -106,8 +108,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         kinds,
         session: match has(PROJECT) {
             true => Some("project".to_owned()),
-            // In a shell, --session chose this one.
-            false => asked.manner.is_shell.then(|| "this".to_owned()),
+            false => value(SESSION).map(ToOwned::to_owned),
         },
         branches: if has(BRANCH) { Branches::Current } else { Branches::All },
         sort: value(SORT).map(sort).transpose()?.unwrap_or_default(),
@@ -173,7 +174,9 @@ fn find(
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
-            let (line, json) = shown(hit, now, manner);
+            let session = other_session(view, scope, &hit)?;
+            let (line, mut json) = shown(hit, now, manner);
+            json["session"] = session;
             lines.push(line);
             hits.push(json);
         }
@@ -188,6 +191,16 @@ fn find(
     };
     let json = json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere});
     Ok(Answer::new(text, json))
+}
+
+/// The session of a message, if it is another one.
+fn other_session(view: &View<'_>, scope: &Scope, hit: &SearchHit) -> Result<Value> {
+    let message = hit.card.message().filter(|_| hit.place == Location::OtherSession);
+    let Some(MessageCard { handle, .. }) = message else { return Ok(Value::Null) };
+    let Ok(NodeId::Message(id)) = resolve(view, scope, handle, "") else { return Ok(Value::Null) };
+    let first = view.messages().sessions_of(id)?.into_iter().min();
+    let session = first.map(|first| session(view, first, false)).transpose()?;
+    Ok(serde_json::to_value(session).unwrap_or_default())
 }
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.

@@ -27,7 +27,7 @@ const ID: usize = 120;
 
 /// A session.
 #[derive(Serialize)]
-struct SessionLine {
+pub(super) struct SessionLine {
     id: String,
     file: Option<String>,
     messages: usize,
@@ -53,7 +53,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
 }
 
-fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
+pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
     let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);

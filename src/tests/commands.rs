@@ -11,7 +11,7 @@ async fn help_lists_every_command_and_the_databases_path() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     let help = asking.command("help").await;
     for command in COMMANDS {
-        assert!(help.contains(&format!("/lcm {:<8} {}\n", command.name, command.help)), "{help}");
+        assert!(help.contains(&format!("/lcm {:<9} {}\n", command.name, command.help)), "{help}");
     }
     assert!(help.ends_with("project.db"), "{help}");
     assert_eq!(asking.command("").await, help);
@@ -292,6 +292,15 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
     let found = asking.command("search penguin --project").await;
     assert!(found.contains(", in another session\n  the «penguin» is"), "{found}");
+    let json = asking.json("search penguin --project").await;
+    let session = &json["hits"][0]["session"];
+    assert_eq!(
+        (&session["id"], &session["about"]),
+        (&"two".into(), &"the penguin is elsewhere".into()),
+        "{json}"
+    );
+    assert!(asking.command("search penguin --session two").await.contains("«penguin»"));
+    assert!(asking.command("search walrus --session two").await.starts_with("Nothing found"));
     assert!(asking.command("search w.lrus --regex").await.contains("«walrus»"));
 }
 

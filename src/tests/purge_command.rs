@@ -59,6 +59,8 @@ async fn the_command_asks_first_and_lists_other_copies() {
     );
     assert!(confirm.message.ends_with("\nThis can't be undone."), "{}", confirm.message);
     assert!(asked.text.starts_with("This would permanently remove: 1 message of 2025-"), "{}", asked.text);
+    let beginning = asked.text.lines().nth(1).unwrap();
+    assert!(beginning.starts_with(&format!("  {name} ")) && beginning.contains(" 2025-"), "{}", asked.text);
     assert!(
         asked.text.ends_with(&format!("This can't be undone. /lcm purge {name} --yes removes it.")),
         "{}",

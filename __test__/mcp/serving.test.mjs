@@ -374,3 +374,18 @@ test("whatever is on stdin, stdout only has the protocol", async (t) => {
   assert.equal(answers.find(({ id }) => id === 4).error.code, -32601);
   assert.match(answers.find(({ id }) => id === 6).result.content[0].text, /«aardvark»/);
 });
+
+test("a thousand calls at once are all answered, by a few at a time", { skip: process.platform !== "linux" && "threads are counted in /proc" }, async (t) => {
+  const { client } = await connect(t, shell);
+  const status = () => readFileSync(`/proc/${/** @type {any} */ (client.transport).pid}/status`, "utf8");
+  const most = { threads: 0 };
+  const watch = setInterval(() => (most.threads = Math.max(most.threads, Number(/Threads:\s+(\d+)/.exec(status())?.[1]))), 5);
+  t.after(() => clearInterval(watch));
+  const answers = await Promise.all(Array.from({ length: 1000 }, () => textOf(client, "lcm_grep", { query: "aardvark" })));
+  clearInterval(watch);
+  for (const answered of answers) assert.match(answered, /aardvark/);
+  assert.ok(most.threads > 0 && most.threads < 60, `${most.threads} threads`);
+  const memory = Number(/VmHWM:\s+(\d+) kB/.exec(status())?.[1]) / 1024;
+  assert.ok(memory < 200, `${memory} MB`);
+  t.diagnostic(`${most.threads} threads, ${Math.round(memory)} MB`);
+});

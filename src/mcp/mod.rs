@@ -26,6 +26,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerIniti
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::{self, Block};
@@ -44,6 +45,8 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Bytes of input that may wait to be read.
 const PIPE: usize = 1 << 16;
+/// Calls answered at once; others wait. Each opens the history, with threads and a cache of its own.
+const AT_ONCE: usize = 4;
 /// How long running work may take once the client is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -81,7 +84,8 @@ async fn serve_on(
 ) -> Result<()> {
     let (lines, relayed) = tokio::io::simplex(PIPE);
     let relay = tokio::spawn(input::relay(input, relayed));
-    let server = Server { tools: tools(), roots: Roots::default(), histories };
+    let server =
+        Server { tools: tools(), roots: Roots::default(), histories, slots: Semaphore::new(AT_ONCE) };
     let running = match server.serve_with_ct((lines, output), cancel).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
@@ -108,6 +112,7 @@ struct Server<H> {
     tools: Vec<Tool>,
     roots: Roots,
     histories: H,
+    slots: Semaphore,
 }
 
 /// The tools of [`tools::specs`]; notes exist only in Pi's sessions.
@@ -126,17 +131,20 @@ fn tool(mut spec: Value) -> Tool {
 }
 
 impl<H: Histories> Server<H> {
-    async fn open(&self, context: &McpContext) -> Result<(Store, Scope)> {
+    /// The history, and a permit to hold while it is open.
+    async fn open(&self, context: &McpContext) -> Result<(Store, Scope, Option<SemaphorePermit<'_>>)> {
+        let slot = self.slots.acquire().await.ok();
         let roots = match self.histories.follow_roots() {
             true => self.roots.of(context).await,
             false => Vec::new(),
         };
-        self.histories.open(&roots, &context.ct).await
+        let (store, scope) = self.histories.open(&roots, &context.ct).await?;
+        Ok((store, scope, slot))
     }
 
     async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
         let answering = async {
-            let (store, scope) = self.open(context).await?;
+            let (store, scope, _slot) = self.open(context).await?;
             let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
             store.close().await;
             answer
@@ -219,7 +227,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         context: McpContext,
     ) -> McpResult<ListResourcesResult> {
         // Without a history there is nothing to list, which is not a failure.
-        let Ok((store, scope)) = self.open(&context).await else {
+        let Ok((store, scope, _slot)) = self.open(&context).await else {
             return Ok(ListResourcesResult::default());
         };
         let listed = resources::list(&store, &scope).await;

@@ -356,3 +356,12 @@ function change(file, sql) {
   database.exec(sql);
   database.close();
 }
+
+test("people read times in their own zone, and programs in UTC", async () => {
+  const [{ id, time }] = (await ask(shell, "grep", "quick", "--role", "user")).hits;
+  const there = { ...shell, env: { TZ: "Asia/Kolkata" } };
+  const local = new Intl.DateTimeFormat("sv-SE", { timeZone: "Asia/Kolkata", dateStyle: "short", timeStyle: "short" }).format(new Date(time));
+  assert.ok((await lcm(there, "show", id)).stdout.includes(` · ${local} IST · `), local);
+  assert.ok((await lcm(there, "sessions")).stdout.includes(local));
+  assert.match(time, /Z$/);
+});

@@ -241,7 +241,7 @@ async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
 
     let shown = asking.command(&format!("show {message}")).await;
     assert!(shown.starts_with(&format!("{message} · user · ")), "{shown:.200}");
-    assert!(shown.contains(" UTC · message 1 of 5 on this branch\n100,008 bytes, about "), "{shown:.200}");
+    assert!(shown.contains(" · message 1 of 5 on this branch\n100,008 bytes, about "), "{shown:.200}");
     assert!(
         shown.contains(&format!("summarized in:\n  {leaf} D0 Leaf\n  {top} D1 Top\n\nword word")),
         "{shown:.300}"

@@ -19,7 +19,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "a message or a summary in full, by its id",
     usage: &[
         ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
-        ("show ID --raw", "a message as stored: Pi's JSON"),
+        ("show ID --raw", "only the stored JSON of a message, as Pi wrote it"),
     ],
     arguments: &[(RAW, "the stored JSON")],
     is_long: false,
@@ -38,7 +38,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         let target = resolve(view, &scope, &id, "/lcm search and /lcm tree show ids")?;
         let (text, images) = whole(view, target, is_raw)?;
         Ok(match portrait(view, &scope, target)? {
-            Portrait::Message(portrait) => message(portrait, &text, images),
+            Portrait::Message(portrait) => {
+                let answer = message(portrait, &text, images);
+                if is_raw { Answer { text, ..answer } } else { answer }
+            }
             Portrait::Summary(portrait) => summary(portrait, &text),
         })
     };

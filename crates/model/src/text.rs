@@ -158,6 +158,8 @@ pub fn local_span(from: i64, to: i64) -> String {
 const MINUTE: &str = "%Y-%m-%d %H:%M";
 
 fn span_in(zone: &TimeZone, from: i64, to: i64) -> String {
+    // A clock that was wrong may have put the end first.
+    let (from, to) = (from.min(to), from.max(to));
     let same_day = strftime(from, zone.clone(), "%F") == strftime(to, zone.clone(), "%F");
     let end = strftime(to, zone.clone(), if same_day { "%H:%M" } else { MINUTE });
     let start = strftime(from, zone.clone(), MINUTE);
@@ -286,6 +288,7 @@ mod tests {
         assert_eq!(time_span(nine, nine + 88 * 60_000), "2026-11-20 09:12–10:40");
         assert_eq!(time_span(nine, nine + 86_400_000), "2026-11-20 09:12–2026-11-21 09:12");
         assert_eq!(time_span(nine, nine + 20_000), "2026-11-20 09:12");
+        assert_eq!(time_span(nine + 88 * 60_000, nine), "2026-11-20 09:12–10:40");
         assert_eq!(minute(i64::MAX), i64::MAX.to_string());
     }
 

@@ -49,6 +49,14 @@ before(async (t) => {
   shell = { cwd, agentDir, sessionDir, storeDir, sessionId: history.id, sessionFile: session.file, leafId: session.entries.at(-1).id, ids };
 });
 
+/** The tool as it describes itself where it searches the project by default. @param {any} spec */
+function ofProject(spec) {
+  const { session, agent, ...others } = spec.parameters.properties;
+  assert.match(session.description, /^this \(default\)/);
+  const described = { session: { ...session, description: "project (default), this (the one opened last) or a session's id." }, agent: { ...agent, description: "Only what it said." } };
+  return { ...spec, description: spec.description.replace("this session, compacted or not:", "this project, in all its sessions:"), parameters: { ...spec.parameters, properties: { ...others, ...described } } };
+}
+
 /** Replaces the random names of fences. @param {string} text */
 const settled = (text) => text.replaceAll(/content-\w+/g, "content");
 
@@ -81,10 +89,10 @@ describe("under each revision of the client, the tools are those of Pi, and read
       const specs = JSON.parse(loadEngine().toolSpecs());
       assert.deepEqual(
         tools.map(({ name, title, description, inputSchema }) => ({ name, label: title, description, parameters: inputSchema })),
-        specs,
+        specs.map((/** @type {any} */ spec) => (spec.name === "lcm_grep" ? ofProject(spec) : spec)),
       );
       for (const { annotations } of tools) assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint], [true, false, false]);
-      assert.match(await textOf(client, "lcm_grep", { query: "aardvark" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
+      assert.match(await textOf(client, "lcm_grep", { query: "aardvark", session: "this" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
       assert.match(await textOf(client, "lcm_expand", { summary_id: shell.ids.summary }), /was made from|<content-\w+>/);
       assert.match(await textOf(client, "lcm_describe", {}), /^This session: 52 messages stored, 51 visible on this branch/);
     });
@@ -149,7 +157,8 @@ test("a call has the same answer as in Pi", async (t) => {
     ["lcm_describe", { summary_id: 12 }],
   ];
   const asInPi = await inPi(t);
-  const { client } = await connect(t, shell);
+  // Of one session, as in Pi.
+  const { client } = await connect(t, shell, { args: ["--session", shell.sessionId] });
   let failures = 0;
   for (const [name, args] of calls) {
     const { ok, error } = await asInPi(name, args);
@@ -266,7 +275,8 @@ describe("the choice of the history", () => {
     assert.match(await textOf(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
     await say("second", "numbat");
     await say("codex:1", "bandicoot");
-    assert.match(await textOf(client, "lcm_grep", { query: "numbat", session: "project" }), /«numbat»/);
+    for (const word of ["wombat", "numbat", "bandicoot"]) assert.match(await textOf(client, "lcm_grep", { query: word }), new RegExp(`«${word}»`));
+    assert.doesNotMatch(await textOf(client, "lcm_grep", { query: "wombat", session: "this" }), /«wombat»/);
     for (const [session, word] of [["first", "wombat"], ["second", "numbat"]]) {
       const { client } = await connect(t, own, { args: ["--session", session] });
       assert.match(await textOf(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));

@@ -183,6 +183,10 @@ struct Served {
 }
 
 impl Histories for Served {
+    fn is_of_session(&self) -> bool {
+        self.history.session.is_some()
+    }
+
     fn follow_roots(&self) -> bool {
         self.history.project.is_none() && self.history.database.is_none()
     }

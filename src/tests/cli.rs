@@ -166,7 +166,10 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
     for (arguments, message) in [
-        (&["stat"][..], "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (see --help)"),
+        (
+            &["stat"][..],
+            "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (see --help)",
+        ),
         (&["nonsense"], "unrecognized subcommand 'nonsense' (see --help)"),
         (
             &["grep", "--rol", "x"],

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use serde_json::Value;
 
 use crate::commands::{
-    self, Rest, args, backup, doctor, export, import, search, sessions, show, stats, tree,
+    self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, tree,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
@@ -130,7 +130,7 @@ fn common() -> [Arg; 5] {
 }
 
 /// Every command, in the order in which help lists them.
-fn commands() -> [Command; 9] {
+fn commands() -> [Command; 10] {
     let path = || positional("PATH", "a file or a folder").value_parser(path).value_hint(ValueHint::AnyPath);
     let words = positional("WORDS", "words to search for").num_args(1..).required(true);
     [
@@ -156,6 +156,9 @@ fn commands() -> [Command; 9] {
             ))
             .arg(path()),
         of(&doctor::COMMAND, &[]),
+        of(&simulate::COMMAND, &[simulate::MODEL])
+            .arg(valued(simulate::MODEL, "NAME", "the model whose prices count; default: the session's own"))
+            .arg(path().num_args(0..)),
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
             .mut_arg(import::HISTORY_OF, |option| {
@@ -339,7 +342,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     // Make paths absolute: relative ones start at the shell's folder.
     match name {
         "export" if words.is_empty() => words.push(here.join("").to_string_lossy().into_owned()),
-        "export" | "import" | "backup" => {
+        "export" | "import" | "backup" | "simulate" => {
             words.iter_mut().for_each(|path| *path = here.join(&path).to_string_lossy().into_owned());
         }
         _ => {}

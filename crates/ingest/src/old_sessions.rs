@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, Lookup, SessionFile, Slices};
+use super::file::{Header, Known, SessionFile, Slices};
 use super::fold::Handover;
 use super::order::{Order, size_of};
 use lcm_model::error::Result;
@@ -16,7 +16,7 @@ use lcm_model::ids::Hash;
 use lcm_model::sync::lock;
 use lcm_model::{Content, Entry};
 use lcm_store::tasks::go_on;
-use lcm_store::{OldEntries, OldStore, PurgedEntries, RECOVERED, StoredSession};
+use lcm_store::{OldEntries, OldStore, PurgedEntries, RECOVERED, StoredSession, View};
 
 /// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;
@@ -156,19 +156,19 @@ impl OldSessionEntries {
 }
 
 impl Slices for OldSessionEntries {
-    fn leave_out(&mut self, are_stored: &mut Lookup<'_>) -> Result<()> {
+    fn leave_out(&mut self, view: &View<'_>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
         for places in self.entries.places.chunks(LOOKED_UP) {
             let lineage =
                 |(id, _): &(String, _)| Some((id.clone(), Hash::from_slice(&hex::decode(id).ok()?).ok()?));
             let (ids, lineages): (Vec<_>, Vec<_>) = places.iter().filter_map(lineage).unzip();
-            let stored = are_stored(lineages)?;
+            let stored = view.upkeep().known(&lineages)?;
             left_out.extend(ids.into_iter().zip(stored).filter(|(_, stored)| *stored).map(|(id, _)| id));
         }
         Ok(())
     }
 
-    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
         while size < SLICE
@@ -230,7 +230,7 @@ mod tests {
         let mut sessions = OldSessions::open(&path, &path, &CancellationToken::new()).unwrap();
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
-        while let Some(slice) = entries.slice(&HashSet::new()).unwrap() {
+        while let Some(slice) = entries.slice(&Known::default()).unwrap() {
             read.extend(slice.entries);
         }
         assert_eq!((read.len(), entries.broken()), (MANY, MANY));
@@ -243,8 +243,8 @@ mod tests {
         let cancel = CancellationToken::new();
         let mut sessions = OldSessions::open(&path, &path, &cancel).unwrap();
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
-        assert!(entries.slice(&HashSet::new()).unwrap().is_some());
+        assert!(entries.slice(&Known::default()).unwrap().is_some());
         cancel.cancel();
-        assert!(entries.slice(&HashSet::new()).is_err());
+        assert!(entries.slice(&Known::default()).is_err());
     }
 }

@@ -50,6 +50,6 @@ pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::old::{OldEntries, OldStore, PurgedEntries, RECOVERED};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
-pub use upkeep::purged::purged_variant;
+pub use upkeep::purged::{PurgedTexts, purged_variant};
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;

@@ -473,7 +473,7 @@ fn copy(pages: &mut Pages, into: &Connection, cancel: &CancellationToken) -> Res
     Ok(copied)
 }
 
-/// What a text is recognized by: forks of other agents share what is said, with another record.
+/// What a text is recognized by: another agent may say the same in another record.
 fn digest(json: &str) -> Hash {
     Hash::plain(said(json).unwrap_or(json).as_bytes())
 }
@@ -481,15 +481,11 @@ fn digest(json: &str) -> Hash {
 impl Upkeep<'_> {
     /// Removes the digests of the stored texts from `digests`.
     pub fn strike_out(&self, digests: &mut HashSet<Hash>) -> Result<()> {
-        self.connection.each(
-            "SELECT json, codec, bytes, parent_id FROM messages WHERE kind IN (0, 1, 2)",
-            [],
-            |row| {
-                let json = StoredJson::from_row(row)?.unpack(self.connection)?;
-                digests.remove(&digest(&json));
-                Ok(())
-            },
-        )
+        self.connection.each("SELECT json, codec, bytes FROM messages WHERE kind IN (0, 1, 2)", [], |row| {
+            let json = StoredJson::from_row(row)?.unpack()?;
+            digests.remove(&digest(&json));
+            Ok(())
+        })
     }
 
     /// Which of these messages are stored.

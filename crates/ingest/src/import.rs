@@ -16,7 +16,8 @@ pub use super::finding::{Folders, Home, Source, Unreadable};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
-use super::reading::{Reading, SoFar, open};
+use super::old_sessions::take_over;
+use super::reading::{Reading, SoFar, open, open_database};
 use super::restore::restore_supplement;
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
@@ -49,6 +50,8 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
+    /// Summaries that another database of this machine had, and that are stored now.
+    pub summaries: usize,
     /// Sessions without a message that are no side chains; they are not stored.
     pub silent: usize,
     /// Lines that could not be read.
@@ -245,14 +248,31 @@ impl Run<'_> {
     }
 
     async fn file(&mut self, file: &Found, store: &Store) -> Result<()> {
-        let (found, own, cancel) = (file.clone(), store.place().clone(), self.cancel.clone());
-        let mut sessions = aside(move || open(&found, &own, &cancel)).await?;
+        let (mut found, own, cancel) = (file.clone(), store.place().clone(), self.cancel.clone());
+        let is_of_ours = found.agent.is_none() && file.path.parent() == Some(&*self.home.db_dir);
+        let opened = aside(move || {
+            if found.agent.is_none() && found.database.is_none() {
+                found.database =
+                    open_database(&found.path, &own, is_of_ours, &cancel)?.map(|old| (old, None));
+            }
+            Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
+        });
+        let (mut sessions, old) = opened.await?;
+        // An import marks sessions as opened.
+        let seen = store.read(|view| view.messages().sessions_seen()).await?;
         loop {
             let read = aside(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
-            let Some(session) = read.0 else { return Ok(()) };
+            let Some(session) = read.0 else { break };
             self.session(session, store).await?;
         }
+        // Anyone may have made another file.
+        if let Some((old, _)) = old.filter(|_| is_of_ours) {
+            self.report.summaries += take_over(store, &old, seen).await?;
+            let path = file.path.clone();
+            store.write(move |batch| batch.upkeep().note_backup(&path)).await?;
+        }
+        Ok(())
     }
 
     /// Writes a session as it is read: a slice is read while the one before is written.

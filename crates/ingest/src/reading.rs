@@ -1,18 +1,19 @@
 //! Reads the sessions of an import's files, whatever wrote them, slice by slice. A slice is what one transaction writes: an open
 //! session can write in between.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use super::file::{Header, Known, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
-use super::old_sessions::{OldSessions, is_database};
+use super::old_sessions::{OldSessions, SharedOldStore, is_database};
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{Content, Entry, agent_of};
-use lcm_store::{Place, Store, View};
+use lcm_store::{OldStore, Place, Store, View, is_open_elsewhere};
 use tokio_util::sync::CancellationToken;
 
 /// Two sessions without an id would be merged, so neither is stored.
@@ -49,10 +50,31 @@ pub(super) struct SoFar {
 
 pub(super) type Sessions = Box<dyn Iterator<Item = Reading> + Send>;
 
+/// Opens a database, if the file is one. One in the folder of this machine's databases may be in use.
+pub(super) fn open_database(
+    path: &Path,
+    own: &Place,
+    is_of_ours: bool,
+    cancel: &CancellationToken,
+) -> Result<Option<SharedOldStore>> {
+    match own {
+        _ if !is_database(path) => Ok(None),
+        // Reading it would drop SQLite's locks.
+        Place::File(own) if files::are_one(own, path) => {
+            Err(Error::invalid("it is the database that is in use"))
+        }
+        Place::File(_) if is_of_ours && is_open_elsewhere(path)? => {
+            Err(Error::invalid("another Pi is working with it: quit that, and try again"))
+        }
+        Place::File(own) => Ok(Some(Arc::new(Mutex::new(OldStore::open(path, own, cancel)?)))),
+        Place::Memory => Err(Error::invalid("there is no file to import it into")),
+    }
+}
+
 /// Opens the sessions of a file.
-pub(super) fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Result<Sessions> {
+pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions> {
     let path = &found.path;
-    let is_in_database = found.rebuilding.is_some() || is_database(path);
+    let is_in_database = found.database.is_some() || is_database(path);
     if let Some(agent) = found.agent {
         let is_meant = |session: &ForeignSession| {
             found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header.id))
@@ -65,16 +87,8 @@ pub(super) fn open(found: &Found, own: &Place, cancel: &CancellationToken) -> Re
             Reading::new(session.header.clone(), None, Box::new(session), so_far)
         })));
     }
-    if is_in_database {
-        let mut sessions = match (&found.rebuilding, own) {
-            (Some((old, purged)), _) => OldSessions::of(Arc::clone(old), Some(Arc::clone(purged)), cancel)?,
-            // Reading it would drop SQLite's locks.
-            (None, Place::File(own)) if files::are_one(own, path) => {
-                return Err(Error::invalid("it is the database that is in use"));
-            }
-            (None, Place::File(own)) => OldSessions::open(path, own, cancel)?,
-            (None, Place::Memory) => return Err(Error::invalid("there is no file to import it into")),
-        };
+    if let Some((old, purged)) = &found.database {
+        let mut sessions = OldSessions::of(Arc::clone(old), purged.clone(), cancel)?;
         return Ok(Box::new(std::iter::from_fn(move || {
             let (header, file, slices) = sessions.next().transpose()?.ok()?;
             let so_far = SoFar { is_in_database, ..SoFar::default() };

@@ -418,11 +418,6 @@ impl OldStore {
         self.readable("SELECT session_id, started_at, seen_at FROM conversations")
     }
 
-    /// The identities of the messages that its sessions show.
-    pub fn lineages(&self) -> Result<HashSet<Hash>> {
-        self.readable("SELECT m.lineage FROM entries e JOIN messages m ON m.id = e.message_id")
-    }
-
     /// What it records about itself.
     pub fn facts(&self) -> Result<HashMap<String, String>> {
         self.readable("SELECT key, value FROM _metadata")
@@ -533,15 +528,5 @@ impl UpkeepWriter<'_> {
         let stays = |key: &str| !key.starts_with(importing::READ) && key != vacuum::PENDING;
         let mut known = facts.iter().filter(|(key, _)| stays(key));
         known.try_for_each(|(key, value)| self.connection.add_fact(key, value).map(drop))
-    }
-
-    /// How many of these messages are missing here.
-    pub fn lacking(&self, mut lineages: HashSet<Hash>) -> Result<usize> {
-        // Reading all once takes a second for a million; looking each up, a minute.
-        self.connection.each("SELECT lineage FROM messages", [], |row| {
-            let _ = row.get(0).map(|known| lineages.remove(&known));
-            Ok(())
-        })?;
-        Ok(lineages.len())
     }
 }

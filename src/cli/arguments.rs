@@ -161,9 +161,6 @@ fn commands() -> [Command; 10] {
             .arg(path().num_args(0..)),
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
-            .mut_arg(import::HISTORY_OF, |option| {
-                option.requires(WORDS).conflicts_with_all(["--all", import::FROM])
-            })
             .arg(chosen(valued(import::FROM, "AGENT", "another agent's sessions"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
@@ -393,9 +390,7 @@ impl Invocation {
             GREP if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
-            "import" if has_failed || answer["stopped"] == true || !answer["stoppedAfter"].is_null() => {
-                FAILED
-            }
+            "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,
         }

@@ -210,14 +210,6 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
-        (
-            &["import", "--history-of"],
-            "the following required arguments were not provided: <PATH> (see --help)",
-        ),
-        (
-            &["import", "--history-of", "--all", "x"],
-            "the argument '--history-of' cannot be used with '--all' (see --help)",
-        ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (see --help"),
         (

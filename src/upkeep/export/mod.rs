@@ -15,9 +15,7 @@ use lcm_model::error::{Error, Result};
 use lcm_model::files::{self, folder::folder_of};
 use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_model::text::{grouped, local_minute, now, zoned_minute};
-use lcm_model::{
-    Content, Entry, Message, Part, Role, agent_of_session, is_alone, may_carry, original_of, parse_one,
-};
+use lcm_model::{Content, Entry, Message, Part, Role, agent_of_session, original_of, parse_one};
 use lcm_recall::Scope;
 use lcm_store::tasks::go_on;
 use lcm_store::{ExportedEntry, StoredSession, View};
@@ -160,23 +158,10 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
     let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
         let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
-        // A fork shows a message of another session, and then has its own record of it.
-        let mut last: Option<(String, String)> = None;
         let messages = each_entry(of, view, session.id, &mut Lines::default(), |_, line| {
-            let Ok(Entry { id, content: Content::Message(json), .. }) = parse_one(&line) else {
-                return Ok(());
-            };
-            let record = original_of(&json)
-                .filter(|_| may_carry(&id))
-                .map(|record| (id.clone(), record.into_owned() + "\n"));
-            match last.take() {
-                Some((entry, record)) if !is_alone(&entry, &id) => output.push(&record)?,
-                _ => {}
-            }
-            last = record;
-            Ok(())
+            let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { return Ok(()) };
+            original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
         })?;
-        last.map_or(Ok(()), |(_, record)| output.push(&record))?;
         written.add(of, output, messages)?;
     }
     Ok(written)

@@ -63,6 +63,9 @@ fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send 
     World { script, summarizer, cancel }
 }
 
+/// A summary as short as it may be.
+const SHORT: &str = "Some words said\nExpand for details about: all";
+const LAST: &str = "Expand for details about: all";
 const SECOND: Duration = Duration::from_secs(1);
 /// The default of the setting, in ms.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -132,7 +135,7 @@ async fn providers_that_fail_at_once_are_given_up_within_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_provider_gets_enough_time() {
-    let world = world(0, |_| (LIMIT - SECOND, reply("short")));
+    let world = world(0, |_| (LIMIT - SECOND, reply(SHORT)));
     let (took, degraded) = world.summaries(40).await;
     assert_eq!((took, degraded), (10 * (LIMIT - SECOND), 0));
 }
@@ -168,7 +171,7 @@ fn history(messages: usize, words: usize) -> String {
 async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     let count = AtomicUsize::new(0);
     let world = world(16_000, move |_| {
-        (SECOND, reply(&format!("answer{}! in short", count.fetch_add(1, Ordering::Relaxed))))
+        (SECOND, reply(&format!("answer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
     });
     let history = history(100, 300);
     let written =
@@ -184,7 +187,10 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     for at in 0..parts.len() {
         assert!(whole.contains(&format!("answer{at}!")), "{whole}");
     }
-    assert_eq!((written.state, written.text), (State::Ok, format!("answer{}! in short", parts.len())));
+    assert_eq!(
+        (written.state, written.text),
+        (State::Ok, format!("answer{}! in short\n{LAST}", parts.len()))
+    );
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);
     assert_eq!(world.summarizer.calls(), prompts.len());
@@ -195,7 +201,7 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
 async fn a_part_that_no_model_summarizes_makes_the_whole_an_extract() {
     let once = AtomicBool::new(false);
     let world = world(16_000, move |_| match once.swap(true, Ordering::Relaxed) {
-        false => (SECOND, reply("short")),
+        false => (SECOND, reply(SHORT)),
         true => (SECOND, Err(Failure::useless("the answer has no text"))),
     });
     let history = history(100, 300);
@@ -228,7 +234,7 @@ async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
             0 => (SECOND, Err(Failure { usage: used, ..Failure::unreachable("503") })),
             1 => (SECOND, Err(Failure::unreachable("503"))),
             2 => (SECOND, Err(Failure { usage: used, ..Failure::useless("the answer was cut off") })),
-            _ => (SECOND, reply("short")),
+            _ => (SECOND, reply(SHORT)),
         }
     });
     let written =
@@ -236,3 +242,5 @@ async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
     assert_eq!((written.state, written.usage), (State::Ok, Some(json!({"input": 201}))));
     assert_eq!((world.summarizer.usage(), world.summarizer.calls()), (Some(json!({"input": 201})), 4));
 }
+
+mod useless;

@@ -254,7 +254,7 @@ fn check_screen(shown: &str, arguments: &[&str]) {
 const LINES: [(&str, &str); 6] = [
     (
         "Where It Stands",
-        "^(> .*|(Request under way|Last request, answered) \\(m-[0-9a-f]{10}\\):|(Goal|In progress|Blocked|Next|Not recorded): .*|\
+        "^(> .*|(Request under way|Last request, answered) \\(m-[0-9a-f]{10}\\):|(Goal|In progress|Blocked|Next), in the summary's words: \".*\"|Not recorded: .*|\
          Files touched last: .*|Last (failing|passing) check: `.*)$",
     ),
     ("Constraints and Open Tasks", r#"^- ((replaced )?rule|task): ".*"$"#),

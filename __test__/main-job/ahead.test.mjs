@@ -95,7 +95,7 @@ test("work ahead begins only where it is wanted", async (t) => {
     // The first answer names the model; the others wait until that is shown.
     project.script.summary = async (request) => {
       if (request !== project.summaryCalls[0]) await pi.waitFor(isShown);
-      return { text: "What happened." };
+      return { text: "What had happened." };
     };
     await pi.request("compact");
     await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));

@@ -15,9 +15,9 @@ use lcm_model::{Usage, read_json};
 use lcm_store::{Store, View};
 
 /// How far a ratio may be from 1.
-const BOUNDS: (f64, f64) = (0.5, 2.0);
-/// A ratio outside these is not about our prompt: an uncounted cache, or a prompt that was extended.
-const PLAUSIBLE: (f64, f64) = (0.3, 3.0);
+const BOUNDS: (f64, f64) = (0.6, 2.0);
+/// A ratio outside these is not about our prompt: one that the server cut or extended, or an uncounted cache.
+const PLAUSIBLE: (f64, f64) = (0.6, 3.0);
 /// The weight of a new report compared to all earlier ones.
 const WEIGHT: f64 = 0.2;
 /// Below this many tokens, what providers add themselves weighs too much.

@@ -1,7 +1,7 @@
 //! What is known about the models between compactions, for the lifetime of a session: which are worth asking,
 //! and what was spent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,6 +22,8 @@ pub struct ProviderState {
     thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
+    /// What the user must know about servers, each once per its first words, and what is not shown yet.
+    notices: Mutex<(HashSet<String>, VecDeque<String>)>,
 }
 
 impl ProviderState {
@@ -32,7 +34,22 @@ impl ProviderState {
             spend: Spend::new(settings),
             thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
+            notices: Mutex::default(),
         }
+    }
+
+    /// Says something to the user, once whatever its numbers are.
+    pub(super) fn say_once(&self, notice: String) {
+        let kind = notice.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+        let mut notices = lock(&self.notices);
+        if notices.0.insert(kind) {
+            notices.1.push_back(notice);
+        }
+    }
+
+    /// A message for the user, each once.
+    pub fn take_notice(&self) -> Option<String> {
+        self.spend.take_notice().or_else(|| lock(&self.notices).1.pop_front())
     }
 
     /// How much thinking a model has shown that it needs.

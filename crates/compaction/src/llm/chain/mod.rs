@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::health::{Health, PATIENCE, back_off};
+use super::reported;
 use super::thinking::Thinking;
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
@@ -336,6 +337,10 @@ impl Asking<'_> {
             _ if late => Failure { usage: failure.usage, ..Failure::late(limit) },
             _ => failure,
         });
+        let (answer, notice) = reported::checked(answer, &self.request, &self.found.facts.name());
+        if let Some(notice) = notice {
+            self.chain.providers.say_once(notice);
+        }
         let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
         let fields = [
             ("model", Field::Name(self.candidate.title())),

@@ -104,7 +104,7 @@ fn answers(prompt: &str, at: usize) -> [(&'static str, String); 9] {
         _ => words(SESSION, 30 * at, 70 + 20 * at),
     };
     let phrase = words(SESSION, 40 * at, 3 + at);
-    let repeated = vec![phrase; 8 + 3 * at].join(if at % 2 == 0 { " " } else { "\n" });
+    let repeated = vec![phrase; 8 + 3 * at].join(if at.is_multiple_of(2) { " " } else { "\n" });
     [
         ("empty", empty[at].into()),
         ("echo", echo),

@@ -77,7 +77,7 @@ for (const host of hostsFor()) {
     });
 
     await t.test("a source larger than a model's window is summarized in parts", { skip }, async () => {
-      await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 4000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
+      await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 9000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
       await pi.request("compact");
       const asked = project.summaryCalls;
       assert.ok(asked.length >= 3 && asked.every(({ body }) => body.model === "small"), `${asked.length}`);

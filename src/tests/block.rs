@@ -331,7 +331,8 @@ async fn a_model_with_smaller_tokens_gets_a_smaller_block_next_time() {
     };
     let first = compacted(compact().run(&model).await);
     assert!(tokens::estimate(&first.summary) > 1_100, "{}", tokens::estimate(&first.summary));
-    let ratio = store.store.read(|view| Ok(view.summaries().token_ratios()?["session/model"])).await.unwrap();
+    let ratio =
+        store.store.read(|view| Ok(view.summaries().token_ratios()?["session/model"].0)).await.unwrap();
     assert!((1.5..=2.0).contains(&ratio), "{ratio}");
     let second = compacted(compact().run(&model).await);
     #[expect(clippy::cast_precision_loss, reason = "a small count")]

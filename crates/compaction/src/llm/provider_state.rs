@@ -22,6 +22,8 @@ pub struct ProviderState {
     thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
+    /// Real tokens per estimated one, by `provider/model`.
+    ratios: Mutex<HashMap<String, f64>>,
     /// What the user must know about servers, each once per its first words, and what is not shown yet.
     notices: Mutex<(HashSet<String>, VecDeque<String>)>,
 }
@@ -34,8 +36,19 @@ impl ProviderState {
             spend: Spend::new(settings),
             thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
+            ratios: Mutex::default(),
             notices: Mutex::default(),
         }
+    }
+
+    /// Takes over what was learned about models' tokens.
+    pub(super) fn calibrate(&self, ratios: HashMap<String, f64>) {
+        *lock(&self.ratios) = ratios;
+    }
+
+    /// Real tokens per estimated one, if the model's are smaller.
+    pub(super) fn ratio(&self, model: &str) -> f64 {
+        lock(&self.ratios).get(model).copied().unwrap_or(1.0).max(1.0)
     }
 
     /// Says something to the user, once whatever its numbers are.

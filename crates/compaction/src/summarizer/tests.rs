@@ -194,7 +194,41 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);
     assert_eq!(world.summarizer.calls(), prompts.len());
-    assert!(prompts.iter().all(|prompt| size(prompt) < 16_000 - 4_096 - 3_848));
+    assert!(prompts.iter().all(|prompt| size(prompt) < 16_000 - 2_000 - 3_848));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_a_server_calls_too_long_is_asked_in_parts_that_fit() {
+    const SAID: &str = "400: request (9000 tokens) exceeds the available context size (8192 tokens)";
+    // It has half of the window that Pi knows of, or its tokens are smaller.
+    let world = world(0, |request| match size(&request.prompt) {
+        9_000.. => (SECOND, Err(Failure::said(SAID))),
+        _ => (SECOND, reply(SHORT)),
+    });
+    let history = history(60, 300);
+    let written =
+        world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+    assert_eq!((written.state, written.text.as_str()), (State::Ok, SHORT));
+    let asked = world.prompts();
+    // The whole is too long, and its parts are 0.8 * 8,192 / 9,000 of it; then their parts fit.
+    assert!((4..=12).contains(&asked.len()), "{}", asked.len());
+    for at in 0..60 {
+        let fit = asked.iter().filter(|prompt| size(prompt) < 9_000);
+        assert_eq!(fit.filter(|prompt| prompt.contains(&format!("message{at}!"))).count(), 1, "message {at}");
+    }
+    assert_eq!(world.asked("b/two"), 0, "it is not the model's failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_fit_the_window_by_the_learned_ratio() {
+    let world = world(32_000, |_| (SECOND, reply(SHORT)));
+    let ratios = [("a/one".to_owned(), 2.0)].into_iter().collect();
+    world.summarizer.model.calibrate(ratios);
+    let history = history(60, 300);
+    world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+    let asked = world.prompts();
+    assert!(asked.len() >= 3, "{}", asked.len());
+    assert!(asked.iter().all(|prompt| 2 * size(prompt) < 32_000 - 3_848));
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ const text = "Talk\nMuch was said.";
 function defineSmall({ agentDir }) {
   const file = path.join(agentDir, "models.json");
   const { providers } = JSON.parse(readFileSync(file, "utf8"));
-  providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 8192 });
+  providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 6144 });
   writeFileSync(file, JSON.stringify({ providers }));
 }
 
@@ -77,7 +77,7 @@ for (const host of hostsFor()) {
     });
 
     await t.test("a source larger than a model's window is summarized in parts", { skip }, async () => {
-      await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 9000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
+      await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 4000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
       await pi.request("compact");
       const asked = project.summaryCalls;
       assert.ok(asked.length >= 3 && asked.every(({ body }) => body.model === "small"), `${asked.length}`);
@@ -155,8 +155,8 @@ for (const host of hostsFor()) {
       await opened(project, pi, "dead", {}, () => ({ hang: true }));
       await pi.request("compact");
       const asked = project.summaryCalls.length;
-      // Four at once, and those that start while these end.
-      assert.ok(asked >= 4 && asked <= 6, `${asked}`);
+      // A server on this machine is asked one question at a time.
+      assert.equal(asked, 1);
       await pi.prompt("more ".repeat(300));
       await pi.request("compact");
       assert.equal(project.summaryCalls.length, asked);

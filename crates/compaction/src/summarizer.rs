@@ -71,6 +71,13 @@ impl Patience {
         *lock(&self.since).get_or_insert_with(Instant::now) + self.most
     }
 
+    /// Waits for its end; useful answers to other questions postpone it.
+    async fn ended(&self) {
+        while self.end() > Instant::now() {
+            tokio::time::sleep_until(self.end()).await;
+        }
+    }
+
     fn renew(&self) {
         *lock(&self.since) = None;
     }
@@ -263,8 +270,7 @@ impl Summarizer {
     }
 
     async fn ask(&self, prompt: String, in_session: Option<InSession>, target: usize) -> Result<Answer> {
-        let end = self.patience.end();
-        if end <= Instant::now() {
+        if self.patience.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -282,7 +288,7 @@ impl Summarizer {
             biased;
             answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
-            () = tokio::time::sleep_until(end) => Err(self.too_late()),
+            () = self.patience.ended() => Err(self.too_late()),
         };
         self.progress.note(&answer);
         self.measured.note(estimated, &answer);

@@ -11,6 +11,7 @@ mod failure;
 mod health;
 mod model_info;
 mod provider_state;
+mod queue;
 mod reported;
 mod secret;
 mod spend;

@@ -2,10 +2,11 @@
 //! and what was spent.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::health::Health;
+use super::queue::Server;
 use super::spend::Spend;
 use super::thinking::Thinking;
 use lcm_model::config::Settings;
@@ -22,6 +23,8 @@ pub struct ProviderState {
     thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
+    /// By address.
+    servers: Mutex<HashMap<String, Arc<Server>>>,
     /// Real tokens per estimated one, by `provider/model`.
     ratios: Mutex<HashMap<String, f64>>,
     /// What the user must know about servers, each once per its first words, and what is not shown yet.
@@ -36,9 +39,16 @@ impl ProviderState {
             spend: Spend::new(settings),
             thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
+            servers: Mutex::default(),
             ratios: Mutex::default(),
             notices: Mutex::default(),
         }
+    }
+
+    /// The calls to the server at this address.
+    pub(super) fn server(&self, url: &str) -> Arc<Server> {
+        let mut servers = lock(&self.servers);
+        Arc::clone(servers.entry(url.to_owned()).or_insert_with(|| Arc::new(Server::at(url))))
     }
 
     /// Takes over what was learned about models' tokens.

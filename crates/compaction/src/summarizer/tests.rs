@@ -15,6 +15,9 @@ type Answers = Box<dyn Fn(&Request) -> (Duration, Answer) + Send + Sync>;
 /// A host with every model, each with a window, that answers for all of them.
 struct Script {
     window: usize,
+    url: &'static str,
+    /// Taken while it answers, if it answers one question after the other.
+    slot: Option<tokio::sync::Mutex<()>>,
     answers: Answers,
     asked: Mutex<Vec<(String, Request)>>,
 }
@@ -27,7 +30,7 @@ impl Host for Script {
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, std::result::Result<Facts, String>> {
         let (provider, id) = model.unwrap_or("own/model").split_once('/').unwrap();
         let facts = json!({
-            "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window},
+            "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window, "baseUrl": self.url},
             "auth": {"ok": true, "apiKey": "k"},
         });
         Box::pin(async move { Ok(serde_json::from_value(facts).unwrap()) })
@@ -37,6 +40,10 @@ impl Host for Script {
         let (takes, answer) = (self.answers)(&request);
         self.asked.lock().unwrap().push((model.unwrap_or("own/model").to_owned(), request));
         Box::pin(async move {
+            let _slot = match &self.slot {
+                Some(slot) => Some(slot.lock().await),
+                None => None,
+            };
             tokio::time::sleep(takes).await;
             answer
         })
@@ -54,7 +61,11 @@ struct World {
 }
 
 fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send + Sync + 'static) -> World {
-    let script = Arc::new(Script { window, answers: Box::new(answers), asked: Mutex::default() });
+    world_of(Script { window, url: "", slot: None, answers: Box::new(answers), asked: Mutex::default() })
+}
+
+fn world_of(script: Script) -> World {
+    let script = Arc::new(script);
     let settings = Settings::defaults(std::path::Path::new("/nowhere"));
     let host: Arc<dyn Host> = Arc::clone(&script) as _;
     let chain = Chain::new(host, &settings, true, Arc::new(ProviderState::new(&settings)), Log::default());
@@ -138,6 +149,33 @@ async fn a_slow_provider_gets_enough_time() {
     let world = world(0, |_| (LIMIT - SECOND, reply(SHORT)));
     let (took, degraded) = world.summaries(40).await;
     assert_eq!((took, degraded), (10 * (LIMIT - SECOND), 0));
+}
+
+/// A server with one slot that takes this long for an answer.
+fn one_slot(url: &'static str, takes: Duration) -> World {
+    let answers = Box::new(move |_: &Request| (takes, reply(SHORT)));
+    world_of(Script {
+        window: 0,
+        url,
+        slot: Some(tokio::sync::Mutex::default()),
+        answers,
+        asked: Mutex::default(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_near_server_gets_one_question_at_a_time() {
+    let world = one_slot("http://192.168.1.20:8080/v1", 100 * SECOND);
+    assert_eq!(world.summaries(8).await, (800 * SECOND, 0));
+    assert_eq!((world.asked("a/one"), world.asked("b/two")), (8, 0), "none timed out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_timed_out_while_others_were_answered_is_asked_again_alone() {
+    let world = one_slot("https://example.com/v1", 100 * SECOND);
+    let (_, degraded) = world.summaries(4).await;
+    assert_eq!((degraded, world.asked("b/two")), (0, 0));
+    assert_eq!(world.asked("a/one"), 4 + 3);
 }
 
 #[tokio::test(start_paused = true)]

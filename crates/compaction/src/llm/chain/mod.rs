@@ -185,6 +185,9 @@ impl Chain {
         let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
         let health = &self.providers.health;
         let key = &found.key;
+        let server = self.providers.server(&found.facts.model.base_url);
+        let mut slot = server.slot(false).await;
+        // It may have failed meanwhile.
         let is_new = !candidate.has_failed.load(Ordering::Relaxed);
         if let Some(rest) = health.rest(key, is_new) {
             return Err(unasked(&alone(&name, rest)));
@@ -198,7 +201,16 @@ impl Chain {
             }
             let waited = wait(health, key).await.map_err(|pause| unasked(&alone(&name, pause)));
             waited.map_err(|next| last.take().unwrap_or(next))?;
-            let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            let asked = Instant::now();
+            let mut answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            if answer.as_ref().is_err_and(|failure| failure.kind == Kind::Late) && server.was_shared(asked) {
+                drop(slot.take());
+                slot = server.slot(true).await;
+                answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            }
+            if answer.is_ok() {
+                server.answered();
+            }
             let failure = match answer {
                 Err(Failure { kind: Kind::TooLong { .. }, reason, usage, .. }) => {
                     health.answered(key);

@@ -3,7 +3,7 @@
  * message. The model reads the conversation at the price of cached tokens. The engine decides whether that pays.
  */
 
-import { CHARACTERS_PER_TOKEN, ancestors } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, countsOf } from "./pi.js";
 
 /** @typedef {import("./session.js").Session["manager"]} Manager */
 /**
@@ -139,8 +139,8 @@ const isEffort = (message) => message?.role === "system" && Boolean(message.outp
 
 /** Tokens of a prompt, as its provider reports them. @param {any} usage */
 function promptTokens(usage) {
-  const sum = ["input", "cacheRead", "cacheWrite"].reduce((all, name) => all + (Number(usage?.[name]) || 0), 0);
-  return sum > 0 ? sum : undefined;
+  const { input, cacheRead, cacheWrite } = countsOf(usage);
+  return input + cacheRead + cacheWrite || undefined;
 }
 
 /**

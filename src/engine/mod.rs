@@ -238,7 +238,7 @@ impl Engine {
             return self.give_way(why).await;
         }
         let notice = self.persistor.take_notice().or(damage);
-        let notice = notice.or_else(|| self.providers.spend.take_notice()).or(of_size);
+        let notice = notice.or_else(|| self.providers.take_notice()).or(of_size);
         let notice = notice.or_else(|| lock(&self.folding).take_notice());
         Ok(Status { text, notice, reopen: false })
     }

@@ -41,4 +41,4 @@ pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
 pub use touched::Files;
-pub use usage::Usage;
+pub use usage::{MOST_REPORTED, Usage};

@@ -65,5 +65,6 @@ mod standing;
 mod support;
 mod tidy;
 mod tree;
+mod untrusted_files;
 mod viewer;
 mod world;

@@ -28,7 +28,6 @@ mod passes;
 mod plan;
 mod progress;
 mod prompts;
-mod quotes;
 mod redact;
 mod standing;
 mod state;

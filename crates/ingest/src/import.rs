@@ -20,13 +20,13 @@ use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
 use super::reading::{Queue, Read, Reading};
-use super::restore::restore_supplement;
+use super::restore::{Origin, restore_supplement};
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
 use lcm_store::tasks::{aside, go_on};
-use lcm_store::{Batch, Place, Store, View, project_of};
+use lcm_store::{Batch, LastRows, Place, Store, View, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -288,13 +288,15 @@ impl Run<'_> {
     /// Writes a session as it is read.
     async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
         let Reading { session, mut conversation, mut slices, used, rest } = reading;
-        let (mut new, mut said) = (0, 0);
+        let (mut new, mut said, mut since) = (0, 0, None);
         while let Some(slice) = slices.recv().await {
             go_on(self.cancel)?;
             let (session, used) = (Arc::clone(&session), used.clone());
-            let write =
-                move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
-            let ((row, added, handed), unwritten) = store.write(write).await?;
+            let write = move |batch: &Batch<'_>| {
+                Ok((add(batch, &session, since, slice, &mut slices, &used)?, slices))
+            };
+            let (Added { row, began, new: added, said: handed }, unwritten) = store.write(write).await?;
+            since = Some(began);
             slices = unwritten;
             conversation = Some(row);
             new += added;
@@ -314,8 +316,10 @@ impl Run<'_> {
             report.silent += usize::from(!is_side_chain);
             return Ok(());
         };
-        if !supplements.is_empty() {
-            store.write(move |batch| restore_supplement(batch, &supplements)).await?;
+        // Without a new message nothing can be restored.
+        if let Some(since) = since.filter(|_| !supplements.is_empty()) {
+            let origin = Origin { conversation, since };
+            store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
         let known = match known {
             // Other sessions may have the same messages.
@@ -354,31 +358,43 @@ pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String,
     Ok(differing)
 }
 
-/// Folds a slice, and those that are read by then. Returns the conversation, the number of new messages, and that of all.
+/// What was written of a session.
+struct Added {
+    row: ConversationId,
+    /// The last rows before its first slice.
+    began: LastRows,
+    /// Messages that are new, and all.
+    new: usize,
+    said: usize,
+}
+
+/// Folds a slice, and those that are read by then. The first slice began after the rows `since`.
 fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
+    since: Option<LastRows>,
     slice: PreparedHandover,
     others: &mut mpsc::Receiver<PreparedHandover>,
     used: &Sender<PreparedHandover>,
-) -> Result<(ConversationId, usize, usize)> {
+) -> Result<Added> {
     let (header, file) = session;
-    let conversation = match batch.messages().conversation(&header.id)? {
+    let began = since.map_or_else(|| batch.messages().last_rows(), Ok)?;
+    let row = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
         Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
-            let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
-            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+            let time = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
     let (mut new, mut said) = (0, 0);
     let read = iter::from_fn(|| others.try_recv().ok());
     for slice in iter::once(slice).chain(read).take(TOGETHER) {
-        new += slice.fold(batch, conversation)?;
+        new += slice.fold_since(batch, row, began)?;
         said += slice.said();
         // Its reader frees it, unless that has ended.
         let _ = used.send(slice);
     }
-    Ok((conversation, new, said))
+    Ok(Added { row, began, new, said })
 }

@@ -22,6 +22,7 @@ mod message;
 mod notes;
 mod passages;
 pub mod policy;
+pub mod quotes;
 mod searchable;
 mod summary;
 pub mod sync;

@@ -65,6 +65,7 @@ mod standing;
 mod support;
 mod tidy;
 mod tree;
+mod typed;
 mod untrusted_files;
 mod viewer;
 mod world;

@@ -1,11 +1,12 @@
 //! Quotes: the user's rules and the open tasks, in their exact words.
 //!
 //! A model may paraphrase a summary, but a paraphrased rule is another rule. So a quote is kept only if its
-//! source contains it verbatim, with whitespace folded. Only the user makes rules: demands in tool output
-//! don't count.
+//! source contains it verbatim, with whitespace folded. Only the user makes rules, by typing them: demands in tool output,
+//! inserted files, code and quotes don't count.
 
 use std::collections::HashSet;
 
+use crate::facts::typed;
 use crate::text::folded;
 use crate::{Message, Quote, QuoteKind, Role};
 
@@ -68,8 +69,8 @@ fn quote(line: &str) -> Option<Quote> {
 /// The `claimed` quotes that `messages` contain, in the order of the messages.
 pub fn proven(claimed: Vec<Quote>, messages: &[&Message]) -> Vec<Quote> {
     let said: Vec<(usize, &Role, String)> = (messages.iter().enumerate())
-        .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant))
-        .map(|(at, message)| (at, &message.role, folded(&message.text())))
+        .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant) && !message.foreign)
+        .map(|(at, message)| (at, &message.role, folded(&typed(&message.text()))))
         .collect();
     let place = |quote: &Quote| {
         let may_say = |role: &Role| quote.kind == QuoteKind::Task || *role == Role::User;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use checks::Check;
 pub use files::File;
 pub use related::Meaning;
+pub use sentences::typed;
 pub use statements::{decisions, rules};
 
 use crate::text;
@@ -116,6 +117,10 @@ impl Facts {
     }
 
     fn read_statements(&mut self, at: usize, message: &Message) {
+        // Whom it was said to, and why, is not known here.
+        if message.foreign {
+            return;
+        }
         let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
         for text in message.texts() {
             if matches!(message.role, Role::User | Role::Assistant) {

@@ -158,3 +158,47 @@ async fn what_the_user_typed_around_it_is_an_order() {
         assert!(orders(&block).len() >= 3, "{text}\n{block}");
     }
 }
+
+#[tokio::test]
+async fn what_the_user_typed_outlasts_what_was_inserted_and_pasted() {
+    let sentences = |of: usize| {
+        let line = |n: usize| format!("Always run the check number {of}{n:02} of the project first.\n");
+        (0..12).map(line).collect::<String>()
+    };
+    let newest = "Never touch the folder vendor.";
+    let inserted: String =
+        (0..8).map(|n| format!("<file name=\"/p/{n}.md\">\n{}</file>\n", sentences(n))).collect();
+    let pasted = (0..8).fold(Session::new().user(OWN).assistant("ok"), |session, n| {
+        session.user(&sentences(n)).assistant("ok")
+    });
+    let cases = [
+        ("inserted before", said(&format!("{inserted}{OWN}")).assistant("ok").user(newest), true),
+        ("inserted after", said(OWN).assistant("ok").user(&inserted).assistant("ok").user(newest), true),
+        ("pasted before its own", pasted.clone().user(newest), false),
+        (
+            "pasted into its own",
+            said(OWN)
+                .assistant("ok")
+                .user(&format!("{newest}\n{}", (0..8).map(sentences).collect::<String>())),
+            false,
+        ),
+        (
+            "its own at the end",
+            said(OWN).assistant("ok").user(&format!("{}{newest}", (0..8).map(sentences).collect::<String>())),
+            false,
+        ),
+    ];
+    for (case, session, keeps_older) in cases {
+        let session = session.assistant("Fine.").chat(9, 30).user("tail");
+        for window in [20_000, 64_000, 1_000_000] {
+            let store = TestStore::new();
+            let conversation = store.ingest("one", &session).await;
+            let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+            let compact = compact.with(|_, request| request.context_window = Some(window));
+            let block = compacted(compact.run(&ScriptedModel::failing()).await).summary;
+            let has = |rule: &str| block.contains(&format!("- rule: \"{rule}\""));
+            assert!(has(newest) && (!keeps_older || has(OWN)), "{case} {window}: {block}");
+            assert!(!keeps_older || !block.contains("- rule: \"Always run the check"), "{case}: {block}");
+        }
+    }
+}

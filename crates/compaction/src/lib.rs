@@ -29,7 +29,6 @@ mod plan;
 mod plausible;
 mod progress;
 mod prompts;
-mod quotes;
 mod redact;
 mod standing;
 mod state;

@@ -21,6 +21,7 @@ mod message;
 mod notes;
 mod passages;
 pub mod policy;
+pub mod quotes;
 mod searchable;
 mod summary;
 pub mod sync;

@@ -290,7 +290,10 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
     text.insert(4, String::new());
     text.insert(5, "null".into());
     fs::write(&path, text.join("\n")).unwrap();
-    assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
+    assert_eq!(
+        machine.run("").await,
+        "1 session: 6 messages new, 0 known already, 2 broken lines (a.jsonl: lines 4, 11)"
+    );
     // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {
         let conversation = view.messages().conversation("one")?.unwrap();

@@ -1,7 +1,7 @@
 //! The portable form of a summary: every compaction writes its new summaries into its own session entry, so
 //! that a session file alone restores the DAG of a lost database.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -57,6 +57,11 @@ pub struct Quote {
     pub text: String,
 }
 
+/// More tokens than any summary has.
+const MOST_TOKENS: usize = 1 << 40;
+/// The end of the year 9999, in ms.
+const LAST_TIME: i64 = 253_402_300_799_999;
+
 /// The topic of a summary: its first line with words, at most 80 characters.
 pub fn title(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']));
@@ -111,6 +116,15 @@ impl SummaryRecord {
     }
 }
 
+/// The summaries among these without those of which a value cannot be: a file may come from anywhere.
+fn possible<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SummaryRecord>, D::Error> {
+    let records = Vec::<Value>::deserialize(from)?.into_iter();
+    let records = records.filter_map(|record| serde_json::from_value::<SummaryRecord>(record).ok());
+    let is_possible =
+        |record: &SummaryRecord| record.tokens <= MOST_TOKENS && (0..=LAST_TIME).contains(&record.created_at);
+    Ok(records.filter(is_possible).collect())
+}
+
 /// The `details` of a compaction entry of ours, or of our summary of an abandoned branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,6 +133,7 @@ pub struct CompactionDetails {
     pub lcm: u32,
     /// Summaries that no earlier compaction on this branch carries, sources before the summaries condensed
     /// from them.
+    #[serde(deserialize_with = "possible")]
     pub summaries: Vec<SummaryRecord>,
     /// The frontier in the block, in order: summary ids.
     pub frontier: Vec<String>,
@@ -165,6 +180,7 @@ pub struct Supplement {
     pub lcm: u32,
     /// Sources before the summaries condensed from them; a leaf summary refers to its messages by their
     /// lineages.
+    #[serde(deserialize_with = "possible")]
     pub summaries: Vec<SummaryRecord>,
 }
 

@@ -12,7 +12,7 @@ import { Context } from "./context.js";
 import { Footer } from "./footer.js";
 import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
-import { canRecall, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
+import { canRecall, isAbsurd, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
 import { Sync } from "./sync.js";
 import { Thinking } from "./thinking.js";
@@ -30,6 +30,9 @@ const REST_MS = 1000;
 /** The report on a session in which Pi's ids are ambiguous. */
 const DUPLICATE_IDS = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, \
 but Pi compacts this session by itself: repair its file, or continue in a new session`;
+
+const ABSURD = `the provider reports more tokens for a request than any can use. Figures of this extension leave such reports out; Pi's own total of \
+the session has them`;
 
 const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.";
 
@@ -277,6 +280,7 @@ export class Session {
 
   /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */
   async atTurnEnd(event) {
+    if (event.message.role === "assistant" && isAbsurd(event.message.usage)) this.report(ABSURD);
     this.lastRequest.noteAnswer(event.message);
     await this.#update();
     this.footer.updateSoon();

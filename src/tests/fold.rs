@@ -141,7 +141,7 @@ pub(super) fn digest(path: &Path) -> BTreeSet<String> {
         (
             "summary",
             "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, created_at,
-                    nullif(json_remove(unsealed(extras), '$.facts'), '{}'), hex(f.lineage),
+                    nullif(json_remove(unsealed(extras), '$.facts', '$.restored'), '{}'), hex(f.lineage),
                     hex(l.lineage), messages, from_time, to_time
                FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
         ),

@@ -65,6 +65,8 @@ mod standing;
 mod support;
 mod tidy;
 mod tree;
+mod typed;
 mod unfinished;
+mod untrusted_files;
 mod viewer;
 mod world;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use super::restore::restore;
+use super::restore::{Origin, restore};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -77,10 +77,20 @@ impl PreparedHandover {
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+        self.fold_since(batch, conversation, batch.messages().last_rows()?)
+    }
+
+    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
+    pub(super) fn fold_since(
+        &self,
+        batch: &Batch<'_>,
+        conversation: ConversationId,
+        since: LastRows,
+    ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
         let brings_purged =
             self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
-        Fold { batch, conversation, before, brings_purged, purged: OnceCell::new() }
+        Fold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
             .all(&self.handover, self.ready.iter())
     }
 }
@@ -131,6 +141,8 @@ struct Fold<'f> {
     conversation: ConversationId,
     /// The last rows before it.
     before: LastRows,
+    /// The last rows before the session's first hand-over.
+    since: LastRows,
     /// Whether some of its messages come purged.
     brings_purged: bool,
     /// What was purged of other agents' sessions, once it is needed.
@@ -243,7 +255,8 @@ impl Fold<'_> {
         if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
             && let Some(details) = carried(&entry.content)
         {
-            restore(batch, conversation, &entry.id, row, &details)?;
+            let origin = Origin { conversation, since: self.since };
+            restore(batch, origin, (&entry.id, row), &details)?;
         }
         Ok((row, head))
     }

@@ -18,13 +18,13 @@ use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
 use super::old_sessions::take_over;
 use super::reading::{Reading, SoFar, open, open_database};
-use super::restore::restore_supplement;
+use super::restore::{Origin, restore_supplement};
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
 use lcm_store::tasks::{aside, go_on};
-use lcm_store::{Batch, Place, Store, View, project_of};
+use lcm_store::{Batch, LastRows, Place, Store, View, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -282,13 +282,14 @@ impl Run<'_> {
         let (reading, mut conversation) = reading.compare(store).await?;
         let ahead = |mut reading: Reading| aside(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
-        let (mut new, mut said) = (0, 0);
+        let (mut new, mut said, mut since) = (0, 0, None);
         while let Some(slice) = next {
             go_on(self.cancel)?;
             let session = Arc::clone(&reading.session);
-            let writing = store.write(move |batch| add(batch, &session, &slice));
+            let writing = store.write(move |batch| add(batch, &session, since, &slice));
             let (written, read) = tokio::join!(writing, ahead(reading));
-            let (row, added, handed) = written?;
+            let Added { row, began, new: added, said: handed } = written?;
+            since = Some(began);
             conversation = Some(row);
             new += added;
             said += handed;
@@ -311,8 +312,10 @@ impl Run<'_> {
             report.silent += usize::from(!is_side_chain);
             return Ok(());
         };
-        if !supplements.is_empty() {
-            store.write(move |batch| restore_supplement(batch, &supplements)).await?;
+        // Without a new message nothing can be restored.
+        if let Some(since) = since.filter(|_| !supplements.is_empty()) {
+            let origin = Origin { conversation, since };
+            store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
         let known = match known {
             // Other sessions may have the same messages.
@@ -344,21 +347,33 @@ pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String,
     Ok(differing)
 }
 
-/// Folds a slice. Returns the conversation, the number of new messages, and that of all.
+/// What was written of a session.
+struct Added {
+    row: ConversationId,
+    /// The last rows before its first slice.
+    began: LastRows,
+    /// Messages that are new, and all.
+    new: usize,
+    said: usize,
+}
+
+/// Folds a slice. The first slice began after the rows `since`.
 fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
+    since: Option<LastRows>,
     slice: &PreparedHandover,
-) -> Result<(ConversationId, usize, usize)> {
+) -> Result<Added> {
     let (header, file) = session;
-    let conversation = match batch.messages().conversation(&header.id)? {
+    let began = since.map_or_else(|| batch.messages().last_rows(), Ok)?;
+    let row = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
         Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
-            let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
-            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+            let time = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
-    Ok((conversation, slice.fold(batch, conversation)?, slice.said()))
+    Ok(Added { row, began, new: slice.fold_since(batch, row, began)?, said: slice.said() })
 }

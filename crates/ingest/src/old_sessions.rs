@@ -157,8 +157,7 @@ impl Slices for OldSessionEntries {
     fn leave_out(&mut self, view: &View<'_>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
         for places in self.entries.places.chunks(LOOKED_UP) {
-            let lineage =
-                |(id, _): &(String, _)| Some((id.clone(), Hash::from_slice(&hex::decode(id).ok()?).ok()?));
+            let lineage = |(id, _): &(String, _)| Some((id.clone(), Hash::parse(id)?));
             let (ids, lineages): (Vec<_>, Vec<_>) = places.iter().filter_map(lineage).unzip();
             let stored = view.upkeep().known(&lineages)?;
             left_out.extend(ids.into_iter().zip(stored).filter(|(_, stored)| *stored).map(|(id, _)| id));

@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use lcm_model::log::{Field, Log};
 use lcm_model::sync::lock;
 use lcm_model::text;
 use lcm_model::{Content, Entry, parse_batch};
-use lcm_store::{Batch, Store, View};
+use lcm_store::{Batch, LastRows, Store, View};
 
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_millis(500);
@@ -63,6 +63,8 @@ struct Shared {
     conversation: AtomicI64,
     log: Log,
     state: Mutex<State>,
+    /// The last rows before it wrote any.
+    since: OnceLock<LastRows>,
 }
 
 #[derive(Default)]
@@ -113,7 +115,14 @@ impl Persistor {
         }
         let state = State { begun, ..State::default() };
         let conversation = AtomicI64::new(conversation.0);
-        let shared = Shared { store: store.clone(), session, conversation, log, state: Mutex::new(state) };
+        let shared = Shared {
+            store: store.clone(),
+            session,
+            conversation,
+            log,
+            state: Mutex::new(state),
+            since: OnceLock::new(),
+        };
         Ok(Self(Arc::new(shared)))
     }
 
@@ -216,7 +225,9 @@ impl Persistor {
                     ConversationId::NONE => writing.0.session.row(batch)?,
                     known => known,
                 };
-                handover.fold(batch, conversation)?;
+                let last = batch.messages().last_rows()?;
+                let since = *writing.0.since.get_or_init(|| last);
+                handover.fold_since(batch, conversation, since)?;
                 Ok(conversation)
             },
             move |outcome| {

@@ -208,7 +208,7 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "leafPassConcurrency",
-        help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests.",
+        help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests. A server on this machine or in a private network always gets one at a time.",
         kind: Kind::Number { default: 4, range: 1..=32 },
     },
     Definition {

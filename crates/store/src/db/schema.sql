@@ -91,8 +91,8 @@ CREATE TABLE summaries (
   packed         BLOB,                 -- the text, coded as `codec` says; NULL: it is in `text`
   codec          INTEGER,              -- as in messages
   bytes          INTEGER,              -- length of the text before coding
-  extras         BLOB                  -- packed JSON {quotes, facts, usage}: what the user said, verbatim; facts of its messages,
-                                       -- once extracted; the usage of its model calls
+  extras         BLOB                  -- packed JSON {quotes, facts, usage, restored}: what the user said, verbatim; facts of its
+                                       -- messages, once extracted; the usage of its model calls; whether a file brought it
 ) STRICT;
 
 -- Finds the summaries that may be valid on a branch: those that begin with one of its messages.

@@ -110,6 +110,13 @@ impl Messages<'_> {
         self.connection.one(sql, (conversation, last.entry, last.message))
     }
 
+    /// Whether an entry of a session that was added before `since` shows a message.
+    pub fn showed(&self, conversation: ConversationId, message: MessageId, since: LastRows) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM entries
+                                   WHERE message_id = ?2 AND conversation_id = ?1 AND id <= ?3)";
+        self.connection.one(sql, (conversation, message, since.entry))
+    }
+
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
         self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation])
     }

@@ -15,6 +15,7 @@ mod commands;
 mod compaction;
 mod coverage;
 mod crafted;
+mod damaged_logs;
 mod describe;
 mod doctor;
 mod doctor_fuzz;

@@ -471,8 +471,7 @@ async fn the_notice_counts_the_context_before_and_after_alike() {
     for before in [50_000_u64, 59_000] {
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
             .with(|_, request| request.tokens_before = json!(before));
-        let lcm_compaction::Outcome::Compacted { report, .. } = compact.run(&ScriptedModel::helpful()).await
-        else {
+        let Outcome::Compacted { report, .. } = compact.run(&ScriptedModel::helpful()).await else {
             panic!("it was not compacted");
         };
         let (_, after) = report.split_once(" → about ").unwrap();

@@ -57,6 +57,7 @@ mod purge_command;
 mod purged_meanwhile;
 mod ranking;
 mod rebuilding;
+mod redo;
 mod secrets;
 mod session_files;
 mod side_chains;

@@ -61,6 +61,7 @@ impl SummaryWriter<'_> {
     pub fn add_summary_with(&self, new: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
         let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
+            self.is_redone(id)?;
             return Ok(id);
         }
         if summary.identity(&self.identities(sources)?) != summary.hash {

@@ -121,3 +121,22 @@ test("a purged message is exported neither from the store nor from the session f
   for (const name of ["after.jsonl", "after.md"]) assert.ok(!read(name).includes(secret), name);
   assert.equal(new SessionFile(path.join(project.cwd, "after.jsonl")).entries.filter(({ message }) => message?.role === "user").length, 31);
 });
+
+test("/lcm redo has the next compaction write the summaries again", async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.talk(30);
+  project.configure({ lcm: { leafChunkTokens: 1_000, background: false } });
+  project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put badly.` });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.request("compact");
+  await pi.prompt("/lcm redo all");
+  const said = await pi.waitFor(() => pi.ui("notify").find(({ message }) => message.includes("written again")));
+  assert.match(said.message, /^\d+ summaries will be written again by demo\/demo-model .*, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
+  project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put well.` });
+  await pi.prompt(filler("more", 300));
+  await pi.request("compact");
+  const { summary } = (await project.session(pi)).lastCompaction;
+  assert.ok(summary.includes("It was put well.") && !summary.includes("badly"), summary);
+  assert.match(summary, /none missing, 0 degraded/);
+});

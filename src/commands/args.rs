@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, import, search};
+use super::{Command, import, redo, search};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -183,6 +183,7 @@ pub(crate) fn valued(command: &str) -> &'static [&'static str] {
     match command {
         "search" => &search::VALUED,
         "import" | "export" => &[import::FROM],
+        "redo" => &[redo::MODEL],
         _ => &[],
     }
 }

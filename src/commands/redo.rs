@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::tree::each;
-use super::{Answer, Command, CommandContext};
+use super::{Answer, Command, CommandContext, Summarizer};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
 use lcm_model::text::count;
@@ -11,6 +11,7 @@ use lcm_recall::{NodeId, resolve};
 use lcm_store::{Batch, View};
 
 const ALL: &str = "all";
+pub(super) const MODEL: &str = "--model";
 
 pub(crate) const COMMAND: Command = Command {
     name: "redo",
@@ -20,12 +21,10 @@ pub(crate) const COMMAND: Command = Command {
             "redo s-ID",
             "has this summary written again by the model that /lcm compact --dry-run names, and what was made from it",
         ),
-        (
-            "redo all",
-            "the same for all summaries of this branch; another model: /lcm settings compactionModels=…",
-        ),
+        ("redo all", "the same for all summaries of this branch"),
+        ("redo WHAT --model PROVIDER/ID", "by this model; of summaries of messages (D0)"),
     ],
-    arguments: &[(ALL, "all summaries of this branch")],
+    arguments: &[(ALL, "all summaries of this branch"), (MODEL, "the model that writes")],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
 };
@@ -48,7 +47,11 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
             ));
         }
     };
-    let scope = asked.scope.clone();
+    let model = asked.rest.value(MODEL).map(ToOwned::to_owned);
+    if let Some(model) = model.as_deref().filter(|model| !model.contains('/')) {
+        return Err(Error::invalid(format!("{MODEL} takes PROVIDER/ID, not {model}")));
+    }
+    let (scope, named) = (asked.scope.clone(), model.clone());
     let read = move |view: &View<'_>| -> Result<Vec<SummaryId>> {
         let mut summaries = Vec::new();
         for id in &ids {
@@ -63,8 +66,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     if number == 0 {
         return Ok(Answer::sentence("This branch has no summaries yet."));
     }
-    asked.store().write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries)).await?;
-    let by = asked.summarizers.first().map(|model| format!(" by {}", model.in_words())).unwrap_or_default();
+    asked
+        .store()
+        .write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref()))
+        .await?;
+    let usual = asked.summarizers.first().map(Summarizer::in_words);
+    let by = model.or(usual).map(|model| format!(" by {model}")).unwrap_or_default();
     let text = format!(
         "{} will be written again{by}, while the agent works or by the next compaction. Until then, the old text stays.",
         count(number, "summary")

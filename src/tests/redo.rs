@@ -1,7 +1,7 @@
 //! Summaries are written again on request, and the old text stays until then.
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::Reply;
+use lcm_compaction::llm::{Reply, Request};
 use lcm_model::ids::SummaryId;
 use lcm_store::View;
 
@@ -35,7 +35,7 @@ async fn a_summary_is_written_again_and_supersedes_the_old_one_and_what_was_made
     let old = compacted(compact().run(&saying("as it was once said")).await);
     assert!(old.summary.contains("DAG depth 1") && old.summary.contains("once said"), "{}", old.summary);
     let ids = leaves(&store).await;
-    store.store.write(move |batch| batch.summaries().redo(&ids)).await.unwrap();
+    store.store.write(move |batch| batch.summaries().redo(&ids, Some("other/model"))).await.unwrap();
 
     // Without a model, the old text stays.
     let same = compacted(compact().run(&ScriptedModel::failing()).await).summary;
@@ -45,6 +45,9 @@ async fn a_summary_is_written_again_and_supersedes_the_old_one_and_what_was_made
     let new = compacted(compact().run(&model).await);
     assert!(new.summary.contains("put now") && !new.summary.contains("once said"), "{}", new.summary);
     assert!(new.summary.contains("none missing, 0 degraded"), "{}", new.summary);
+    let named = |request: &Request| request.by.as_deref() == Some("other/model");
+    let leaves = |request: &&Request| request.prompt.contains("Summarize this stretch");
+    assert!(model.asked.lock().unwrap().iter().filter(leaves).all(named));
     // That was it.
     let asked = model.prompts().len();
     assert_eq!(compacted(compact().run(&model).await).summary, new.summary);
@@ -61,7 +64,7 @@ async fn a_model_that_says_the_same_again_is_asked_once() {
     let old = compacted(compact().run(&model).await);
     let before = model.prompts().len();
     let ids = leaves(&store).await;
-    store.store.write(move |batch| batch.summaries().redo(&ids)).await.unwrap();
+    store.store.write(move |batch| batch.summaries().redo(&ids, None)).await.unwrap();
     for _ in 0..2 {
         assert_eq!(compacted(compact().run(&model).await).summary, old.summary);
     }

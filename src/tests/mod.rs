@@ -56,6 +56,7 @@ mod purge_command;
 mod purged_meanwhile;
 mod ranking;
 mod rebuilding;
+mod redo;
 mod repeated_messages;
 mod secrets;
 mod session_files;

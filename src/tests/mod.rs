@@ -18,6 +18,7 @@ mod crafted;
 mod describe;
 mod doctor;
 mod doctor_fuzz;
+mod edited;
 mod exact;
 mod expand;
 mod expand_around;

@@ -5,6 +5,7 @@
 //! imports need no special cases.
 
 pub mod adopt;
+mod edited;
 pub mod export;
 pub mod file;
 mod finding;

@@ -188,7 +188,7 @@ async fn an_edit_above_a_purged_message_does_not_bring_it_back() {
     let (store, conversation) = (first.machine.home.store.clone(), first.persistor.conversation());
     let purge = move |batch: &lcm_store::Batch<'_>| {
         let message = batch.upkeep().purgeable_at(conversation, "e4")?.unwrap();
-        batch.upkeep().purge(lcm_store::Purge::Message(message))
+        batch.upkeep().purge(&lcm_store::Purge::Message(message))
     };
     store.write(purge).await.unwrap();
     let leaf = entries.last().unwrap()["id"].as_str().unwrap().to_owned();

@@ -55,6 +55,7 @@ mod purge_aftermath;
 mod purge_agents;
 mod purge_calls;
 mod purge_command;
+mod purge_text;
 mod purged_meanwhile;
 mod ranking;
 mod rebuilding;

@@ -160,7 +160,7 @@ fn is_proven(batch: &Batch<'_>, record: &SummaryRecord, sources: &Sources) -> Re
             let sources = ids.iter().map(read).collect::<Result<Vec<_>>>()?;
             let deepest = sources.iter().map(|source| source.depth).max().unwrap_or_default();
             let quoted: Vec<Quote> = sources.iter().flat_map(|source| source.quotes.clone()).collect();
-            *depth == deepest.saturating_add(1) && are_carried(quotes, quoted)
+            *depth == deepest.saturating_add(1) && are_carried(quotes, &quoted)
         }
     })
 }

@@ -98,8 +98,8 @@ pub fn carried(claimed: Option<&[Quote]>, sources: Vec<Quote>) -> Vec<Quote> {
 
 /// Whether a condensed summary with these `quotes` can have carried them on from its sources: no rule is missing, and
 /// nothing was added.
-pub fn are_carried(quotes: &[Quote], sources: Vec<Quote>) -> bool {
-    let carried = carried(None, sources.clone());
+pub fn are_carried(quotes: &[Quote], sources: &[Quote]) -> bool {
+    let carried = carried(None, sources.to_vec());
     let rules = |quotes: &[Quote]| -> Vec<Quote> {
         quotes.iter().filter(|quote| quote.kind == QuoteKind::Rule).cloned().collect()
     };

@@ -5,9 +5,8 @@
  * worked. Between two folds the extension changes nothing in the prompt.
  */
 
-import { countsOf } from "./context.js";
 import { withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, ancestors, canRecall, physicalModel, unwrap } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, canRecall, countsOf, physicalModel, unwrap } from "./pi.js";
 import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */

@@ -1,11 +1,9 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
 import { summarizerOf } from "./models.js";
-import { ancestors, canRecall, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
+import { COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
 
 /** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
-
-const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
 
 export class Context {
   #session;
@@ -45,7 +43,8 @@ export class Context {
     return {
       leafId: manager.getLeafId() ?? "",
       shownFrom: this.begin().from,
-      contextTokens: tokensOf(contextTokens) || undefined,
+      // Pi takes it from the last report.
+      contextTokens: countsOf({ input: contextTokens }).input || undefined,
       contextWindow: windowOf(ctx),
       model: modelOf(ctx),
       cost: pricesOf(model),
@@ -83,11 +82,6 @@ function pricesOf(model) {
 function tierOf(model) {
   const sizes = [model?.cost?.tiers ?? []].flat().map((/** @type {any} */ tier) => tokensOf(tier.inputTokensAbove)).filter(Boolean);
   return sizes.length > 0 ? Math.min(...sizes) : undefined;
-}
-
-/** @param {any} usage that a provider reported */
-export function countsOf(usage) {
-  return Object.fromEntries(COUNTS.map((name) => [name, tokensOf(usage?.[name])]));
 }
 
 /** @param {unknown} value */

@@ -112,6 +112,22 @@ export function windowOf(ctx) {
   return tokensOf(physicalModel(ctx)?.contextWindow) || undefined;
 }
 
+/** No request uses more tokens: a provider that reports more is in error. The engine has the same limit. */
+const MOST_REPORTED = 20_000_000;
+
+/** The kinds of tokens in a report. */
+export const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
+
+/** Whether a provider's report says more than any request can have used. @param {any} usage */
+export function isAbsurd(usage) {
+  return [...COUNTS, "totalTokens"].some((name) => Number(usage?.[name]) > MOST_REPORTED);
+}
+
+/** The tokens in a provider's report, 0 where it says nothing or nonsense. @param {any} usage @returns {Record<string, number>} */
+export function countsOf(usage) {
+  return Object.fromEntries(COUNTS.map((name) => [name, isAbsurd(usage) ? 0 : tokensOf(usage?.[name])]));
+}
+
 /** A number of tokens as the engine takes it, else 0: extensions and providers may give any. @param {unknown} value */
 export function tokensOf(value) {
   const tokens = Math.floor(Number(value));

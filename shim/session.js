@@ -12,7 +12,7 @@ import { Context } from "./context.js";
 import { Footer } from "./footer.js";
 import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
-import { canRecall, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
+import { canRecall, isAbsurd, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
 import { Sync } from "./sync.js";
 import { Thinking } from "./thinking.js";
@@ -34,6 +34,9 @@ but Pi compacts this session by itself: repair its file, or continue in a new se
 /** The report on a session whose file was changed by others. */
 const EDITED = `this session's file was edited since it was stored. From now on, summaries and the model have what Pi shows; the earlier text \
 stays stored and can be found`;
+
+const ABSURD = `the provider reports more tokens for a request than any can use. Figures of this extension leave such reports out; Pi's own total of \
+the session has them`;
 
 const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.";
 
@@ -282,6 +285,7 @@ export class Session {
 
   /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */
   async atTurnEnd(event) {
+    if (event.message.role === "assistant" && isAbsurd(event.message.usage)) this.report(ABSURD);
     this.lastRequest.noteAnswer(event.message);
     await this.#update();
     this.footer.updateSoon();

@@ -61,7 +61,7 @@ test("the block covers compacted entries of any kind", async (t) => {
     const fresh = project.summaryCalls.slice(calls);
     await pi.prompt("three");
     const { block } = afterCompaction(project, await project.session(pi));
-    assert.equal(section(block, "Focus"), " Of the ledger: closed in May.");
+    assert.equal(section(block, "Focus"), " Of the ledger: closed in May.\n Expand for details about: all of it");
     const asked = fresh.filter(({ messages }) => messages[0].text.includes("asked for one thing in particular"));
     assert.equal(asked.length, 1);
     assert.ok(asked[0].messages[0].text.includes("what became of the ledger"));

@@ -21,6 +21,7 @@ for (const host of hostsFor()) {
   for (const window of [20_000, 12_000]) {
     test(`no request is too long for a window of ${window} tokens with Pi's default settings, on ${host.name}`, async (t) => {
       const project = await aProject(t, { host, contextWindow: window, settings: { compaction: {} } });
+      /** @type {Received[]} */
       const rejected = [];
       let turn = 0;
       project.script.otherwise = (request) => {

@@ -70,7 +70,7 @@ for (const host of hostsFor()) {
     project.script.turns = [{ text: "Going on." }];
     await again.prompt("Go on.");
     const block = blockOf(project.lastTurn) ?? "";
-    assert.match(section(block, "Where It Stands"), /^Goal: tidy files\nNext: the tests\nNot recorded: in progress, blocked\nLast failing check: `node --test no-such-test\.mjs` \(m-[0-9a-f]{10}\): Could not find /);
+    assert.match(section(block, "Where It Stands"), /^Goal, in the summary's words: "tidy files"\nNext, in the summary's words: "the tests"\nNot recorded: in progress, blocked\nLast failing check: `node --test no-such-test\.mjs` \(m-[0-9a-f]{10}\): Could not find /);
     assert.match(section(block, "Constraints and Open Tasks"), /- rule: "Never push to main without asking me\."/);
     const files = section(block, "Files");
     assert.match(files, /<modified-files>\n changed\.txt \(m-[0-9a-f]{10}, changed on disk since you saw it\)\n<\/modified-files>/);

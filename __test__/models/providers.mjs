@@ -19,7 +19,7 @@ export default async function providers(pi) {
     models: [{ ...model, id: "homemade-model" }],
     streamSimple: (/** @type {any} */ asked, /** @type {any} */ context) => {
       const stream = createAssistantMessageEventStream();
-      const text = `Homemade summary\nof ${JSON.stringify(context.messages).length} characters.`;
+      const text = `Homemade summary\nof ${JSON.stringify(context.messages).length} characters.\nExpand for details about: all of it`;
       const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
       const usage = { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10, cost };
       const message = { role: "assistant", api: asked.api, provider: asked.provider, model: asked.id, content: [{ type: "text", text }], usage, stopReason: "stop", timestamp: Date.now() };

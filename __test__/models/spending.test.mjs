@@ -21,7 +21,7 @@ const text = "Talk\nMuch was said.";
 function defineSmall({ agentDir }) {
   const file = path.join(agentDir, "models.json");
   const { providers } = JSON.parse(readFileSync(file, "utf8"));
-  providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 8192 });
+  providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 6144 });
   writeFileSync(file, JSON.stringify({ providers }));
 }
 
@@ -94,6 +94,39 @@ for (const host of hostsFor()) {
       assert.equal(statistics(session.lastCompaction.summary).degraded, 0);
     });
 
+    await t.test("an absurd report is left out of all figures and limits, and said once", async () => {
+      const usage = { input: 1e18, output: 10 };
+      await opened(project, pi, "absurd", {}, () => ({ text, usage }));
+      project.script.otherwise = () => ({ text: "Understood.", usage });
+      await pi.request("compact");
+      const { lastCompaction } = await project.session(pi);
+      assert.equal(statistics(lastCompaction.summary).degraded, 0);
+      assert.equal(lastCompaction.usage, undefined);
+      for (const prompt of ["And now?", "And then?"]) await pi.prompt(prompt);
+      await pi.waitFor(() => warnings(pi).length > 1);
+      await pi.request("prompt", { message: "/lcm context" });
+      const said = await pi.waitFor(() => pi.ui("notify").map(({ message }) => message).find((message) => /fold/.test(message)));
+      assert.doesNotMatch(said, /\d{1,3}(,\d{3}){4}/, "a figure in billions");
+      assert.deepEqual(warnings(pi).filter((message) => !message.startsWith("LCM: ")).map((message) => message.slice(21, 70)).sort(), [
+        "demo/demo-model reports more tokens for a questio",
+        "the provider reports more tokens for a request th",
+      ]);
+      delete project.script.otherwise;
+    });
+
+    await t.test("a prompt that the server has cut is not answered, which is said once with the remedy", { skip }, async () => {
+      await opened(project, pi, "cut", { leafChunkTokens: 4000 }, () => ({ text, usage: { input: 1000, output: 10 } }));
+      await pi.request("compact");
+      const { summary } = (await project.session(pi)).lastCompaction;
+      const { degraded, summaries } = statistics(summary);
+      assert.ok(degraded > 0, summary);
+      await pi.waitFor(() => warnings(pi).length > 1);
+      const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
+      assert.equal(about.length, 1);
+      assert.match(about[0], /the server of demo\/demo-model read only 1,000 of about [\d,]+ tokens of a question.* `num_ctx`/);
+      assert.match(warnings(pi).find((message) => message.startsWith("LCM: ")) ?? "", /\(demo\/demo-model: the server cut the prompt\)$/);
+    });
+
     await t.test("a limit holds and is reported once, and extracts are replaced later", async () => {
       const file = await opened(project, pi, "limit", { modelTokensPerHour: 1_500, leafPassConcurrency: 1 }, () => ({ text, usage: { input: 900, output: 100 } }));
       await pi.request("compact");
@@ -122,8 +155,8 @@ for (const host of hostsFor()) {
       await opened(project, pi, "dead", {}, () => ({ hang: true }));
       await pi.request("compact");
       const asked = project.summaryCalls.length;
-      // Four at once, and those that start while these end.
-      assert.ok(asked >= 4 && asked <= 6, `${asked}`);
+      // A server on this machine is asked one question at a time.
+      assert.equal(asked, 1);
       await pi.prompt("more ".repeat(300));
       await pi.request("compact");
       assert.equal(project.summaryCalls.length, asked);

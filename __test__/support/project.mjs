@@ -311,6 +311,8 @@ export class Project {
   }
 }
 
+const LAST_LINE = "Expand for details about";
+
 /**
  * @param {Script} script
  * @returns {(request: Received) => Reply | Promise<Reply>}
@@ -319,8 +321,8 @@ function playing(script) {
   return async (request) => {
     if (request.kind === "summary") {
       const reply = (await script.summary?.(request)) ?? { text: `Summary ${request.index}\nWhat happened was summarized.` };
-      // Within the session, the last line identifies an answer.
-      return request.isInSession && reply.text ? { ...reply, text: `${reply.text}\nExpand for details about: all of it` } : reply;
+      // The last line that the prompts ask for.
+      return reply.text && !reply.text.includes(LAST_LINE) ? { ...reply, text: `${reply.text}\n${LAST_LINE}: all of it` } : reply;
     }
     const next = script.turns?.shift() ?? script.otherwise?.(request) ?? { text: "Understood." };
     return typeof next === "function" ? next(request) : next;

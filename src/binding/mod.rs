@@ -75,8 +75,8 @@ impl Engine {
     #[napi(factory)]
     pub async fn open(options: String) -> napi::Result<Self> {
         quiet_panics();
-        let options =
-            serde_json::from_str(&options).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+        let options = lcm_model::read_json(&options).and_then(serde_json::from_value);
+        let options = options.map_err(|error| napi::Error::from_reason(error.to_string()))?;
         let inner = engine::Engine::open(options).await;
         let inner = inner.map_err(|error| napi::Error::from_reason(error.to_string()))?;
         Ok(Self { inner: Arc::new(inner) })

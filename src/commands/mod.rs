@@ -17,6 +17,7 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
 pub(crate) mod show;
+pub(crate) mod simulate;
 mod spent;
 pub(crate) mod stats;
 mod style;
@@ -76,6 +77,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     notes::COMMAND,
     compact::COMMAND,
     context::COMMAND,
+    simulate::COMMAND,
     doctor::COMMAND,
     import::COMMAND,
     export::COMMAND,

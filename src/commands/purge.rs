@@ -7,7 +7,7 @@ use super::{Answer, Command, CommandContext, Confirm};
 use crate::upkeep::purge::{Removed, Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{
-    count, folded, grouped, grouped_count, in_line, minute, one_line, time_span, timestamp,
+    count, folded, grouped, grouped_count, in_line, local_minute, local_span, one_line, timestamp,
 };
 use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
 use lcm_recall::{MessageCard, NodeId};
@@ -95,7 +95,7 @@ async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<Stri
             {
                 let MessageCard { handle, role, timestamp, .. } = line.card;
                 let words = one_line(&line.headline, FIRST_WORDS);
-                lines += &format!("\n  {handle} {} {}: {words}", in_line(&role), minute(timestamp));
+                lines += &format!("\n  {handle} {} {}: {words}", in_line(&role), local_minute(timestamp));
             }
         }
         Ok(lines)
@@ -116,8 +116,8 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let messages = removed_messages(plan);
     let sessions: Vec<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
     let time = match *times {
-        Some((from, to)) if from == to => format!(" of {}", minute(from)),
-        Some((from, to)) => format!(" of {}", time_span(from, to)),
+        Some((from, to)) if from == to => format!(" of {}", local_minute(from)),
+        Some((from, to)) => format!(" of {}", local_span(from, to)),
         None => String::new(),
     };
     let mut removed = vec![grouped_count(messages, "message") + &time];

@@ -143,8 +143,11 @@ async fn a_reply_as_long_as_its_source_is_requested_again_as_bullet_points() {
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let model = ScriptedModel::new(|request| {
-        let text =
-            if request.prompt.contains("bullet points") { "- short".into() } else { "word ".repeat(5_000) };
+        let text = if request.prompt.contains("bullet points") {
+            "- a short one".into()
+        } else {
+            "word ".repeat(5_000)
+        };
         Ok(Reply { text, model: None, usage: None })
     });
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
@@ -152,7 +155,7 @@ async fn a_reply_as_long_as_its_source_is_requested_again_as_bullet_points() {
     let compaction = compacted(compact.run(&model).await);
     let kinds: Vec<bool> = model.prompts().iter().map(|prompt| prompt.contains("bullet points")).collect();
     assert_eq!(kinds, [false, true]);
-    assert!(compaction.summary.contains("- short"));
+    assert!(compaction.summary.contains("- a short one"));
 }
 
 #[tokio::test]
@@ -251,7 +254,7 @@ fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
             return Err(Failure::useless("the answer has no text"));
         }
         let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let text = format!("Stretch {n}\n{}", "what happened in it ".repeat(12));
+        let text = format!("Stretch {n}\n{}", "what happened in it ".repeat(10));
         Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
     })
 }

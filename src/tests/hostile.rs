@@ -254,7 +254,7 @@ fn check_screen(shown: &str, arguments: &[&str]) {
 const LINES: [(&str, &str); 6] = [
     (
         "Where It Stands",
-        "^(> .*|(Request under way|Last request, answered) \\(m-[0-9a-f]{10}\\):|(Goal|In progress|Blocked|Next|Not recorded): .*|\
+        "^(> .*|(Request under way|Last request, answered) \\(m-[0-9a-f]{10}\\):|(Goal|In progress|Blocked|Next), in the summary's words: \".*\"|Not recorded: .*|\
          Files touched last: .*|Last (failing|passing) check: `.*)$",
     ),
     ("Constraints and Open Tasks", r#"^- ((replaced )?rule|task): ".*"$"#),
@@ -437,7 +437,8 @@ async fn check_compaction(places: &Places) {
     let session = places.session();
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let reply = Reply { text: places.summary.clone(), model: Some(places.name.clone()), usage: None };
+    let text = format!("So it was with word1\n{}", places.summary);
+    let reply = Reply { text, model: Some(places.name.clone()), usage: None };
     let model = ScriptedModel::new(move |_| Ok(reply.clone()));
     let mut compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     compact.settings.notes = true;

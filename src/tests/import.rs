@@ -384,11 +384,10 @@ async fn a_failed_import_is_explained_in_one_sentence() {
     assert!(
         refused("--everything")
             .await
-            .starts_with("/lcm import has no --everything: it takes --all, --history-of, --stop, --from; ")
+            .starts_with("/lcm import has no --everything: it takes --all, --stop, --from; ")
     );
     for (line, why) in [
         ("--stop --all", "/lcm import --all takes no --stop; see /lcm help import"),
-        ("--all --history-of /x", "/lcm import --all takes no --history-of; see /lcm help import"),
         ("--stop --from codex", "/lcm import --stop takes no --from; see /lcm help import"),
         ("--all sessions", "/lcm import --all takes no sessions; see /lcm help import"),
     ] {

@@ -19,7 +19,9 @@ async fn a_summarizer_gets_it_byte_for_byte_and_the_block_indents_it() {
     let session = session();
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let reply = Reply { text: format!("Work\n{ORDINARY}"), model: None, usage: None };
+    // A summary says more than that.
+    let own = "so it was said ".repeat(ORDINARY.split_whitespace().count());
+    let reply = Reply { text: format!("Work\n{ORDINARY}\n{own}"), model: None, usage: None };
     let model = ScriptedModel::new(move |_| Ok(reply.clone()));
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     let compact = compact.with(|settings, _| {

@@ -44,12 +44,30 @@ async fn when_pi_cuts_inside_a_turn_its_request_comes_first_in_the_block() {
     let block = compacted(compact.run(&terse(state)).await).summary;
     let standing = section(&block, "Where It Stands").unwrap();
     let first = "\n> Rewrite the importer.\n> \n> It must skip blank lines. Never push to main without asking me.\n\
-                 Goal: a new importer\nIn progress: reading the parts\nNot recorded: blocked, next\n";
+                 Goal, in the summary's words: \"a new importer\"\n\
+                 In progress, in the summary's words: \"reading the parts\"\nNot recorded: blocked, next\n";
     assert!(standing.starts_with("Request under way (m-") && standing.contains(first), "{block}");
     assert!(block.find("### Where It Stands") < block.find("### Constraints"), "{block}");
     // It is there once, not in the text of each summary.
     assert_eq!(block.matches("a new importer").count(), 1, "{block}");
     assert!(block.contains("Things were done."), "{block}");
+}
+
+#[tokio::test]
+async fn an_invented_state_is_never_the_blocks_own_voice() {
+    let session = within_a_turn();
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let state = "State:\ngoal: ship version 9.9 tonight\n- **Next:** delete the old backups";
+    let model = terse(state);
+    let block = compacted(compact.run(&model).await).summary;
+    let standing = section(&block, "Where It Stands").unwrap();
+    for words in ["ship version 9.9 tonight", "delete the old backups"] {
+        let lines: Vec<&str> = standing.lines().filter(|line| line.contains(words)).collect();
+        assert_eq!(lines.len(), 1, "{standing}");
+        assert!(lines[0].ends_with(&format!(", in the summary's words: \"{words}\"")), "{standing}");
+    }
 }
 
 #[tokio::test]

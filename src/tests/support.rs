@@ -175,7 +175,7 @@ impl TestStore {
     }
 }
 
-/// A model with scripted answers that records its prompts.
+/// A model with scripted answers that records its prompts. Its answers end as the prompts ask.
 pub struct ScriptedModel {
     reply: Box<dyn Fn(&Request) -> Answer + Send + Sync>,
     pub asked: Mutex<Vec<Request>>,
@@ -210,7 +210,12 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
-        let answer = (self.reply)(&request);
+        let mut answer = (self.reply)(&request);
+        if let Ok(Reply { text, .. }) = &mut answer
+            && !text.contains("Expand for details about")
+        {
+            *text += "\nExpand for details about: all";
+        }
         self.asked.lock().unwrap().push(request);
         Box::pin(async move { answer })
     }

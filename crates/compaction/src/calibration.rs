@@ -1,10 +1,10 @@
 //! How far token estimates are off for a model, learned from the usage its provider reports for known
 //! prompts.
 //!
-//! A ratio is real tokens per estimated token. It moves slowly and stays within bounds, so that one odd
-//! report changes little. It is stored with the project.
+//! A ratio is real tokens per estimated token. After the first reports it moves slowly, and it stays within bounds,
+//! so that one odd report changes little. It is stored with the project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use crate::llm::{Answer, Reply};
@@ -15,20 +15,22 @@ use lcm_model::{Usage, read_json};
 use lcm_store::{Store, View};
 
 /// How far a ratio may be from 1.
-const BOUNDS: (f64, f64) = (0.5, 2.0);
-/// A ratio outside these is not about our prompt: an uncounted cache, or a prompt that was extended.
-const PLAUSIBLE: (f64, f64) = (0.3, 3.0);
-/// The weight of a new report compared to all earlier ones.
-const WEIGHT: f64 = 0.2;
+const BOUNDS: (f64, f64) = (0.6, 2.0);
+/// A ratio outside these is not about our prompt: one that the server cut or extended, or an uncounted cache.
+const PLAUSIBLE: (f64, f64) = (0.6, 3.0);
+/// The weight of a new report compared to all earlier ones: of the first ones, and of those after them.
+const WEIGHTS: (f64, f64) = (0.5, 0.2);
+/// How many are the first.
+const FIRST: u32 = 6;
 /// Below this many tokens, what providers add themselves weighs too much.
 const ENOUGH: usize = 500;
 /// The least growth of a session, in tokens, that is meaningful, and the number of messages examined for it.
 const GROWTH: usize = 2_000;
 const LOOKED_AT: usize = 200;
 
-/// The learned ratio per model, by `provider/model`.
+/// The learned ratio per model and the number of reports it is from, by `provider/model`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Ratios(BTreeMap<String, f64>);
+pub(super) struct Ratios(BTreeMap<String, (f64, u32)>);
 
 impl Ratios {
     /// Reads the stored ratios.
@@ -38,8 +40,8 @@ impl Ratios {
 
     /// Converts `real` tokens to estimated ones, by the first of `models` with a known ratio.
     pub(super) fn estimated<'a>(&self, real: usize, models: impl IntoIterator<Item = &'a str>) -> usize {
-        let ratio = models.into_iter().find_map(|model| self.0.get(model)).copied().unwrap_or(1.0);
-        let ratio = ratio.clamp(BOUNDS.0, BOUNDS.1);
+        let known = models.into_iter().find_map(|model| self.0.get(model));
+        let ratio = known.map_or(1.0, |(ratio, _)| ratio.clamp(BOUNDS.0, BOUNDS.1));
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -57,8 +59,17 @@ impl Ratios {
         if ratio < PLAUSIBLE.0 || ratio > PLAUSIBLE.1 {
             return;
         }
-        let known = self.0.entry(seen.model.clone()).or_insert(1.0);
-        *known = (*known + WEIGHT * (ratio - *known)).clamp(BOUNDS.0, BOUNDS.1);
+        let (known, reports) = self.0.entry(seen.model.clone()).or_insert((1.0, 0));
+        let weight = if *reports < FIRST { WEIGHTS.0 } else { WEIGHTS.1 };
+        *known = (*known + weight * (ratio - *known)).clamp(BOUNDS.0, BOUNDS.1);
+        *reports = reports.saturating_add(1);
+    }
+
+    /// The ratio of each model.
+    pub(super) fn by_model(&self) -> HashMap<String, f64> {
+        let bounded =
+            |(model, (ratio, _)): (&String, &(f64, u32))| (model.clone(), ratio.clamp(BOUNDS.0, BOUNDS.1));
+        self.0.iter().map(bounded).collect()
     }
 }
 
@@ -149,11 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_follows_the_reports_slowly_and_within_its_bounds() {
+    fn a_ratio_follows_the_first_reports_fast_and_later_ones_slowly_within_its_bounds() {
         let mut ratios = Ratios::default();
         assert_eq!(ratios.estimated(8_000, ["p/m"]), 8_000);
-        ratios.learn(&seen(1_500));
-        assert_eq!(ratios.estimated(1_100, ["p/m"]), 1_000);
+        (0..6).for_each(|_| ratios.learn(&seen(1_500)));
+        // Off by 1 % now; with the later weight by 9 %.
+        assert_eq!(ratios.estimated(15_000, ["p/m"]), 10_052);
+        let slowly = ratios.clone();
+        ratios.learn(&seen(900));
+        let moved = ratios.0["p/m"].0 - slowly.0["p/m"].0;
+        assert!((-0.13..-0.11).contains(&moved), "{moved}");
         (0..50).for_each(|_| ratios.learn(&seen(1_500)));
         assert_eq!(ratios.estimated(15_000, ["other/one", "p/m"]), 10_000);
         assert_eq!(ratios.estimated(15_000, ["other/one"]), 15_000);

@@ -69,6 +69,7 @@ impl<'a> Job<'a> {
         let Session { store, settings, .. } = session;
         let ratios = Ratios::read(store).await?;
         let (budget, cut) = sizes(settings, &ratios, target.window, target.model.as_deref());
+        model.calibrate(ratios.by_model());
         let summarizer = Summarizer::new(model, Arc::clone(&progress), cancel.clone(), settings);
         let summarizer = Arc::new(summarizer);
         let masked = |text: String| if settings.redact { redact::redacted(&text) } else { text };

@@ -26,6 +26,7 @@ mod overflow;
 mod parts;
 mod passes;
 mod plan;
+mod plausible;
 mod progress;
 mod prompts;
 mod redact;

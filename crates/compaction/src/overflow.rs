@@ -40,9 +40,9 @@ static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedLimit {
     /// The tokens it accepts, without those for the answer.
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// The tokens of the request.
-    asked: Option<usize>,
+    pub(super) asked: Option<usize>,
 }
 
 /// A request that was too long. All numbers are tokens.

@@ -13,7 +13,7 @@ use lcm_model::frames::{Fence, Tags};
 pub(super) const VERSION: u32 = 3;
 
 /// Every summary's last line starts like this; an answer without it did not follow the prompt.
-const LAST_LINE: &str = "Expand for details about";
+pub(super) const LAST_LINE: &str = "Expand for details about";
 
 /// Replaces the history in a question within the session.
 const NAMED_ABOVE: &str = "(the stretch of this conversation that is named above)";
@@ -37,6 +37,18 @@ pub(super) enum Level {
     Detailed(usize),
     /// Bullet points of at most this many tokens, if that failed.
     Bullets(usize),
+}
+
+impl Level {
+    /// How many words to ask for: three for four tokens.
+    pub(super) fn words(self) -> usize {
+        let (Self::Detailed(tokens) | Self::Bullets(tokens)) = self;
+        words_of(tokens)
+    }
+}
+
+fn words_of(tokens: usize) -> usize {
+    tokens * 3 / 4
 }
 
 /// The contents of a summary's prompt.
@@ -111,7 +123,7 @@ pub(super) fn focus(guidance: &Guidance, history: &str, instructions: &str, toke
 
 fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &str) -> String {
     let fence = Fence::around(FENCE, DIGITS, &[history, before, focus]);
-    let (words, history) = ((tokens * 3 / 4).to_string(), headed(&fenced_off(history), fence.digits()));
+    let (words, history) = (words_of(tokens).to_string(), headed(&fenced_off(history), fence.digits()));
     let fence = fence.to_string();
     let value = |name: &str| match name {
         "words" => words.as_str(),

@@ -167,7 +167,11 @@ impl Source<'_> {
         let mut missing = Vec::new();
         for (field, said) in FIELDS.iter().zip(said) {
             match said {
-                Some(said) => lines.push(format!("{}: {}", capitalized(field), text::one_line(&said, STATE))),
+                // Nothing proves these, so they don't stand among what the messages say as if it were the same.
+                Some(said) => {
+                    let said = text::one_line(&said, STATE);
+                    lines.push(format!("{}, in the summary's words: \"{said}\"", capitalized(field)));
+                }
                 None => missing.push(*field),
             }
         }

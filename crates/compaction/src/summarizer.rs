@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calibration::Measured;
 use super::parts;
+use super::plausible::{self, Asked};
 use super::progress::Progress;
 use super::prompts::{self, Level, Material};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, count_usage, size};
@@ -68,6 +69,13 @@ impl Patience {
     /// When it ends for a question asked now.
     fn end(&self) -> Instant {
         *lock(&self.since).get_or_insert_with(Instant::now) + self.most
+    }
+
+    /// Waits for its end; useful answers to other questions postpone it.
+    async fn ended(&self) {
+        while self.end() > Instant::now() {
+            tokio::time::sleep_until(self.end()).await;
+        }
     }
 
     fn renew(&self) {
@@ -194,13 +202,13 @@ impl Summarizer {
     ) -> Result<Answer> {
         let in_session = prompts::in_session(&self.guidance, material, level);
         let prompt = prompts::render(&self.guidance, material, level);
-        let answer = self.ask(prompt, in_session, target).await?;
+        let answer = self.ask(prompt.clone(), in_session, target).await?;
         count_usage(usage, &answer);
         match answer {
             Err(Failure { kind: Kind::TooLong { room }, .. }) if rounds > 0 => {
                 Box::pin(self.in_parts(material, level, target, usage, (room as usize, rounds - 1))).await
             }
-            answer => Ok(answer),
+            answer => Ok(answer.and_then(|reply| plausible(reply, &prompt, material, level.words()))),
         }
     }
 
@@ -252,7 +260,7 @@ impl Summarizer {
         match self.ask(prompt, None, target).await? {
             Ok(reply) => {
                 self.patience.renew();
-                Ok(Some(prompts::without_fences(&reply.text)).filter(|text| !text.is_empty()))
+                Ok(Some(plausible::unwrapped(&reply.text)).filter(|text| !text.is_empty()))
             }
             Err(failure) => {
                 self.note(failure);
@@ -262,8 +270,7 @@ impl Summarizer {
     }
 
     async fn ask(&self, prompt: String, in_session: Option<InSession>, target: usize) -> Result<Answer> {
-        let end = self.patience.end();
-        if end <= Instant::now() {
+        if self.patience.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -281,7 +288,7 @@ impl Summarizer {
             biased;
             answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
-            () = tokio::time::sleep_until(end) => Err(self.too_late()),
+            () = self.patience.ended() => Err(self.too_late()),
         };
         self.progress.note(&answer);
         self.measured.note(estimated, &answer);
@@ -330,17 +337,29 @@ pub(super) fn cap(target: usize, source_tokens: usize) -> usize {
     target.min(source_tokens.saturating_sub(1)).max(1)
 }
 
-/// Rejects a summary that is not smaller than its source.
-fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
+/// Rejects what cannot be a summary of `material`.
+fn plausible(mut reply: Reply, prompt: &str, material: &Material<'_>, words: usize) -> Answer {
     // Pi shows the block between its own tags, which an answer must not close either.
-    reply.text = prompts::without_fences(&reply.text).replace("</summary", "<\\/summary");
-    if tokens::estimate(&reply.text) < source_tokens {
-        return Ok(reply);
+    reply.text = plausible::unwrapped(&reply.text).replace("</summary", "<\\/summary");
+    let asked = Asked { prompt, history: material.history, is_of_messages: material.depth == 0, words };
+    match plausible::fault(&reply.text, &asked) {
+        Some(fault) => Err(useless(&reply, &format!("the answer is no summary: {fault}"))),
+        None => Ok(reply),
     }
-    let whose = reply.model.map(|model| format!("{model}: ")).unwrap_or_default();
-    let reason = format!("{whose}the answer is not smaller than what it summarizes");
-    // Its usage is already counted.
-    Err(Failure::useless(reason))
+}
+
+/// Rejects a summary that is not smaller than its source.
+fn smaller(reply: Reply, source_tokens: usize) -> Answer {
+    match tokens::estimate(&reply.text) < source_tokens {
+        true => Ok(reply),
+        false => Err(useless(&reply, "the answer is not smaller than what it summarizes")),
+    }
+}
+
+/// The failure of an answer whose usage is already counted.
+fn useless(reply: &Reply, reason: &str) -> Failure {
+    let whose = reply.model.as_ref().map(|model| format!("{model}: ")).unwrap_or_default();
+    Failure::useless(format!("{whose}{reason}"))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn restore_supplement(
 }
 
 fn hash_of(id: &str) -> Option<Hash> {
-    Hash::from_slice(&hex::decode(id).ok()?).ok()
+    Hash::parse(id)
 }
 
 /// The message of each entry on the branch that ends with an entry.

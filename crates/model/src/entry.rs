@@ -177,6 +177,11 @@ impl<'a> Fields<'a> {
         self.find(name).map(|(_, value)| value.get()).filter(|json| *json != "null")
     }
 
+    /// Whether it has the field, `null` or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
     /// A field's own fields, if it is an object.
     pub fn within(&self, name: &str) -> Option<Self> {
         Self::of(self.json(name)?)

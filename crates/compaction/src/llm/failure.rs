@@ -35,6 +35,12 @@ const BUSY: [&str; 7] = [
     "stream ended", "answer is incomplete", "timed out", "timeout", "overloaded", "rate limit", "unavailable",
 ];
 
+/// Phrases about a question that exceeds the window, whatever the status.
+const TOO_LONG: [&str; 6] = [
+    "exceeds context size", "exceeds the available context size", "exceed_context_size",
+    "context_length_exceeded", "maximum context length", "prompt is too long",
+];
+
 /// Phrases for a refusal by the model or a content filter.
 const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensitive"];
 
@@ -69,9 +75,9 @@ pub enum Kind {
     Refused,
     /// A useless answer.
     Useless,
-    /// Not asked, because the question exceeds the model's window.
+    /// The question exceeds the model's window, so it was not asked or not answered.
     TooLong {
-        /// How many of its tokens would have fit.
+        /// How many estimated tokens would have fit; 0 if that is not known yet.
         room: u32,
     },
     /// Not asked, because a limit on calls or tokens is reached.
@@ -183,6 +189,7 @@ fn kind_of(status: Option<u16>, text: &str) -> Kind {
     let text = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     match status {
+        _ if says(&TOO_LONG) => Kind::TooLong { room: 0 },
         _ if says(&USED_UP) => Kind::Rejected,
         Some(status) if PASSING.contains(&status) => Kind::Broken,
         Some(200..300) => Kind::Broken,
@@ -254,6 +261,18 @@ mod tests {
             ),
             ("Unexpected end of JSON input", None, "its answer is not JSON", Kind::Broken),
             (r#"{"error":{"message":"Overloaded"}}"#, None, "Overloaded", Kind::Broken),
+            (
+                r#"400 {"error":{"code":400,"message":"request (9014 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error"}}"#,
+                Some(400),
+                "400: request (9014 tokens) exceeds the available context size (8192 tokens), try increasing it",
+                Kind::TooLong { room: 0 },
+            ),
+            (
+                "500 the request exceeds context size",
+                Some(500),
+                "500: the request exceeds context size",
+                Kind::TooLong { room: 0 },
+            ),
             ("no model is chosen", None, "no model is chosen", Kind::Rejected),
             ("1234 things", None, "1234 things", Kind::Rejected),
             ("", None, "no reason given", Kind::Rejected),

@@ -11,6 +11,8 @@ mod failure;
 mod health;
 mod model_info;
 mod provider_state;
+mod queue;
+mod reported;
 mod secret;
 mod spend;
 mod thinking;
@@ -22,6 +24,8 @@ pub use failure::{Failure, Kind};
 pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;
 pub use secret::Secret;
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -79,6 +83,9 @@ pub type Answer = Result<Reply, Failure>;
 pub trait Model: Send + Sync {
     /// Asks. The future may be dropped at any time if the answer is no longer wanted.
     fn ask(&self, request: Request) -> Pending<'_, Answer>;
+
+    /// Takes over how many real tokens an estimated one is, by `provider/model`.
+    fn calibrate(&self, _ratios: HashMap<String, f64>) {}
 
     /// The number of calls so far, if a question may take none or several: other models, or retries.
     fn calls(&self) -> Option<usize> {

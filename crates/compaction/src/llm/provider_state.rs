@@ -1,11 +1,12 @@
 //! What is known about the models between compactions, for the lifetime of a session: which are worth asking,
 //! and what was spent.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::health::Health;
+use super::queue::Server;
 use super::spend::Spend;
 use super::thinking::Thinking;
 use lcm_model::config::Settings;
@@ -22,6 +23,12 @@ pub struct ProviderState {
     thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
+    /// By address.
+    servers: Mutex<HashMap<String, Arc<Server>>>,
+    /// Real tokens per estimated one, by `provider/model`.
+    ratios: Mutex<HashMap<String, f64>>,
+    /// What the user must know about servers, each once per its first words, and what is not shown yet.
+    notices: Mutex<(HashSet<String>, VecDeque<String>)>,
 }
 
 impl ProviderState {
@@ -32,7 +39,40 @@ impl ProviderState {
             spend: Spend::new(settings),
             thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
+            servers: Mutex::default(),
+            ratios: Mutex::default(),
+            notices: Mutex::default(),
         }
+    }
+
+    /// The calls to the server at this address.
+    pub(super) fn server(&self, url: &str) -> Arc<Server> {
+        let mut servers = lock(&self.servers);
+        Arc::clone(servers.entry(url.to_owned()).or_insert_with(|| Arc::new(Server::at(url))))
+    }
+
+    /// Takes over what was learned about models' tokens.
+    pub(super) fn calibrate(&self, ratios: HashMap<String, f64>) {
+        *lock(&self.ratios) = ratios;
+    }
+
+    /// Real tokens per estimated one, if the model's are smaller.
+    pub(super) fn ratio(&self, model: &str) -> f64 {
+        lock(&self.ratios).get(model).copied().unwrap_or(1.0).max(1.0)
+    }
+
+    /// Says something to the user, once whatever its numbers are.
+    pub(super) fn say_once(&self, notice: String) {
+        let kind = notice.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+        let mut notices = lock(&self.notices);
+        if notices.0.insert(kind) {
+            notices.1.push_back(notice);
+        }
+    }
+
+    /// A message for the user, each once.
+    pub fn take_notice(&self) -> Option<String> {
+        self.spend.take_notice().or_else(|| lock(&self.notices).1.pop_front())
     }
 
     /// How much thinking a model has shown that it needs.

@@ -74,7 +74,7 @@ impl Spend {
     }
 
     /// A message for the user, once.
-    pub fn take_notice(&self) -> Option<String> {
+    pub(super) fn take_notice(&self) -> Option<String> {
         lock(&self.0).notice.take()
     }
 }

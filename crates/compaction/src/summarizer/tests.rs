@@ -15,6 +15,9 @@ type Answers = Box<dyn Fn(&Request) -> (Duration, Answer) + Send + Sync>;
 /// A host with every model, each with a window, that answers for all of them.
 struct Script {
     window: usize,
+    url: &'static str,
+    /// Taken while it answers, if it answers one question after the other.
+    slot: Option<tokio::sync::Mutex<()>>,
     answers: Answers,
     asked: Mutex<Vec<(String, Request)>>,
 }
@@ -27,7 +30,7 @@ impl Host for Script {
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, std::result::Result<Facts, String>> {
         let (provider, id) = model.unwrap_or("own/model").split_once('/').unwrap();
         let facts = json!({
-            "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window},
+            "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window, "baseUrl": self.url},
             "auth": {"ok": true, "apiKey": "k"},
         });
         Box::pin(async move { Ok(serde_json::from_value(facts).unwrap()) })
@@ -37,6 +40,10 @@ impl Host for Script {
         let (takes, answer) = (self.answers)(&request);
         self.asked.lock().unwrap().push((model.unwrap_or("own/model").to_owned(), request));
         Box::pin(async move {
+            let _slot = match &self.slot {
+                Some(slot) => Some(slot.lock().await),
+                None => None,
+            };
             tokio::time::sleep(takes).await;
             answer
         })
@@ -54,7 +61,11 @@ struct World {
 }
 
 fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send + Sync + 'static) -> World {
-    let script = Arc::new(Script { window, answers: Box::new(answers), asked: Mutex::default() });
+    world_of(Script { window, url: "", slot: None, answers: Box::new(answers), asked: Mutex::default() })
+}
+
+fn world_of(script: Script) -> World {
+    let script = Arc::new(script);
     let settings = Settings::defaults(std::path::Path::new("/nowhere"));
     let host: Arc<dyn Host> = Arc::clone(&script) as _;
     let chain = Chain::new(host, &settings, true, Arc::new(ProviderState::new(&settings)), Log::default());
@@ -63,6 +74,9 @@ fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send 
     World { script, summarizer, cancel }
 }
 
+/// A summary as short as it may be.
+const SHORT: &str = "Some words said\nExpand for details about: all";
+const LAST: &str = "Expand for details about: all";
 const SECOND: Duration = Duration::from_secs(1);
 /// The default of the setting, in ms.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -132,9 +146,36 @@ async fn providers_that_fail_at_once_are_given_up_within_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_provider_gets_enough_time() {
-    let world = world(0, |_| (LIMIT - SECOND, reply("short")));
+    let world = world(0, |_| (LIMIT - SECOND, reply(SHORT)));
     let (took, degraded) = world.summaries(40).await;
     assert_eq!((took, degraded), (10 * (LIMIT - SECOND), 0));
+}
+
+/// A server with one slot that takes this long for an answer.
+fn one_slot(url: &'static str, takes: Duration) -> World {
+    let answers = Box::new(move |_: &Request| (takes, reply(SHORT)));
+    world_of(Script {
+        window: 0,
+        url,
+        slot: Some(tokio::sync::Mutex::default()),
+        answers,
+        asked: Mutex::default(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_near_server_gets_one_question_at_a_time() {
+    let world = one_slot("http://192.168.1.20:8080/v1", 100 * SECOND);
+    assert_eq!(world.summaries(8).await, (800 * SECOND, 0));
+    assert_eq!((world.asked("a/one"), world.asked("b/two")), (8, 0), "none timed out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_timed_out_while_others_were_answered_is_asked_again_alone() {
+    let world = one_slot("https://example.com/v1", 100 * SECOND);
+    let (_, degraded) = world.summaries(4).await;
+    assert_eq!((degraded, world.asked("b/two")), (0, 0));
+    assert_eq!(world.asked("a/one"), 4 + 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +209,7 @@ fn history(messages: usize, words: usize) -> String {
 async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     let count = AtomicUsize::new(0);
     let world = world(16_000, move |_| {
-        (SECOND, reply(&format!("answer{}! in short", count.fetch_add(1, Ordering::Relaxed))))
+        (SECOND, reply(&format!("answer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
     });
     let history = history(100, 300);
     let written =
@@ -184,18 +225,55 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     for at in 0..parts.len() {
         assert!(whole.contains(&format!("answer{at}!")), "{whole}");
     }
-    assert_eq!((written.state, written.text), (State::Ok, format!("answer{}! in short", parts.len())));
+    assert_eq!(
+        (written.state, written.text),
+        (State::Ok, format!("answer{}! in short\n{LAST}", parts.len()))
+    );
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);
     assert_eq!(world.summarizer.calls(), prompts.len());
-    assert!(prompts.iter().all(|prompt| size(prompt) < 16_000 - 4_096 - 3_848));
+    assert!(prompts.iter().all(|prompt| size(prompt) < 16_000 - 2_000 - 3_848));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_a_server_calls_too_long_is_asked_in_parts_that_fit() {
+    const SAID: &str = "400: request (9000 tokens) exceeds the available context size (8192 tokens)";
+    // It has half of the window that Pi knows of, or its tokens are smaller.
+    let world = world(0, |request| match size(&request.prompt) {
+        9_000.. => (SECOND, Err(Failure::said(SAID))),
+        _ => (SECOND, reply(SHORT)),
+    });
+    let history = history(60, 300);
+    let written =
+        world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+    assert_eq!((written.state, written.text.as_str()), (State::Ok, SHORT));
+    let asked = world.prompts();
+    // The whole is too long, and its parts are 0.8 * 8,192 / 9,000 of it; then their parts fit.
+    assert!((4..=12).contains(&asked.len()), "{}", asked.len());
+    for at in 0..60 {
+        let fit = asked.iter().filter(|prompt| size(prompt) < 9_000);
+        assert_eq!(fit.filter(|prompt| prompt.contains(&format!("message{at}!"))).count(), 1, "message {at}");
+    }
+    assert_eq!(world.asked("b/two"), 0, "it is not the model's failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_fit_the_window_by_the_learned_ratio() {
+    let world = world(32_000, |_| (SECOND, reply(SHORT)));
+    let ratios = [("a/one".to_owned(), 2.0)].into_iter().collect();
+    world.summarizer.model.calibrate(ratios);
+    let history = history(60, 300);
+    world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+    let asked = world.prompts();
+    assert!(asked.len() >= 3, "{}", asked.len());
+    assert!(asked.iter().all(|prompt| 2 * size(prompt) < 32_000 - 3_848));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_part_that_no_model_summarizes_makes_the_whole_an_extract() {
     let once = AtomicBool::new(false);
     let world = world(16_000, move |_| match once.swap(true, Ordering::Relaxed) {
-        false => (SECOND, reply("short")),
+        false => (SECOND, reply(SHORT)),
         true => (SECOND, Err(Failure::useless("the answer has no text"))),
     });
     let history = history(100, 300);
@@ -228,7 +306,7 @@ async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
             0 => (SECOND, Err(Failure { usage: used, ..Failure::unreachable("503") })),
             1 => (SECOND, Err(Failure::unreachable("503"))),
             2 => (SECOND, Err(Failure { usage: used, ..Failure::useless("the answer was cut off") })),
-            _ => (SECOND, reply("short")),
+            _ => (SECOND, reply(SHORT)),
         }
     });
     let written =
@@ -236,3 +314,5 @@ async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
     assert_eq!((written.state, written.usage), (State::Ok, Some(json!({"input": 201}))));
     assert_eq!((world.summarizer.usage(), world.summarizer.calls()), (Some(json!({"input": 201})), 4));
 }
+
+mod useless;

@@ -82,7 +82,8 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
     Ok(vec![Log {
         prefix: of_log(log),
-        continues: last.and_then(|last| Some(format!("{}L{last}", of_log(base["thread_id"].as_str()?)))),
+        continues: last
+            .and_then(|end| Some(format!("{}{}", of_log(base["thread_id"].as_str()?), end.checked_sub(1)?))),
         session: above.unwrap_or_else(|| own.clone()),
         cwd,
         cwd_hash: None,
@@ -116,8 +117,7 @@ fn folder(fields: &Fields<'_>) -> Option<String> {
 
 fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let kind = record.kind();
-    // As the number of a line, which are counted from 1.
-    let id = record.value("ordinal").as_u64().map(|ordinal| format!("L{}", ordinal.saturating_add(1)));
+    let id = record.value("ordinal").as_u64().map(|ordinal| ordinal.to_string());
     let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
     if is_event && record.has_object("payload") {
         return Reading { id, time: record.time(), ..Reading::default() };

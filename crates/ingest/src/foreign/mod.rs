@@ -3,13 +3,11 @@
 //! rest is here.
 //!
 //! Messages form the tree. Other records (settings, counts, compactions, unknown kinds) hang off it with the
-//! role `system`, which search ignores. So a session and its fork share their messages, whatever else their
-//! logs contain.
+//! role `system`, which search ignores. A fork is stored as it stands.
 
 mod claude_code;
 mod codex;
 mod gemini;
-mod numbers;
 mod opencode;
 mod session;
 
@@ -204,11 +202,6 @@ struct Log {
 /// The records of a session, in order.
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;
-
-    /// Starts again with the first.
-    fn again(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// A record of a log.
@@ -244,10 +237,6 @@ impl Records for Lines {
                 Some(Line::TooLong) => return Ok(Some(Raw::Broken)),
             }
         }
-    }
-
-    fn again(&mut self) -> Result<()> {
-        Lines::again(self)
     }
 }
 
@@ -285,8 +274,6 @@ fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
 struct Record<'a> {
     json: &'a str,
     fields: Option<Fields<'a>>,
-    /// Its number in the log, from 1.
-    number: usize,
     /// Its kind and id, if it does not name them itself.
     row: Option<(&'static str, String)>,
 }
@@ -298,6 +285,10 @@ impl Record<'_> {
 
     fn value(&self, name: &str) -> Value {
         self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.fields.as_ref().is_some_and(|fields| fields.has(name))
     }
 
     fn has_object(&self, name: &str) -> bool {
@@ -358,10 +349,12 @@ impl Context {
 /// What a reader makes of a record.
 #[derive(Default)]
 struct Reading {
-    /// The agent's id of the record; without one its number is used.
+    /// The agent's id of the record; without one, its line stands for it.
     id: Option<String>,
-    /// The record that it hangs below; without one, it hangs below the last message.
-    above: Option<String>,
+    /// What it hangs below.
+    above: Above,
+    /// The side chain that it is of, if its log has more than one conversation.
+    side: Option<String>,
     /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
@@ -372,6 +365,18 @@ struct Reading {
     is_growing: bool,
     /// The next messages replace this one and all after it, or everything if there is no such message.
     rewinds_to: Option<String>,
+}
+
+/// What a record says about the one above it.
+#[derive(Default)]
+enum Above {
+    /// Nothing: it is the one before.
+    #[default]
+    Before,
+    /// There is none.
+    Start,
+    /// The agent's id of that record.
+    Record(String),
 }
 
 /// A message in Pi's format.

@@ -118,7 +118,7 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "projectIdentity",
         help: "What shares one history: the folder that Pi works in (`cwd`), or the whole git repository with all \
                its folders and worktrees (`git`). Submodules, and folders outside a repository, always have their \
-               own. After a change, a notification names the previous database; `/lcm import --history-of` adds its history.",
+               own. After a change, a notification names the previous database; `/lcm import FOLDER` adds its history.",
         kind: Kind::Word { words: ["cwd", "git"] },
     },
     Definition {
@@ -208,7 +208,7 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "leafPassConcurrency",
-        help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests.",
+        help: "The maximum number of concurrent model calls. Lower it if your provider limits the rate of requests. A server on this machine or in a private network always gets one at a time.",
         kind: Kind::Number { default: 4, range: 1..=32 },
     },
     Definition {

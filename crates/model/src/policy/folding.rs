@@ -16,7 +16,7 @@ use crate::config::{Context, PiCompaction, Settings};
 /// How many folds are kept for display, and how long a file counts as read before.
 const KEPT: usize = 5;
 /// Approximate tokens of system prompt and tools, if Pi does not report them.
-const PROMPT: usize = 8_000;
+pub(super) const PROMPT: usize = 8_000;
 /// The summaries of a fold are written when so few requests are missing to the fold point.
 const SOON: usize = 3;
 /// By how much the fold point rises when look-ups have twice eaten what a fold saved.

@@ -13,9 +13,11 @@
 mod alone;
 mod folding;
 mod prices;
+mod simulation;
 
 pub use folding::{Due, Folding, Live, Receipt, Turn};
 pub use prices::{Cost, Prices};
+pub use simulation::{RecordedRequest, Simulated, simulate};
 
 /// Tokens of the newest messages that a fold leaves as they are.
 pub const TAIL: usize = 4_000;

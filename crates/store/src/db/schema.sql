@@ -35,8 +35,8 @@ CREATE TABLE messages (
 ) STRICT;
 
 -- A purged message leaves a row of kind 4: its `json` is a random number (`codec` -1), its lineage the hash of that and of the
--- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
--- `codec` 2 is a fork's record: zstd with the JSON of its parent, which it copies, as the prefix.
+-- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session; that of another
+-- agent's message has hashes of what it said in the second half of the number.
 
 -- An index of lineages alone would change a random page for each new message: half of what a large import writes. New messages
 -- extend these two at their ends. Lineages are unique, since each follows from its parent's; half of one tells siblings apart.
@@ -44,9 +44,6 @@ CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), substr
 
 -- Finds a message by its lineage or short id, in one run of 16,384 rows after the other.
 CREATE INDEX messages_by_lineage ON messages (id >> 14, substr(lineage, 1, 6));
-
--- Finds the first messages of sessions by their time: those that a fork of another agent's session may copy.
-CREATE INDEX messages_first ON messages (timestamp) WHERE parent_id IS NULL;
 
 -- Finds the few messages that are purged or may change the notes of a branch.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)

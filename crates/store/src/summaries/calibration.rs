@@ -6,19 +6,20 @@ use crate::columns::Queries as _;
 use crate::{Summaries, SummaryWriter};
 use lcm_model::error::Result;
 
-/// The key in `_metadata`; its value is JSON, `{"provider/model": ratio}`.
+/// The key in `_metadata`; its value is JSON, `{"provider/model": [ratio, reports]}`.
 const KEY: &str = "token_calibration";
 
 impl Summaries<'_> {
-    /// Real tokens per estimated token, by `provider/model`; empty until something was learned.
-    pub fn token_ratios(&self) -> Result<BTreeMap<String, f64>> {
+    /// Real tokens per estimated token and how often that was observed, by `provider/model`; empty until something
+    /// was learned.
+    pub fn token_ratios(&self) -> Result<BTreeMap<String, (f64, u32)>> {
         Ok(self.connection.fact(KEY)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 }
 
 impl SummaryWriter<'_> {
     /// Replaces the ratios.
-    pub fn set_token_ratios(&self, ratios: &BTreeMap<String, f64>) -> Result<()> {
+    pub fn set_token_ratios(&self, ratios: &BTreeMap<String, (f64, u32)>) -> Result<()> {
         self.connection.set_fact(KEY, &serde_json::json!(ratios).to_string())
     }
 }

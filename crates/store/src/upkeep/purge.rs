@@ -3,16 +3,16 @@
 //! A purged message leaves a row as a placeholder: parent, height, time and a random number. Its lineage is
 //! made from that number and the lineage above, so that the doctor can verify it and nobody can find the text
 //! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
-//! entry's id, its position and its time.
+//! entry's id, its position and its time; one of another agent's message by its text: see [`super::purged`].
 
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
-use uuid::Uuid;
 
 use super::copies::{Copy, CopyKind};
 use super::holding::{Holding, Needles};
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
+use super::purged::nonce;
 use super::vacuum;
 use crate::columns::{Queries as _, from_row};
 use crate::messages::codec;
@@ -46,6 +46,7 @@ impl Upkeep<'_> {
         if asked.is_empty() && telling.is_empty() && lists.is_empty() {
             return Ok(PurgePlan::default());
         }
+        let asked = &asked | &self.said_in_forks(&asked)?;
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
         let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
@@ -236,11 +237,9 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
-        self.repack_below(&plan.messages)?;
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
-            let nonce = nonce();
-            self.drop_digests(*message)?;
+            let nonce = self.nonce_for(*message)?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
                         first_passage = NULL, passages = 0
@@ -280,24 +279,11 @@ impl UpkeepWriter<'_> {
         Ok(())
     }
 
-    /// Packs the records that stay, but are packed with a message that goes, alone.
-    fn repack_below(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
-        for message in messages {
-            let below: Vec<MessageId> = self.connection.all(
-                "SELECT id FROM messages WHERE ifnull(parent_id, 0) = ?1 AND codec = ?2",
-                params![message, codec::BELOW],
-            )?;
-            for record in below.into_iter().filter(|record| !messages.contains(record)) {
-                // One that is unreadable stays so.
-                let Ok(json) = Messages::new(self.connection).json_of(record) else { continue };
-                let (packed, codec) = codec::encode_quickly(&json);
-                self.connection.change(
-                    "UPDATE messages SET json = ?2, codec = ?3 WHERE id = ?1",
-                    params![record, packed, codec],
-                )?;
-            }
-        }
-        Ok(())
+    /// The number in place of a message. One that is unreadable is not recognized again.
+    fn nonce_for(&self, message: MessageId) -> Result<Nonce> {
+        let json = Messages::new(self.connection).json_of(message).unwrap_or_default();
+        let time = self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
+        Ok(nonce(&json, time))
     }
 
     /// Removes the passages and the summaries from the index.
@@ -327,12 +313,4 @@ impl UpkeepWriter<'_> {
         }
         Ok(())
     }
-}
-
-/// 244 random bits.
-fn nonce() -> Nonce {
-    let mut nonce = [0; 32];
-    nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
-    nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
-    nonce
 }

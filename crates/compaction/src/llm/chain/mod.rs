@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::Pin;
@@ -20,11 +21,13 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::health::{Health, PATIENCE, back_off};
+use super::reported;
 use super::thinking::Thinking;
 use super::{
     Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
     direct, size,
 };
+use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
 use lcm_model::config::Settings;
 use lcm_model::log::{Field, Log};
@@ -36,8 +39,9 @@ const LOOKUP: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 /// A model that takes longer than this to fail, with all retries, is not tried again soon, not even by new work.
 const SLOW: Duration = Duration::from_secs(30);
-/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
-const WINDOW_MARGIN: usize = 4_096;
+/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate; in a small one, this
+/// share of it: 1/n.
+const WINDOW_MARGIN: (usize, usize) = (4_096, 8);
 /// An answer may take this share of a window: 1/n.
 const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is not asked.
@@ -172,13 +176,18 @@ impl Chain {
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
         let thinking = self.providers.thinking(&found.key).max(Thinking::of(&found.facts.model));
-        let fitted = fitted(&found.facts, request, thinking).map_err(|failure| match failure.kind {
-            Kind::TooLong { .. } => Next::Stop(failure),
-            _ => unasked(&format!("{name}: {}", failure.reason)),
-        })?;
+        let ratio = self.providers.ratio(&name);
+        let fitted =
+            fitted(&found.facts, request, thinking, ratio).map_err(|failure| match failure.kind {
+                Kind::TooLong { .. } => Next::Stop(failure),
+                _ => unasked(&format!("{name}: {}", failure.reason)),
+            })?;
         let mut asking = Asking { chain: self, candidate, found, thinking, request: fitted, usage };
         let health = &self.providers.health;
         let key = &found.key;
+        let server = self.providers.server(&found.facts.model.base_url);
+        let mut slot = server.slot(false).await;
+        // It may have failed meanwhile.
         let is_new = !candidate.has_failed.load(Ordering::Relaxed);
         if let Some(rest) = health.rest(key, is_new) {
             return Err(unasked(&alone(&name, rest)));
@@ -192,8 +201,23 @@ impl Chain {
             }
             let waited = wait(health, key).await.map_err(|pause| unasked(&alone(&name, pause)));
             waited.map_err(|next| last.take().unwrap_or(next))?;
-            let answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            let asked = Instant::now();
+            let mut answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            if answer.as_ref().is_err_and(|failure| failure.kind == Kind::Late) && server.was_shared(asked) {
+                drop(slot.take());
+                slot = server.slot(true).await;
+                answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
+            }
+            if answer.is_ok() {
+                server.answered();
+            }
             let failure = match answer {
+                Err(Failure { kind: Kind::TooLong { .. }, reason, usage, .. }) => {
+                    health.answered(key);
+                    let kind = Kind::TooLong { room: room_left(&reason, size(&request.prompt)) };
+                    let failure = Failure { usage, ..Failure::of(kind, reason) };
+                    return Err(Next::Stop(failure.by(&name)));
+                }
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 answer => {
                     health.answered(key);
@@ -240,7 +264,8 @@ impl Asking<'_> {
             self.chain.providers.needs_thinking(&self.found.key, needed);
             let is_enough = std::mem::replace(&mut self.thinking, needed) == needed;
             let asked = Request { in_session: None, ..asked.clone() };
-            match fitted(&self.found.facts, &asked, needed) {
+            let ratio = self.chain.providers.ratio(&self.found.facts.name());
+            match fitted(&self.found.facts, &asked, needed, ratio) {
                 Ok(request) if answer.is_err() && !is_enough && request != self.request => {
                     self.request = request;
                 }
@@ -265,8 +290,9 @@ impl Asking<'_> {
         let request = self.request.clone();
         let answer = self.counted("direct", line.ask(&request)).await;
         // Pi knows more ways to a server, and peculiarities of more of them.
-        let is_foreign = |failure: &Failure| {
-            failure.kind == Kind::Unconnected || matches!(failure.status, Some(400 | 404 | 422))
+        let is_foreign = |failure: &Failure| match failure.kind {
+            Kind::TooLong { .. } => false,
+            kind => kind == Kind::Unconnected || matches!(failure.status, Some(400 | 404 | 422)),
         };
         if attempt > 0 || !answer.as_ref().is_err_and(is_foreign) {
             return Ok(answer);
@@ -336,6 +362,10 @@ impl Asking<'_> {
             _ if late => Failure { usage: failure.usage, ..Failure::late(limit) },
             _ => failure,
         });
+        let (answer, notice) = reported::checked(answer, &self.request, &self.found.facts.name());
+        if let Some(notice) = notice {
+            self.chain.providers.say_once(notice);
+        }
         let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
         let fields = [
             ("model", Field::Name(self.candidate.title())),
@@ -401,22 +431,40 @@ fn key_of(facts: &Facts) -> String {
     format!("{} {:x}", facts.name(), hasher.finish())
 }
 
-/// The request as it is sent to the model.
-fn fitted(facts: &Facts, request: &Request, thinking: Thinking) -> Result<Request, Failure> {
+/// The room in estimated tokens after a server called a question of `sent` too long: what it says of its limit, less
+/// a fifth for the error of the estimate, else less than half.
+fn room_left(said: &str, sent: usize) -> u32 {
+    let ReportedLimit { limit, asked } = ReportedLimit::of(said);
+    let share = match (limit, asked) {
+        (Some(limit), Some(asked)) => float(limit) / float(asked.max(1)) * 0.8,
+        _ => 0.45,
+    };
+    u32::try_from(scaled(sent, share.min(0.8))).unwrap_or(u32::MAX)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "token counts")]
+fn scaled(tokens: usize, by: f64) -> usize {
+    (float(tokens) * by) as usize
+}
+
+/// The request as it is sent to the model, whose tokens are `ratio` times as many as estimated.
+fn fitted(facts: &Facts, request: &Request, thinking: Thinking, ratio: f64) -> Result<Request, Failure> {
     let mut request = request.clone();
     thinking.set(&facts.model, &mut request);
-    fit(facts, &mut request).map(|()| request)
+    fit(facts, &mut request, ratio).map(|()| request)
 }
 
 /// Limits the answer to what the model can do, at least as much as Pi does.
-fn fit(facts: &Facts, request: &mut Request) -> Result<(), Failure> {
+fn fit(facts: &Facts, request: &mut Request, ratio: f64) -> Result<(), Failure> {
     let model = &facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);
     }
     let Some(window) = model.context_window.filter(|window| *window > 0) else { return Ok(()) };
     request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
-    let room = window.saturating_sub(WINDOW_MARGIN + request.max_tokens + size(&request.system));
+    let margin = WINDOW_MARGIN.0.min(window / WINDOW_MARGIN.1);
+    let room = window.saturating_sub(margin + request.max_tokens);
+    let room = scaled(room, 1.0 / ratio).saturating_sub(size(&request.system));
     if room < LEAST_ROOM {
         return Err(Failure::of(Kind::Rejected, "its context window is too small"));
     }
@@ -455,6 +503,10 @@ impl Model for Chain {
                 || Failure::of(Kind::Unasked, format!("no model can be asked ({})", unasked.join("; ")));
             Err(Failure { usage, ..failed.unwrap_or_else(no_model) })
         })
+    }
+
+    fn calibrate(&self, ratios: HashMap<String, f64>) {
+        self.providers.calibrate(ratios);
     }
 
     fn calls(&self) -> Option<usize> {

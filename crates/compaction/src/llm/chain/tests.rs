@@ -423,12 +423,12 @@ async fn a_question_larger_than_the_window_is_asked_of_no_model() {
     );
     let chain = chain(&script);
     let Failure { kind: Kind::TooLong { room }, .. } =
-        chain.ask(request(&"word ".repeat(6_000))).await.unwrap_err()
+        chain.ask(request(&"word ".repeat(7_000))).await.unwrap_err()
     else {
         panic!("it was asked");
     };
     // The window minus what Pi keeps free, the answer, and the system prompt.
-    assert_eq!(room, 10_000 - 4_096 - 500 - 1);
+    assert_eq!(room, 10_000 - 1_250 - 500 - 1);
     assert_eq!(script.log(), ["resolve a/one"]);
     assert!(chain.ask(request(&"word ".repeat(4_000))).await.is_ok());
 }
@@ -439,7 +439,7 @@ fn an_answer_may_use_the_available_room() {
         let mut facts = facts("a/one");
         facts["model"].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         let mut request = Request { max_tokens: 5_000, ..request("q") };
-        fit(&serde_json::from_value(facts).unwrap(), &mut request).map(|()| request.max_tokens).ok()
+        fit(&serde_json::from_value(facts).unwrap(), &mut request, 1.0).map(|()| request.max_tokens).ok()
     };
     assert_eq!(most(json!({"contextWindow": 100_000})), Some(1_000));
     assert_eq!(most(json!({"maxTokens": 9_000, "contextWindow": 100_000})), Some(5_000));
@@ -454,7 +454,7 @@ async fn a_model_with_too_small_a_window_is_skipped() {
     let script = Script::new(
         |name| {
             let mut facts = facts(name);
-            facts["model"]["contextWindow"] = json!(if name == "a/one" { 4_096 } else { 0 });
+            facts["model"]["contextWindow"] = json!(if name == "a/one" { 1_000 } else { 0 });
             Some(facts)
         },
         reply,

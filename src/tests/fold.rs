@@ -343,7 +343,7 @@ async fn assert_visible(dir: &Path, files: &[File]) {
     store.close().await;
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 

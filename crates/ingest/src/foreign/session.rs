@@ -3,14 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Above, Agent, Context, Log, Raw, Reading, Record, Shown};
+use super::{Above, Agent, Context, Log, Message, Raw, Reading, Record, Shown};
+use crate::damage::{says_nothing, whole_objects};
 use crate::file::{Header, Known, SLICE, Slices};
 use crate::fold::Handover;
 use crate::order::Order;
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
-use lcm_model::{Content, Entry, Fields, digest, foreign, said_digest, slot_of, split_version};
+use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
 
 /// A session of another agent that is being read.
 pub(crate) struct ForeignSession {
@@ -34,6 +35,8 @@ pub(crate) struct ForeignSession {
     last: Option<String>,
     /// The time of the last record.
     time: i64,
+    /// The numbers of damaged lines.
+    broken_lines: Vec<usize>,
     unknown: usize,
     /// Messages that were already stored.
     known: usize,
@@ -99,6 +102,7 @@ impl ForeignSession {
             above: HashMap::new(),
             last: None,
             time: began,
+            broken_lines: Vec::new(),
             unknown: 0,
             known: 0,
             is_growing: false,
@@ -119,7 +123,14 @@ impl ForeignSession {
     /// Adds a record. Returns about how many bytes that takes.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &Known) -> usize {
         let record = Record { json, fields: Fields::of(json), row };
+        if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+            return self.take_damaged(json, false, known);
+        }
         let reading = (self.agent.read)(&mut self.context, &record);
+        self.add(&record, reading, known)
+    }
+
+    fn add(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
         if reading.is_growing {
             (self.is_growing, self.ended) = (true, true);
             return 0;
@@ -127,9 +138,40 @@ impl ForeignSession {
         self.unknown += usize::from(reading.is_unknown);
         self.time = reading.time.unwrap_or(self.time);
         match self.agent.rewrites {
-            true => self.take_version(&record, reading, known),
-            false => self.take_record(&record, reading, known),
+            true => self.take_version(record, reading, known),
+            false => self.take_record(record, reading, known),
         }
+    }
+
+    /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
+    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &Known) -> usize {
+        self.note_broken();
+        let mut from = 0;
+        for at in whole_objects(line) {
+            let json = &line[at.clone()];
+            let record = Record { json, fields: Fields::of(json), row: None };
+            let reading = (self.agent.read)(&mut self.context, &record);
+            // A part of a broken record.
+            if reading.is_unknown {
+                continue;
+            }
+            self.take_broken(&line[from..at.start], is_cut, known);
+            self.add(&record, reading, known);
+            from = at.end;
+        }
+        self.take_broken(&line[from..], is_cut, known);
+        line.len()
+    }
+
+    fn take_broken(&mut self, text: &str, is_cut: bool, known: &Known) {
+        if !is_cut && !says_nothing(text) {
+            self.add(&Record { json: text, fields: None, row: None }, Reading::default(), known);
+        }
+    }
+
+    fn note_broken(&mut self) {
+        self.log.broken += 1;
+        self.broken_lines.extend(self.log.records.line());
     }
 
     /// Adds a record that never changes.
@@ -301,8 +343,13 @@ impl ForeignSession {
         Ok(match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
-            Some(Raw::Broken) => {
-                self.log.broken += 1;
+            Some(Raw::Cut(line)) => self.take_damaged(&line, true, known),
+            Some(Raw::Broken { is_message }) => {
+                self.note_broken();
+                if is_message {
+                    // Nobody knows who said what follows: not the user.
+                    self.context.message = Message { role: "assistant", ..Message::default() };
+                }
                 0
             }
             None => {
@@ -339,6 +386,10 @@ impl Slices for ForeignSession {
 
     fn broken(&self) -> usize {
         self.log.broken
+    }
+
+    fn broken_lines(&self) -> &[usize] {
+        &self.broken_lines
     }
 
     fn unknown(&self) -> usize {

@@ -64,7 +64,7 @@ export default function losslessContext(pi) {
   pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));
-  pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary)));
+  pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary, event.fromExtension)));
   pi.on("session_compact_failed", guarded((session, event) => session.boundary.afterFailed(event)));
   pi.on("session_before_tree", guarded((session, event) => session.compaction.beforeTree(event)));
   pi.on("session_tree", guarded((session) => session.atTree()));

@@ -25,7 +25,9 @@ export function questionIn(messages) {
   const text = asked.text.slice(asked.text.indexOf(MARK));
   const [, fence = "", ends = ""] = /<(history-\w+)>\n([\s\S]*?)\n<\/\1>/.exec(text) ?? [];
   const [begin, end] = ends.split("\n\n").map((some) => some.split("\n").slice(1));
-  const conversation = messages.slice(0, -1);
+  // After a message of the user, the question is a part of the same one.
+  const before = asked.text.slice(0, asked.text.indexOf(MARK));
+  const conversation = [...messages.slice(0, -1), { ...asked, text: before }];
   const spoken = conversation.filter(({ role }) => role !== "tool");
   const first = placeOf(spoken, begin, 0);
   const next = spoken[placeOf(spoken, end, first) + end.length];

@@ -11,14 +11,14 @@ import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
 
-/** Complete answers. Pi may retry any other, and a compaction after it would prevent that. */
-const COMPLETE = ["stop", "toolUse"];
+/** Answers that Pi does not retry, which a compaction after them would prevent. */
+const COMPLETE = ["stop", "toolUse", "length"];
 /** Answers that Pi does not send again. */
 const FAILED = ["error", "aborted"];
 
 /** Pi's message if all that it may compact fits in the tail that it keeps. */
 const TOO_SMALL = /session too small/;
-const ASKED = "Pi compacts nothing within its `compaction.keepRecentTokens`. What is older than the last messages is folded at the end of the next turn, if that frees 4,000 tokens.";
+const ASKED = "Pi compacts nothing within its `compaction.keepRecentTokens`. What is older than the last messages is folded at the end of the next turn, if that frees enough.";
 
 /** What Pi records if a provider drops reasoning from a request, by the type of the diagnostic. */
 const DROPPED = /^(anthropic|openai)_input_transformations$/;

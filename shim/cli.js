@@ -4,6 +4,7 @@
  * The engine decides everything else: the meaning of the arguments, what to open, the wording, and the exit code.
  */
 
+import { spawnSync } from "node:child_process";
 import { isatty } from "node:tty";
 import { legible } from "./columns.js";
 import { loadEngine, viewerTemplate } from "./loader.js";
@@ -15,7 +16,7 @@ const [INTERRUPTED, FAILED] = [130, 2];
 const GRACE_MS = 500;
 /** Interval between updates of the progress, in ms. */
 const PROGRESS_MS = 200;
-const [STDOUT, STDERR] = [1, 2];
+const [STDIN, STDOUT, STDERR] = [0, 1, 2];
 /** Columns of a terminal that does not report its width. */
 const COLUMNS = 80;
 /** The environment variables that matter. */
@@ -40,8 +41,23 @@ function complain(sentence) {
   process.stderr.write(`${sentence}\n`);
 }
 
+/**
+ * Shows an answer that is longer than the terminal in the user's pager.
+ *
+ * @param {string} output
+ * @returns {boolean} whether it was shown
+ */
+function page(output) {
+  const { PAGER = "less", LESS = "FRX", TERM } = process.env;
+  if (!PAGER || TERM === "dumb" || !isatty(STDIN) || !isatty(STDOUT) || output.split("\n").length < process.stdout.rows) return false;
+  const { error, status } = spawnSync(PAGER, { shell: true, input: `${output}\n`, env: { ...process.env, LESS }, stdio: ["pipe", "inherit", "ignore"] });
+  // A shell reports a program that is not there.
+  return !error && status !== 127;
+}
+
 /** @param {string} output */
 function write(output) {
+  if (page(output)) return;
   process.stdout.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
     // The reader may close the pipe early: `pi-lcm grep … | head`.
     if (error.code === "EPIPE") process.exit();

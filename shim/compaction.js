@@ -67,8 +67,11 @@ export class Compaction {
     return outcome.kind === "summarized" ? { summary: outcome.summary } : undefined;
   }
 
-  /** @param {string | undefined} summary of the compaction that is on the branch now */
-  async done(summary) {
+  /**
+   * @param {string | undefined} summary of the compaction that is on the branch now
+   * @param {boolean} fromExtension whether Pi got it from an extension
+   */
+  async done(summary, fromExtension) {
     const session = this.#session;
     session.sync.walk();
     const { pending } = this;
@@ -77,7 +80,7 @@ export class Compaction {
     if (pending && summary === pending.summary) {
       this.lastReport = { text: `LCM: ${pending.text}` };
       notifyRedrawn(session.ctx, this.lastReport.text, pending.degraded ? "warning" : "info");
-    } else if (pending) {
+    } else if (pending && fromExtension) {
       session.report("another extension's compaction replaced this one. Every message is still stored.");
     }
     session.repeatReports();
@@ -90,7 +93,7 @@ export class Compaction {
     if (!pending?.leafId) return;
     for (const entry of ancestors(this.#session.manager)) {
       if (entry.id === pending.leafId) break;
-      if (entry.type === "compaction") return this.done(entry.summary);
+      if (entry.type === "compaction") return this.done(entry.summary, true);
     }
     // Pi has dropped it.
     this.pending = null;

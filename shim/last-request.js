@@ -89,7 +89,7 @@ export class LastRequest {
    */
   askOptions(question, maxTokens) {
     const answered = this.#answered;
-    return answered && { sessionId: this.#manager.getSessionId(), disableContinuation: true, onPayload: () => withQuestion(answered.payload, question, maxTokens) };
+    return answered && { sessionId: this.#manager.getSessionId(), disableContinuation: true, onPayload: (/** @type {any} */ asked) => withQuestion(answered.payload, question, maxTokens, asked) };
   }
 
   /**
@@ -143,8 +143,15 @@ function promptTokens(usage) {
   return input + cacheRead + cacheWrite || undefined;
 }
 
-/** A request with a question appended. @param {any} payload @param {Question} question @param {number} maxTokens of the answer */
-function withQuestion(payload, { prompt, effort }, maxTokens) {
+/**
+ * A request with a question appended.
+ *
+ * @param {any} payload
+ * @param {Question} question
+ * @param {number} maxTokens of the answer
+ * @param {any} pis what Pi would send: the answer's limit in a nearly full window is not that of the request before
+ */
+function withQuestion(payload, { prompt, effort }, maxTokens, pis) {
   const end = payload.messages.at(-1);
   const before = isEffort(end) ? payload.messages.slice(0, -1) : payload.messages;
   const last = before.at(-1);
@@ -153,8 +160,8 @@ function withQuestion(payload, { prompt, effort }, maxTokens) {
   const isOpen = last?.role === "user" && Array.isArray(last.content);
   const asked = isOpen ? before.with(-1, { ...last, content: [...last.content, ...content] }) : [...before, { role: "user", content }];
   const messages = isEffort(end) ? [...asked, { ...end, output_config: { effort } }] : asked;
-  const limits = ["max_tokens", "max_completion_tokens"].filter((name) => payload[name] > maxTokens);
-  return { ...payload, ...Object.fromEntries(limits.map((name) => [name, maxTokens])), messages };
+  const limits = ["max_tokens", "max_completion_tokens"].filter((name) => payload[name]);
+  return { ...payload, ...Object.fromEntries(limits.map((name) => [name, Math.min(maxTokens, pis?.[name] ?? payload[name])])), messages };
 }
 
 /** @param {any} message */

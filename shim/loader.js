@@ -14,6 +14,13 @@ import { messageOf } from "./pi.js";
 
 const require = createRequire(import.meta.url);
 
+/** The signal of a file that reaches its size limit (`ulimit -f`). */
+const FILE_LIMIT = "SIGXFSZ";
+// Node ignores it, but a library of Pi's ends the process if nobody else listens; then the write only fails.
+if (process.platform !== "win32" && !process.listeners(FILE_LIMIT).some(({ name }) => name === goOn.name)) process.on(FILE_LIMIT, goOn);
+
+function goOn() {}
+
 /** The page template for `/lcm export --html`: the one built next to `index.js`, or the installed one; undefined without either. */
 export const viewerTemplate = installed("../viewer.html") ?? installed("pi-lossless-context-viewer/viewer.html");
 

@@ -10,6 +10,7 @@ import { hostsFor } from "../../scripts/hosts.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { fit, legible, legibleJson, plain, wrap } from "../../shim/columns.js";
 import { uiOf } from "../../shim/ui.js";
+import { blockOf } from "../support/block.mjs";
 import { ask, environmentOf, program } from "../support/cli.mjs";
 import { databaseFile } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";
@@ -211,3 +212,25 @@ test("at a terminal", { skip: noTerminal }, async (t) => {
     }
   });
 });
+
+for (const host of hostsFor()) {
+  test(`half an emoji, wherever it comes from, is shown as a replacement character, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, models: [{ id: "other \ud83d" }] });
+    const history = project.history();
+    const ids = [history.user("first"), history.assistant("one"), history.user("second"), history.assistant("two")];
+    history.entry("compaction", { summary: "Cut by another extension \ud83d", firstKeptEntryId: ids[2], tokensBefore: 900 });
+    history.talk(12);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    const answers = async (/** @type {string} */ line) => {
+      await pi.prompt(line);
+      return pi.ui("notify").at(-1)?.message ?? "";
+    };
+    for (const line of ["/lcm stats", "/lcm context", "/lcm sessions", "/lcm search second", "/lcm doctor", "/lcm search \ud83d --project", "/lcm nonsense\udc00"]) {
+      assert.doesNotMatch(await answers(line), /malformed|[\ud800-\udbff](?![\udc00-\udfff])/, line);
+    }
+    assert.match(await answers("/lcm search second"), /«second»/);
+    await pi.request("compact", { customInstructions: "keep it \ud83d" });
+    await pi.prompt("on");
+    assert.ok(blockOf(project.lastTurn));
+  });
+}

@@ -82,7 +82,7 @@ for (const host of hostsFor()) {
         await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
         terminal.press("enter");
         // Wait for its last line too: an Escape before everything is drawn could combine with another key.
-        await terminal.waitFor((screen) => /m-[0-9a-f]{10} · user · .*UTC/.test(screen) && screen.includes("esc: back") && !screen.includes("1 found"), "the message");
+        await terminal.waitFor((screen) => /m-[0-9a-f]{10} · user · 2026-.* · message/.test(screen) && screen.includes("esc: back") && !screen.includes("1 found"), "the message");
         terminal.press("down", "escape");
         await terminal.waitFor((screen) => screen.includes("Search this session") && screen.includes("1 found"), "the hits again");
         terminal.press("escape");

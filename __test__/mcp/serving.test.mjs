@@ -49,6 +49,14 @@ before(async (t) => {
   shell = { cwd, agentDir, sessionDir, storeDir, sessionId: history.id, sessionFile: session.file, leafId: session.entries.at(-1).id, ids };
 });
 
+/** The tool as it describes itself where it searches the project by default. @param {any} spec */
+function ofProject(spec) {
+  const { session, agent, ...others } = spec.parameters.properties;
+  assert.match(session.description, /^this \(default\)/);
+  const described = { session: { ...session, description: "project (default), this (the one opened last) or a session's id." }, agent: { ...agent, description: "Only what it said." } };
+  return { ...spec, description: spec.description.replace("this session, compacted or not:", "this project, in all its sessions:"), parameters: { ...spec.parameters, properties: { ...others, ...described } } };
+}
+
 /** Replaces the random names of fences. @param {string} text */
 const settled = (text) => text.replaceAll(/content-\w+/g, "content");
 
@@ -81,10 +89,10 @@ describe("under each revision of the client, the tools are those of Pi, and read
       const specs = JSON.parse(loadEngine().toolSpecs());
       assert.deepEqual(
         tools.map(({ name, title, description, inputSchema }) => ({ name, label: title, description, parameters: inputSchema })),
-        specs,
+        specs.map((/** @type {any} */ spec) => (spec.name === "lcm_grep" ? ofProject(spec) : spec)),
       );
       for (const { annotations } of tools) assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint], [true, false, false]);
-      assert.match(await textOf(client, "lcm_grep", { query: "aardvark" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
+      assert.match(await textOf(client, "lcm_grep", { query: "aardvark", session: "this" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
       assert.match(await textOf(client, "lcm_expand", { summary_id: shell.ids.summary }), /was made from|<content-\w+>/);
       assert.match(await textOf(client, "lcm_describe", {}), /^This session: 52 messages stored, 51 visible on this branch/);
     });
@@ -149,7 +157,8 @@ test("a call has the same answer as in Pi", async (t) => {
     ["lcm_describe", { summary_id: 12 }],
   ];
   const asInPi = await inPi(t);
-  const { client } = await connect(t, shell);
+  // Of one session, as in Pi.
+  const { client } = await connect(t, shell, { args: ["--session", shell.sessionId] });
   let failures = 0;
   for (const [name, args] of calls) {
     const { ok, error } = await asInPi(name, args);
@@ -266,7 +275,8 @@ describe("the choice of the history", () => {
     assert.match(await textOf(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
     await say("second", "numbat");
     await say("codex:1", "bandicoot");
-    assert.match(await textOf(client, "lcm_grep", { query: "numbat", session: "project" }), /«numbat»/);
+    for (const word of ["wombat", "numbat", "bandicoot"]) assert.match(await textOf(client, "lcm_grep", { query: word }), new RegExp(`«${word}»`));
+    assert.doesNotMatch(await textOf(client, "lcm_grep", { query: "wombat", session: "this" }), /«wombat»/);
     for (const [session, word] of [["first", "wombat"], ["second", "numbat"]]) {
       const { client } = await connect(t, own, { args: ["--session", session] });
       assert.match(await textOf(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));
@@ -373,4 +383,19 @@ test("whatever is on stdin, stdout only has the protocol", async (t) => {
   for (const message of answers) assert.equal(message.jsonrpc, "2.0");
   assert.equal(answers.find(({ id }) => id === 4).error.code, -32601);
   assert.match(answers.find(({ id }) => id === 6).result.content[0].text, /«aardvark»/);
+});
+
+test("a thousand calls at once are all answered, by a few at a time", { skip: process.platform !== "linux" && "threads are counted in /proc" }, async (t) => {
+  const { client } = await connect(t, shell);
+  const status = () => readFileSync(`/proc/${/** @type {any} */ (client.transport).pid}/status`, "utf8");
+  const most = { threads: 0 };
+  const watch = setInterval(() => (most.threads = Math.max(most.threads, Number(/Threads:\s+(\d+)/.exec(status())?.[1]))), 5);
+  t.after(() => clearInterval(watch));
+  const answers = await Promise.all(Array.from({ length: 1000 }, () => textOf(client, "lcm_grep", { query: "aardvark" })));
+  clearInterval(watch);
+  for (const answered of answers) assert.match(answered, /aardvark/);
+  assert.ok(most.threads > 0 && most.threads < 60, `${most.threads} threads`);
+  const memory = Number(/VmHWM:\s+(\d+) kB/.exec(status())?.[1]) / 1024;
+  assert.ok(memory < 200, `${memory} MB`);
+  t.diagnostic(`${most.threads} threads, ${Math.round(memory)} MB`);
 });

@@ -5,7 +5,7 @@
  * The server's answers take no time, while a real model's takes seconds. In these, the extension writes summaries in the background. So a
  * request of the agent is answered once no summary has been requested for `QUIET_MS`.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -37,6 +37,7 @@ import { Session } from "./session.mjs";
  * @property {Counted[]} requests
  * @property {Record<string, Prices>} prices of the provider's models
  * @property {string} context what `/lcm context` says at the end
+ * @property {string} recorded its session file
  * @property {(number | undefined)[]} known the number of calls for each fact; undefined if it is lost
  */
 
@@ -94,6 +95,7 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
     const context = pi.ui("notify").at(-1)?.message ?? "";
     const { models } = await pi.request("get_available_models");
     const { sessionFile } = await pi.request("get_state");
+    const recorded = readFileSync(sessionFile, "utf8");
     /** @type {Lived["known"]} */
     const known = [];
     for (const fact of session.facts.slice(0, facts)) {
@@ -103,7 +105,7 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
       pi.events.length = 0;
     }
     const ofProvider = models.filter((/** @type {any} */ { provider }) => provider === model.provider);
-    return { requests: counted, prices: Object.fromEntries(ofProvider.map((/** @type {any} */ { id, cost }) => [id, cost])), known, context };
+    return { requests: counted, prices: Object.fromEntries(ofProvider.map((/** @type {any} */ { id, cost }) => [id, cost])), known, context, recorded };
   } finally {
     await pi.stop();
     await server.close();

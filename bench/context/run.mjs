@@ -42,8 +42,15 @@ const WAYS = {
   tuned: (window) => ({ compaction: { reserveTokens: window - 40_000, keepRecentTokens: 6_000 } }),
   ours: () => ({ lcm: {} }),
 };
+/** For small windows, in which Pi's defaults leave nothing to compact. */
+const FITTING = { reserveTokens: 2_048, keepRecentTokens: 2_000 };
 /** Ways that only run if they are named; `at30000` is the extension with that fold point. @type {typeof WAYS} */
-const MORE_WAYS = { own: () => ({ lcm: { compactionModels: ["session"] } }), full: () => ({ lcm: { context: "full" } }) };
+const MORE_WAYS = {
+  own: () => ({ lcm: { compactionModels: ["session"] } }),
+  full: () => ({ lcm: { context: "full" } }),
+  "alone-fitting": () => ({ compaction: FITTING }),
+  "own-fitting": () => ({ lcm: { compactionModels: ["session"] }, compaction: FITTING }),
+};
 
 const usage = `npm run bench:context -- [--quick] [--only model=…,window=…,shape=…,length=…,way=…] [--facts N] [--idle N] [--pi VERSION]
 Several values of a kind are separated by +. --idle: the user is away for ten minutes before each N-th prompt.`;

@@ -75,8 +75,8 @@ impl Engine {
     #[napi(factory)]
     pub async fn open(options: String) -> napi::Result<Self> {
         quiet_panics();
-        let options =
-            serde_json::from_str(&options).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+        let options = lcm_model::read_json(&options).and_then(serde_json::from_value);
+        let options = options.map_err(|error| napi::Error::from_reason(error.to_string()))?;
         let inner = engine::Engine::open(options).await;
         let inner = inner.map_err(|error| napi::Error::from_reason(error.to_string()))?;
         Ok(Self { inner: Arc::new(inner) })
@@ -99,6 +99,13 @@ impl Engine {
     #[napi]
     pub async fn missing(&self, ids: String) -> napi::Result<String> {
         Ok(answer(self.inner.missing(&ids).await))
+    }
+
+    /// Sets aside the stored entries that the session's file shows otherwise: those of the file are unknown then.
+    /// Returns JSON: `{"ok": how many}` or `{"error"}`.
+    #[napi]
+    pub async fn set_aside(&self) -> napi::Result<String> {
+        Ok(answer(self.inner.set_aside().await))
     }
 
     /// Whether the entry with this id is stored or queued. An entry that was neither passed to `missing` nor

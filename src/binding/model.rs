@@ -34,7 +34,8 @@ impl Host for Pi {
     fn models(&self) -> Pending<'_, Result<Vec<Option<String>>, String>> {
         Box::pin(async move {
             let json = self.call(json!({"kind": "models"})).await?;
-            serde_json::from_str(&json).map_err(|_| "Pi's list of them can't be read".into())
+            let models = read_json(&json).and_then(serde_json::from_value);
+            models.map_err(|_| "Pi's list of them can't be read".into())
         })
     }
 

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use serde_json::Value;
 
 use crate::commands::{
-    self, Rest, args, backup, doctor, export, import, search, sessions, show, stats, tree,
+    self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, tree,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
@@ -30,6 +30,14 @@ const COMPLETIONS: &str = "completions";
 const SERVER: &str = "mcp";
 /// A command's positional arguments.
 const WORDS: &str = "words";
+/// Uses of `grep`, which searches other sessions than in Pi.
+const GREP_FORMS: [(&str, &str); 3] = [
+    ("grep retry budget --role user --after 3d", "the best matches among the user's messages of three days"),
+    ("grep -e 'E[0-9]{4}' --limit 5", "the newest matches of a regular expression"),
+    ("grep deadlock --json | jq -r '.hits[].id'", "the ids of the matches, for scripts"),
+];
+/// What makes the words of `grep` a pattern.
+const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
 const DATABASE: &str = "--db";
 const SESSION: &str = "--session";
@@ -122,7 +130,7 @@ fn common() -> [Arg; 5] {
 }
 
 /// Every command, in the order in which help lists them.
-fn commands() -> [Command; 9] {
+fn commands() -> [Command; 10] {
     let path = || positional("PATH", "a file or a folder").value_parser(path).value_hint(ValueHint::AnyPath);
     let words = positional("WORDS", "words to search for").num_args(1..).required(true);
     [
@@ -148,11 +156,11 @@ fn commands() -> [Command; 9] {
             ))
             .arg(path()),
         of(&doctor::COMMAND, &[]),
+        of(&simulate::COMMAND, &[simulate::MODEL])
+            .arg(valued(simulate::MODEL, "NAME", "the model whose prices count; default: the session's own"))
+            .arg(path().num_args(0..)),
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
-            .mut_arg(import::HISTORY_OF, |option| {
-                option.requires(WORDS).conflicts_with_all(["--all", import::FROM])
-            })
             .arg(chosen(valued(import::FROM, "AGENT", "another agent's sessions"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
@@ -180,7 +188,21 @@ fn filters() -> [Arg; 8] {
 /// A command of `/lcm` with those of its options that make sense outside Pi.
 fn of(command: &'static commands::Command, without: &[&str]) -> Command {
     let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
-    Command::new(command.name).about(command.help).args(kept.map(|(name, help)| flag(name, help)))
+    let args: Vec<Arg> = kept.map(|(name, help)| flag(name, help)).collect();
+    Command::new(command.name).about(command.help).args(args).after_help(examples(command))
+}
+
+/// The lines of `/lcm help`, as written in a shell.
+fn examples(command: &commands::Command) -> String {
+    let forms = match command.name {
+        name if name == search::COMMAND.name => &GREP_FORMS,
+        _ => command.usage,
+    };
+    let forms = forms.iter().map(|(line, help)| {
+        let help = help.replace("/lcm ", "pi-lcm ");
+        format!("\n  {NAME} {line}\n      {help}")
+    });
+    format!("Examples:{}", forms.collect::<String>())
 }
 
 fn option(name: &'static str, help: &'static str) -> Arg {
@@ -218,12 +240,13 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
         Some("help") => [NAME].into_iter().chain(arguments.skip(1)).chain(["--help"]).collect(),
         _ => [NAME].into_iter().chain(arguments).collect(),
     };
+    let named = pattern_last(named);
     match program().try_get_matches_from(named) {
         Ok(matches) => match matches.subcommand() {
             Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
             Some((SERVER, matches)) => ChosenHistory::of(matches, here).map(ParsedArgs::Serve),
             Some((name, matches)) => invocation(name, matches, here).map(ParsedArgs::Run),
-            None => Err(Error::invalid("it needs a command: --help lists them")),
+            None => Ok(ParsedArgs::Text(program().render_help().to_string().trim_end().to_owned())),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp => Ok(ParsedArgs::Text(error.to_string().trim_end().to_owned())),
@@ -231,6 +254,32 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
             _ => Err(complaint(&error)),
         },
     }
+}
+
+/// `grep -e PATTERN` with the pattern behind a `--`, because it may begin with a hyphen, as in grep.
+fn pattern_last(mut arguments: Vec<&str>) -> Vec<&str> {
+    let known: Vec<String> = program()
+        .find_subcommand(GREP)
+        .into_iter()
+        .flat_map(Command::get_arguments)
+        .chain(&common())
+        .flat_map(|arg| {
+            let short = arg.get_short().map(|name| format!("-{name}"));
+            short.into_iter().chain(arg.get_long().map(|name| format!("--{name}")))
+        })
+        .collect();
+    let is_known = |argument: &str| known.iter().any(|name| argument.split('=').next() == Some(name));
+    let is_flag = |argument: &&str| REGEX_FLAGS.contains(argument);
+    let end = arguments.iter().position(|argument| *argument == "--").unwrap_or(arguments.len());
+    let at = arguments[..end].iter().position(is_flag).map(|flag| flag + 1).filter(|at| *at < end);
+    if let Some(at) = at.filter(|at| arguments[*at].starts_with('-') && !is_known(arguments[*at])) {
+        let pattern = arguments.remove(at);
+        if end == arguments.len() + 1 {
+            arguments.push("--");
+        }
+        arguments.push(pattern);
+    }
+    arguments
 }
 
 /// Converts clap's error to a sentence.
@@ -290,7 +339,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     // Make paths absolute: relative ones start at the shell's folder.
     match name {
         "export" if words.is_empty() => words.push(here.join("").to_string_lossy().into_owned()),
-        "export" | "import" | "backup" => {
+        "export" | "import" | "backup" | "simulate" => {
             words.iter_mut().for_each(|path| *path = here.join(&path).to_string_lossy().into_owned());
         }
         _ => {}
@@ -336,14 +385,13 @@ impl Invocation {
     /// The exit code for an answer.
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
-        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty());
+        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
+            || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
         match self.name.as_str() {
             GREP if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
-            "import" if has_failed || answer["stopped"] == true || !answer["stoppedAfter"].is_null() => {
-                FAILED
-            }
+            "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,
         }

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
+use crate::commands::simulate;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
@@ -90,6 +91,9 @@ impl Cli {
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(CliReply { output: text, ..CliReply::default() }),
             Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
+            Ok(ParsedArgs::Run(invocation)) if invocation.name == simulate::COMMAND.name => {
+                line.simulate(&invocation).await
+            }
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
         };
@@ -183,6 +187,10 @@ struct Served {
 }
 
 impl Histories for Served {
+    fn is_of_session(&self) -> bool {
+        self.history.session.is_some()
+    }
+
     fn follow_roots(&self) -> bool {
         self.history.project.is_none() && self.history.database.is_none()
     }
@@ -295,6 +303,19 @@ impl CliRequest {
             folders: Folders { session_dir, all_sessions, home: None },
             notice,
         }
+    }
+
+    /// Simulates sessions, for which no history is needed.
+    async fn simulate(&self, invocation: &Invocation) -> Result<CliReply> {
+        let (sources, settings) = self.settings(invocation.history.folder(&self.cwd));
+        let (usual, _) = config::session_folders(&sources, &self.environment);
+        let (paths, model) = (invocation.rest.paths()?, invocation.rest.value(simulate::MODEL));
+        let columns = self.columns;
+        let answer =
+            simulate::of_files(paths, &usual, model.map(ToOwned::to_owned), settings, columns).await?;
+        let output =
+            if invocation.as_json { json_text(&answer.answer) } else { legible(&answer.text).into() };
+        Ok(CliReply { output, ..CliReply::default() })
     }
 
     /// Pi's settings for a folder.

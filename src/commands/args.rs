@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, import, redo, search};
+use super::{Command, import, redo, search, simulate};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -118,7 +118,7 @@ impl Rest {
     }
 
     /// The value of an option; the last one counts.
-    pub(super) fn value(&self, option: &str) -> Option<&str> {
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
         self.options.iter().rfind(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
 
@@ -145,6 +145,17 @@ impl Rest {
     /// As [`Rest::only`].
     pub(super) fn path(&self) -> Result<Option<PathBuf>> {
         Ok(Some(self.only()?).filter(|text| !text.is_empty()).map(path))
+    }
+
+    /// Several paths from a shell, or the one in the text.
+    ///
+    /// # Errors
+    /// As [`Rest::only`].
+    pub(crate) fn paths(&self) -> Result<Vec<PathBuf>> {
+        match &self.words {
+            Some(words) => Ok(words.iter().map(|word| from_home(word)).collect()),
+            None => Ok(self.path()?.into_iter().collect()),
+        }
     }
 
     /// The text, in which nothing may look like an option.
@@ -183,6 +194,7 @@ pub(crate) fn valued(command: &str) -> &'static [&'static str] {
     match command {
         "search" => &search::VALUED,
         "import" | "export" => &[import::FROM],
+        "simulate" => &[simulate::MODEL],
         "redo" => &[redo::MODEL],
         _ => &[],
     }

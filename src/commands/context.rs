@@ -77,7 +77,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let block = live.block.as_deref().map(parts);
     let cost = Bill::of(doing, live);
     let point = Point::of(doing, live, settings);
-    let pi_compacts_at = settings.pi.with(live.model.as_deref()).threshold(window);
+    let pi = settings.pi.with(live.model.as_deref());
+    let pi_compacts_at = pi.threshold(window).filter(|_| pi.misfit(window).is_none());
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
             let share = tokens * 100 / window.max(1);
@@ -89,6 +90,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
     rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
+    rows.extend(pi.misfit(window).map(|why| ("Pi", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
     let summarizer = asked.summarizers.first();
     rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));

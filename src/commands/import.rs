@@ -1,6 +1,5 @@
 //! `/lcm import`: parses what to import, and reports progress and result.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +7,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Command, Rest, args};
-use lcm_ingest::adopt::{Adopted, adopt};
 use lcm_ingest::foreign::agent;
 use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
@@ -27,35 +25,25 @@ pub(crate) const COMMAND: Command = Command {
         ("import", "adds this project's older sessions"),
         (
             "import PATH",
-            "adds a session file, those in a folder, or the readable part of a moved database to this project",
+            "adds a session file, those in a folder, the readable part of a moved database, or the history of a folder that was \
+             moved here or became part of this project",
         ),
         ("import --all", "adds the sessions of every project, each to its own project's history"),
         (
             "import --from codex",
             "adds another agent's sessions: claude-code, codex, gemini or opencode; with PATH or --all as above",
         ),
-        (
-            "import --history-of FOLDER",
-            "adds the sessions and summaries of a folder that was moved here, or became part of this project; its \
-             database stays",
-        ),
         ("import --stop", "stops; the same command continues"),
     ],
-    arguments: &[
-        (ALL, "every project's sessions"),
-        (HISTORY_OF, "the history of a folder that was moved here"),
-        (STOP, "stop the running import"),
-    ],
+    arguments: &[(ALL, "every project's sessions"), (STOP, "stop the running import")],
     is_long: true,
     answer: |asked| Box::pin(asked.importer.answer(asked.home, asked.folders, &asked.rest)),
 };
 
 /// The options of `/lcm import`.
-const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, STOP, FROM];
+const OPTIONS: [&str; 3] = [ALL, STOP, FROM];
 const ALL: &str = "--all";
 const STOP: &str = "--stop";
-/// The option for a folder whose history to add.
-pub(crate) const HISTORY_OF: &str = "--history-of";
 /// The option for another agent.
 pub(crate) const FROM: &str = "--from";
 
@@ -75,8 +63,6 @@ pub struct Importer {
 
 enum ImportRequest {
     Import(Source),
-    /// The history of a folder.
-    Adopt(PathBuf),
     Stop,
 }
 
@@ -102,11 +88,6 @@ impl Importer {
                 return Ok(Answer::sentence("The import is stopping."));
             }
             (_, false) => return Ok(self.under_way()),
-            (ImportRequest::Adopt(folder), true) => {
-                let cancel = self.cancellable();
-                let done = adopt(home, folders, &folder, &self.progress, &cancel).await?;
-                return Ok(Answer::new(adopted(&done), done));
-            }
             (ImportRequest::Import(source), true) => source,
         };
         let cancel = self.cancellable();
@@ -191,12 +172,6 @@ fn read(rest: &Rest) -> Result<ImportRequest> {
             let everything = !flags.is_empty();
             Ok(ImportRequest::Import(Source::Agent { agent, path: path?, everything, since: None }))
         }
-        ([HISTORY_OF], _) => match path? {
-            Some(folder) => Ok(ImportRequest::Adopt(folder)),
-            None => Err(Error::invalid(
-                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
-            )),
-        },
         ([], "") => Ok(ImportRequest::Import(Source::Project)),
         ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
         ([STOP], "") => Ok(ImportRequest::Stop),
@@ -213,8 +188,9 @@ fn as_json(report: &Report) -> Value {
     let failed = |file: &Unreadable| json!({"name": file.name, "reason": file.reason});
     json!({
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
-        "newMessages": report.new, "knownMessages": report.known, "silentSessions": report.silent,
-        "brokenLines": report.broken, "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
+        "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
+        "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -253,7 +229,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
-        (report.broken, "broken line", "left out".to_owned()),
+        (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.lost, "unreadable row", "left out".to_owned()),
         (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
@@ -261,6 +237,9 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         if n > 0 {
             out += &format!(", {} {what}", grouped_count(n, noun));
         }
+    }
+    if report.summaries > 0 {
+        out += &format!(", {}", count(report.summaries, "summary"));
     }
     match report.differing {
         0 => {}
@@ -276,6 +255,25 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     out
 }
 
+/// Names the first files with broken lines.
+fn broken_in(files: &[(String, Vec<usize>)]) -> String {
+    let named = files.iter().take(NAMED).map(|(name, lines)| {
+        let name = one_line(name, 80);
+        let numbers: Vec<String> = lines.iter().take(NAMED).map(|line| grouped(*line)).collect();
+        let more = if lines.len() > NAMED { ", …" } else { "" };
+        match numbers.as_slice() {
+            [] => name,
+            [one] => format!("{name}: line {one}"),
+            numbers => format!("{name}: lines {}{more}", numbers.join(", ")),
+        }
+    });
+    let mut named: Vec<String> = named.collect();
+    if files.len() > NAMED {
+        named.push(format!("and {} more", grouped(files.len() - NAMED)));
+    }
+    named.join("; ")
+}
+
 fn reasons(failed: &[Unreadable]) -> String {
     let named =
         failed.iter().take(NAMED).map(|file| format!("{}: {}", one_line(&file.name, 80), file.reason));
@@ -284,30 +282,4 @@ fn reasons(failed: &[Unreadable]) -> String {
         reasons.push(format!("and {} more", grouped(failed.len() - NAMED)));
     }
     reasons.join("; ")
-}
-
-/// The final report of `--history-of`.
-fn adopted(done: &Adopted) -> String {
-    if done.stopped {
-        return "Stopped; the same command continues. The old history was not changed.".to_owned();
-    }
-    let mut out = format!(
-        "The history of {} is now part of this project's: {}, {} messages ({} new), {}.",
-        done.project,
-        count(done.sessions, "session"),
-        grouped(done.messages),
-        grouped(done.new),
-        count(done.summaries, "summary")
-    );
-    if done.lost > 0 {
-        out += &format!(" {} of the old database could not be read.", count(done.lost, "row"));
-    }
-    if done.lacking > 0 {
-        let messages = count(done.lacking, "message");
-        out += &format!(" {messages} exist here in another form or were purged here; they were not added.");
-    }
-    for database in &done.databases {
-        out += &format!("\nThe old database remains as a backup: {}", database.display());
-    }
-    out
 }

@@ -18,6 +18,7 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
 pub(crate) mod show;
+pub(crate) mod simulate;
 mod spent;
 pub(crate) mod stats;
 mod style;
@@ -78,6 +79,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     compact::COMMAND,
     redo::COMMAND,
     context::COMMAND,
+    simulate::COMMAND,
     doctor::COMMAND,
     import::COMMAND,
     export::COMMAND,

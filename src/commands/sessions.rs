@@ -8,7 +8,7 @@ use super::{Answer, Command, CommandContext};
 use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
-use lcm_model::text::{count, grouped_count, one_line, time_span, timestamp};
+use lcm_model::text::{count, grouped_count, local_span, one_line, timestamp};
 use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
@@ -69,7 +69,7 @@ pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Res
         to: timestamp(to_time),
         about: one_line(&about, HEADLINE),
         current,
-        span: time_span(from_time, to_time),
+        span: local_span(from_time, to_time),
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Answer, Command, CommandContext};
 use lcm_model::error::{Error, Result};
-use lcm_model::text::{count, grouped, in_line, minute, time_span, timestamp};
+use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minute};
 use lcm_recall::describe::{
     MessageLine, MessagePortrait, Portrait, SummaryPortrait, SummarySources, portrait,
 };
@@ -19,7 +19,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "a message or a summary in full, by its id",
     usage: &[
         ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
-        ("show ID --raw", "a message as stored: Pi's JSON"),
+        ("show ID --raw", "only the stored JSON of a message, as Pi wrote it"),
     ],
     arguments: &[(RAW, "the stored JSON")],
     is_long: false,
@@ -38,7 +38,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         let target = resolve(view, &scope, &id, "/lcm search and /lcm tree show ids")?;
         let (text, images) = whole(view, target, is_raw)?;
         Ok(match portrait(view, &scope, target)? {
-            Portrait::Message(portrait) => message(portrait, &text, images),
+            Portrait::Message(portrait) => {
+                let answer = message(portrait, &text, images);
+                if is_raw { Answer { text, ..answer } } else { answer }
+            }
             Portrait::Summary(portrait) => summary(portrait, &text),
         })
     };
@@ -62,9 +65,9 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     }
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let out = format!(
-        "{handle} · {by}{}{of_tool} · {} UTC · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
+        "{handle} · {by}{}{of_tool} · {} · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
         in_line(&role),
-        minute(at),
+        zoned_minute(at),
         grouped(bytes),
         grouped(tokens),
         list("summarized in", &above)
@@ -96,10 +99,10 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
         None => "without a model".to_owned(),
     };
     let out = format!(
-        "{handle} · D{depth}{} · {} · {} UTC\nmade {made}, about {} tokens, {} this branch\n{}{}\n{text}",
+        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} this branch\n{}{}\n{text}",
         if degraded { " degraded" } else { "" },
         count(messages, "message"),
-        time_span(from_time, to_time),
+        local_span(from_time, to_time),
         grouped(tokens),
         if holds { "covers" } else { "covers nothing on" },
         list("condensed into", &above),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::style::fit;
 use super::{Answer, Command, CommandContext};
 use lcm_model::error::Result;
-use lcm_model::text::{count, grouped, time_span, timestamp};
+use lcm_model::text::{count, grouped, local_span, timestamp};
 use lcm_recall::SummaryCard;
 use lcm_recall::describe::{Item, Overview};
 
@@ -102,7 +102,7 @@ fn push(item: &Item, first: &str, then: &str, width: usize, lines: &mut Vec<Stri
 fn line(card: &SummaryCard, width: usize) -> String {
     let SummaryCard { handle, depth, messages, title, .. } = card;
     let degraded = if card.degraded { "!" } else { "" };
-    let span = time_span(card.from_time, card.to_time);
+    let span = local_span(card.from_time, card.to_time);
     let span = if width < ROOMY { String::new() } else { format!(" {span}") };
     format!("{handle} D{depth}{degraded}{span} {messages}× {title}")
 }

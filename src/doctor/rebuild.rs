@@ -12,9 +12,8 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Doctor;
-use lcm_ingest::SharedOldStore;
-use lcm_ingest::adopt::take_over;
 use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
+use lcm_ingest::{SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::ConversationId;

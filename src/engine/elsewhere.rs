@@ -33,7 +33,7 @@ pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>>
     Ok(news.map(|History { path, project }| {
         format!(
             "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
-             /lcm import --history-of {project} brings it here",
+             /lcm import {project} brings it here",
             if identity == ProjectIdentity::Git { "git" } else { "cwd" },
             path.display()
         )

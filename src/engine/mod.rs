@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -158,6 +159,14 @@ impl Engine {
         preamble::preamble(self.earlier.as_deref())
     }
 
+    /// Sets aside what the session's file shows otherwise. Returns how many entries differ.
+    ///
+    /// # Errors
+    /// When the store can't be read or written.
+    pub async fn set_aside(&self) -> Result<usize> {
+        self.persistor.set_aside(&self.closing).await
+    }
+
     /// Which entries are neither stored nor queued, as indexes into `ids`: a JSON array of all or some entry
     /// ids of the session.
     ///
@@ -238,6 +247,7 @@ impl Engine {
         }
         let notice = self.persistor.take_notice().or(damage);
         let notice = notice.or_else(|| self.providers.take_notice()).or(of_size);
+        let notice = notice.or_else(|| lock(&self.folding).take_notice());
         Ok(Status { text, notice, reopen: false })
     }
 
@@ -353,6 +363,7 @@ async fn open_store(options: &Options) -> Result<Store> {
 }
 
 /// Parses `json`, which an error calls `what`.
-fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is malformed: {error}")))
+fn read_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    let read = lcm_model::read_json(json).and_then(serde_json::from_value);
+    read.map_err(|error| Error::invalid(format!("{what} is malformed: {error}")))
 }

@@ -26,6 +26,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerIniti
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::{self, Block};
@@ -44,6 +45,12 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Bytes of input that may wait to be read.
 const PIPE: usize = 1 << 16;
+/// How `lcm_grep` describes itself and its session where it searches the project by default.
+const OF_PROJECT: &str = "Search everything ever said in this project, in all its sessions: requests, replies, tool \
+    calls and output. Start here: the snippets often are the answer; else lcm_expand an id.";
+const WHICH_SESSION: &str = "project (default), this (the one opened last) or a session's id.";
+/// Calls answered at once; others wait. Each opens the history, with threads and a cache of its own.
+const AT_ONCE: usize = 4;
 /// How long running work may take once the client is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -51,6 +58,10 @@ const GRACE: Duration = Duration::from_millis(500);
 pub trait Histories: Send + Sync + 'static {
     /// Whether the history is that of a folder that the client works in.
     fn follow_roots(&self) -> bool;
+
+    /// Whether questions are about one session, chosen when the server was started. Otherwise a search covers the
+    /// project: the client's session is none of these.
+    fn is_of_session(&self) -> bool;
 
     /// Opens the history of the first of `roots`, the folders that the client works in, that has one; without
     /// any, that of the folder in which the server was started. Work on it stops when `cancel` is raised.
@@ -81,7 +92,12 @@ async fn serve_on(
 ) -> Result<()> {
     let (lines, relayed) = tokio::io::simplex(PIPE);
     let relay = tokio::spawn(input::relay(input, relayed));
-    let server = Server { tools: tools(), roots: Roots::default(), histories };
+    let server = Server {
+        tools: tools(histories.is_of_session()),
+        roots: Roots::default(),
+        histories,
+        slots: Semaphore::new(AT_ONCE),
+    };
     let running = match server.serve_with_ct((lines, output), cancel).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
@@ -108,11 +124,17 @@ struct Server<H> {
     tools: Vec<Tool>,
     roots: Roots,
     histories: H,
+    slots: Semaphore,
 }
 
 /// The tools of [`tools::specs`]; notes exist only in Pi's sessions.
-fn tools() -> Vec<Tool> {
-    let Value::Array(specs) = tools::specs(false) else { return Vec::new() };
+fn tools(is_of_session: bool) -> Vec<Tool> {
+    let Value::Array(mut specs) = tools::specs(false) else { return Vec::new() };
+    for spec in specs.iter_mut().filter(|spec| !is_of_session && spec["name"] == tools::GREP) {
+        spec["description"] = OF_PROJECT.into();
+        spec["parameters"]["properties"]["session"]["description"] = WHICH_SESSION.into();
+        spec["parameters"]["properties"]["agent"]["description"] = "Only what it said.".into();
+    }
     specs.into_iter().map(tool).collect()
 }
 
@@ -126,17 +148,20 @@ fn tool(mut spec: Value) -> Tool {
 }
 
 impl<H: Histories> Server<H> {
-    async fn open(&self, context: &McpContext) -> Result<(Store, Scope)> {
+    /// The history, and a permit to hold while it is open.
+    async fn open(&self, context: &McpContext) -> Result<(Store, Scope, Option<SemaphorePermit<'_>>)> {
+        let slot = self.slots.acquire().await.ok();
         let roots = match self.histories.follow_roots() {
             true => self.roots.of(context).await,
             false => Vec::new(),
         };
-        self.histories.open(&roots, &context.ct).await
+        let (store, scope) = self.histories.open(&roots, &context.ct).await?;
+        Ok((store, scope, slot))
     }
 
     async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
         let answering = async {
-            let (store, scope) = self.open(context).await?;
+            let (store, scope, _slot) = self.open(context).await?;
             let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
             store.close().await;
             answer
@@ -204,7 +229,11 @@ impl<H: Histories> ServerHandler for Server<H> {
         if !self.tools.iter().any(|tool| tool.name == asked.name) {
             return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
         }
-        let arguments = Value::Object(asked.arguments.unwrap_or_default()).to_string();
+        let mut arguments = asked.arguments.unwrap_or_default();
+        if asked.name == tools::GREP && !self.histories.is_of_session() {
+            arguments.entry("session").or_insert_with(|| "project".into());
+        }
+        let arguments = Value::Object(arguments).to_string();
         // A failure is for the model, as in Pi, so that it can correct its call.
         let answer = match self.answer(&asked.name, &arguments, &context).await {
             Ok(blocks) => CallToolResult::success(blocks.into_iter().map(content).collect()),
@@ -219,7 +248,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         context: McpContext,
     ) -> McpResult<ListResourcesResult> {
         // Without a history there is nothing to list, which is not a failure.
-        let Ok((store, scope)) = self.open(&context).await else {
+        let Ok((store, scope, _slot)) = self.open(&context).await else {
             return Ok(ListResourcesResult::default());
         };
         let listed = resources::list(&store, &scope).await;

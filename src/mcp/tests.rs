@@ -13,6 +13,10 @@ use super::*;
 struct Endless(UnboundedSender<&'static str>);
 
 impl Histories for Endless {
+    fn is_of_session(&self) -> bool {
+        true
+    }
+
     fn follow_roots(&self) -> bool {
         false
     }

@@ -91,6 +91,13 @@ async fn asking_creates_nothing_and_names_a_remedy() {
     let file = machine.session("out.jsonl", "one", &Session::new().chat(2, 5));
     let (imported, code) = machine.ask(&["import", file.to_str().unwrap()]).await;
     assert_eq!((&imported["newMessages"], code), (&json!(4), 0));
+    let damaged = file.with_file_name("damaged.jsonl");
+    fs::write(&damaged, fs::read_to_string(&file).unwrap() + "{\"type\":\n").unwrap();
+    let (imported, code) = machine.ask(&["import", damaged.to_str().unwrap()]).await;
+    assert_eq!(
+        (&imported["brokenLines"], &imported["brokenIn"][0]["name"], code),
+        (&json!(1), &json!("damaged.jsonl"), 2)
+    );
     let below = machine.say_in(&machine.at("project/src"), None, &["stats"]).await;
     assert!(below.complaint.ends_with(&format!("--project {}", project.display())), "{}", below.complaint);
     let before = machine.files();
@@ -166,8 +173,10 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
     for (arguments, message) in [
-        (&[][..], "it needs a command: --help lists them"),
-        (&["stat"], "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (see --help)"),
+        (
+            &["stat"][..],
+            "unrecognized subcommand 'stat'; tip: some similar subcommands exist: 'simulate', 'stats' (see --help)",
+        ),
         (&["nonsense"], "unrecognized subcommand 'nonsense' (see --help)"),
         (
             &["grep", "--rol", "x"],
@@ -207,14 +216,6 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
         (
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
-        ),
-        (
-            &["import", "--history-of"],
-            "the following required arguments were not provided: <PATH> (see --help)",
-        ),
-        (
-            &["import", "--history-of", "--all", "x"],
-            "the argument '--history-of' cannot be used with '--all' (see --help)",
         ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (see --help"),
@@ -361,5 +362,41 @@ async fn a_database_without_sessions_is_read() {
         let reply = machine.say(arguments).await;
         assert_eq!(reply.code, code, "{arguments:?}: {}", reply.output);
         assert!(!reply.output.contains("lacks a row"), "{}", reply.output);
+    }
+}
+
+#[tokio::test]
+async fn simulate_needs_no_history() {
+    let machine = Machine::new();
+    let session = machine.session("out.jsonl", "one", &Session::new().chat(1, 3));
+    let answer = |n: u64| {
+        json!({"type": "message", "timestamp": "2026-11-20T09:00:00Z", "message": {"role": "assistant",
+            "model": "some", "content": [{"type": "text", "text": "fine"}], "stopReason": "stop",
+            "usage": {"input": 10, "output": 20, "cacheRead": 900 * n, "cacheWrite": 900,
+                "cost": {"input": 3e-5, "output": 3e-4, "cacheRead": 27e-5, "cacheWrite": 3e-3, "total": 3e-3}}}})
+    };
+    let lines: Vec<String> = (0..40).map(|n| answer(n).to_string()).collect();
+    fs::write(&session, lines.join("\n")).unwrap();
+    let folder = session.parent().unwrap().to_str().unwrap();
+    for arguments in [&["simulate", folder][..], &["simulate", session.to_str().unwrap()]] {
+        let said = machine.say(arguments).await;
+        assert_eq!(said.code, 0, "{said:?}");
+        let words = &said.output;
+        assert!(words.contains("Pi alone") && words.contains("\nSimulated from 1 session"), "{words}");
+    }
+    let json = machine.say(&["simulate", folder, "--json", "--model", "anthropic/claude-opus-5-5"]).await;
+    let json: Value = serde_json::from_str(&json.output).unwrap();
+    let one = &json["sessions"][0];
+    assert_eq!((&one["requests"], &one["model"]), (&40.into(), &"claude-opus-5.5".into()), "{json}");
+    let absurd =
+        json!({"type": "message", "message": {"role": "assistant", "usage": {"input": -5, "output": 1e300}}});
+    fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();
+    for (arguments, message) in [
+        (&["simulate", folder][..], "has no session of Pi with answers"),
+        (&["simulate", "nowhere.jsonl"], "can't be read"),
+        (&["simulate", folder, "--model", "best"], "the prices of best are not known here: choose one of "),
+    ] {
+        let said = machine.say(arguments).await;
+        assert!(said.code == 2 && said.complaint.contains(message), "{said:?}");
     }
 }

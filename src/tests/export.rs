@@ -106,7 +106,7 @@ async fn a_branch_is_exported_as_markdown_and_no_file_is_overwritten_unasked() {
     let id = asking.message(0).await;
     assert!(text.starts_with("# Session one\n\n"), "{text}");
     assert!(
-        text.contains("\n## 1. User · ") && text.contains(&format!(" UTC · {id}\n\nshow `x` and ```y```\n")),
+        text.contains("\n## 1. User · ") && text.contains(&format!(" · {id}\n\nshow `x` and ```y```\n")),
         "{text}"
     );
 

@@ -1,5 +1,5 @@
-//! Forks of other agents' sessions. Each agent copies a session in its own way; each message is stored once, and each
-//! record as it is.
+//! Forks of other agents' sessions. Each agent copies a session in its own way, and each copy is stored as it stands; but
+//! what is purged goes from all, and no fork brings it back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::agents::{files, fixtures};
 use super::asking::ask;
 use super::import::Machine;
-use super::purge_agents::{database, purge, stored};
+use super::purge_agents::{purge, stored};
 use crate::upkeep::export::{Exporter, Format};
 use lcm_model::Message;
 use lcm_model::ids::ConversationId;
@@ -177,92 +177,20 @@ pub async fn exported(machine: &Machine, agent: &'static str, to: &str) -> Vec<S
 }
 
 #[tokio::test]
-async fn a_fork_that_comes_first_shares_its_messages_too() {
-    for forked in ALL {
-        let machine = Machine::new();
-        let Forked { agent, session, forks } = forked(&machine);
-        let import = async |path: &Path| machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
-        // A subagent is not imported before its session.
-        let forks = if agent == "codex" { &forks[..2] } else { &forks[..] };
-        import(forks.last().unwrap()).await;
-        let own = said(&machine).await.len() - 1;
-        for fork in forks.iter().rev().skip(1) {
-            import(fork).await;
-        }
-        let report = import(&session).await;
-        assert!(report.contains(&format!(": 0 messages new, {own} known already")), "{agent}: {report}");
-        assert_eq!(said(&machine).await.len(), own + forks.len());
-    }
-}
-
-#[tokio::test]
-async fn a_purge_takes_the_records_of_all_forks_and_no_fork_brings_it_back() {
-    for forked in ALL {
-        for n in 0.. {
-            let machine = Machine::new();
-            let Forked { agent, session, forks } = forked(&machine);
-            let import =
-                async |path: &Path| machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
-            import(&session).await;
-            let conversation: Vec<_> =
-                stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
-            let Some((id, _, json)) = conversation.get(n) else { break };
-            import(&forks[0]).await;
-            purge(&machine, *id).await;
-            let left = said(&machine).await.len();
-            let text = Message::parse(json).readable();
-            let line = text.lines().max_by_key(|line| line.len()).unwrap_or_default();
-            let escaped = json!(line).to_string();
-            let is_left = async || {
-                let stored = stored(&machine).await;
-                let has_it = |json: &str| json.contains(escaped.trim_matches('"'));
-                line.len() >= 32
-                    && stored
-                        .iter()
-                        .any(|(.., json)| has_it(json) && !Message::parse(json).readable().contains(line))
-            };
-            assert!(!is_left().await, "{agent}: {text}");
-            for log in [&session, &forks[0]] {
-                let again = import(log).await;
-                assert!(again.contains(": 0 messages new, "), "{agent} {n}: {again}");
-            }
-            // Codex copies messages with new times.
-            let later = if agent == "codex" { &[][..] } else { &forks[1..] };
-            for (more, fork) in later.iter().enumerate() {
-                let report = import(fork).await;
-                assert_eq!(
-                    said(&machine).await.len(),
-                    left + more + 1,
-                    "{agent} {n}: {report}\n{:#?}",
-                    said(&machine).await
-                );
-                assert!(!is_left().await, "{agent}: {text}");
-            }
-            let scope = Scope::at(ConversationId(0), None);
-            let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
-            assert!(doctor.ends_with("Everything is in order."), "{doctor}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_fork_shares_its_messages_and_keeps_its_records() {
+async fn a_fork_is_stored_as_it_stands_and_a_second_import_adds_nothing() {
     for forked in ALL {
         let machine = Machine::new();
         let Forked { agent, session, forks } = forked(&machine);
         let import = async |path: &Path| machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
         import(&session).await;
-        let own = said(&machine).await.len();
+        let own = said(&machine).await;
         for (n, fork) in forks.iter().enumerate() {
-            let report = import(fork).await;
-            assert_eq!(
-                said(&machine).await.len(),
-                own + n + 1,
-                "{agent} {n}: {report}\n{:#?}",
-                said(&machine).await
+            import(fork).await;
+            let said = said(&machine).await;
+            assert!(
+                own.iter().all(|text| said.iter().filter(|said| *said == text).count() >= 2),
+                "{agent} {n}"
             );
-            let known = format!(": 1 message new, {own} known already");
-            assert!(report.contains(&known), "{agent} {n}: {report}");
             let digest = machine.digest().await;
             assert!(import(fork).await.contains(": 0 messages new, "));
             assert_eq!(machine.digest().await, digest);
@@ -280,9 +208,51 @@ async fn a_fork_shares_its_messages_and_keeps_its_records() {
         let scope = Scope::at(ConversationId(0), None);
         let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
         assert!(doctor.ends_with("Everything is in order."), "{doctor}");
-        let sql = "SELECT sum(length(json)), sum(bytes) FROM messages WHERE codec = 2";
-        let (packed, bytes): (usize, usize) =
-            database(&machine).query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        assert!(packed * 4 < bytes, "{packed} of {bytes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_takes_the_copies_of_forks_and_no_fork_brings_it_back() {
+    for forked in ALL {
+        for n in 0.. {
+            let machine = Machine::new();
+            let Forked { agent, session, forks } = forked(&machine);
+            let import =
+                async |path: &Path| machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
+            import(&session).await;
+            let conversation: Vec<_> =
+                stored(&machine).await.into_iter().filter(|(_, said, _)| *said).collect();
+            let Some((id, _, json)) = conversation.get(n) else { break };
+            import(&forks[0]).await;
+            purge(&machine, *id).await;
+            let text = Message::parse(json).readable();
+            // A short text may be said again: it is recognized at the same time only, and some forks have others.
+            let is_recognized = text.len() >= 32;
+            let line = text.lines().max_by_key(|line| line.len()).unwrap_or_default();
+            let escaped = json!(line).to_string();
+            let is_left = async || {
+                let stored = stored(&machine).await;
+                let is_shown = |json: &str| Message::parse(json).readable() == text;
+                let has_it = |json: &str| {
+                    json.contains(escaped.trim_matches('"'))
+                        && !Message::parse(json).readable().contains(line)
+                };
+                stored
+                    .iter()
+                    .any(|(.., json)| is_shown(json) && is_recognized || line.len() >= 32 && has_it(json))
+            };
+            assert!(!is_left().await, "{agent} {n}: {text}");
+            for log in [&session, &forks[0]] {
+                let again = import(log).await;
+                assert!(again.contains(": 0 messages new, "), "{agent} {n}: {again}");
+            }
+            for fork in &forks[1..] {
+                import(fork).await;
+                assert!(!is_left().await, "{agent} {n}: {text}");
+            }
+            let scope = Scope::at(ConversationId(0), None);
+            let doctor = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
+            assert!(doctor.ends_with("Everything is in order."), "{doctor}");
+        }
     }
 }

@@ -12,7 +12,11 @@ use lcm_recall::Original;
 #[tokio::test]
 async fn a_session_begins_and_ends_in_its_main_thread() {
     for (agent, requests) in AGENTS.into_iter().zip([
-        &["Write a test for the flamingo rule.", "Is the flamingo rule documented?"][..],
+        &[
+            "Why does the invoice total differ by one cent? Remember the flamingo rule.",
+            "Write a test for the flamingo rule.",
+            "Is the flamingo rule documented?",
+        ][..],
         &["Does the flamingo rule hold for refunds?"],
         &["Apply the flamingo rule to the invoices."],
         &["Write a test for the flamingo rule."],

@@ -19,7 +19,7 @@ use lcm_store::View;
 
 /// How long a regular expression may search before the answer says how far it got.
 const PATIENCE: Duration = Duration::from_secs(10);
-pub(super) const NAME: &str = "lcm_grep";
+pub const NAME: &str = "lcm_grep";
 
 /// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
 const MOST_BYTES: usize = 32_000;

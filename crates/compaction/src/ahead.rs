@@ -42,7 +42,10 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.session.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
-        None => work.session.kept(ahead.at.model.as_deref(), &ahead.at.leaf_id).await?,
+        None => {
+            let At { leaf_id, model, context_window, .. } = &ahead.at;
+            work.session.kept(model.as_deref(), *context_window, leaf_id).await?
+        }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {

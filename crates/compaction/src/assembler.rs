@@ -3,8 +3,8 @@
 //! Its structure is fixed, and its text changes only with a compaction. When the budget is tight, parts are
 //! cut in this order: the id lines of deep summaries, the ends of older texts, earlier requests, the file
 //! lists, decisions, the titles of all other ids, the newest leaf summary (never below a quarter of the
-//! budget), the rest of the texts. If even the ids are too many, the oldest become one range. Rules, open
-//! tasks and the current request are cut last. Notes are never cut: they have a limit of their own
+//! budget), the rest of the texts. If even the ids are too many, the oldest become one range. The current
+//! request, open tasks and rules are cut last, and the newest rule never. Notes are never cut: they have a limit of their own
 //! ([`lcm_model::MOST_TOKENS`]) in addition to the budget. Every message always stays covered.
 
 mod posing;
@@ -140,10 +140,11 @@ impl Block<'_> {
             let most = self.budget * share / 100;
             largest(lines.len(), |n| tokens::estimate(&lines[..n].join("\n")) <= most).unwrap_or_default()
         };
+        let constraint = if self.budget < SMALL.0 { SMALL.1 } else { CONSTRAINTS };
         Layout {
             request: self.request(REQUEST),
             state: state.len(),
-            constraints: most(constraints, if self.budget < SMALL.0 { SMALL.1 } else { CONSTRAINTS }),
+            constraints: most(constraints, constraint).max(1).min(constraints.len()),
             requests: most(requests, REQUESTS),
             decisions: most(decisions, DECISIONS),
             files: most(&self.files(), FILES),

@@ -11,7 +11,7 @@ use super::calibration::Ratios;
 use super::{Compaction, Part, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
-use lcm_model::policy::TAIL;
+use lcm_model::policy::tail;
 use lcm_store::View;
 
 /// A fold may leave this many unsummarized tokens before its tail.
@@ -131,7 +131,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         let from =
             first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
         let visible = &known.visible()[from..];
-        let Some(newest) = newest(visible, TAIL) else { return Ok(Place::Nowhere) };
+        let Some(newest) = newest(visible, tail(at.context_window)) else { return Ok(Place::Nowhere) };
         let part = Part::Before(visible[newest].entry_id.clone());
         let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;
         let frontier = branch.frontier();

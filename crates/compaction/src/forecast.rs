@@ -38,7 +38,7 @@ pub async fn forecast(
     model: Option<&str>,
 ) -> Result<Option<Forecast>> {
     let Session { store, settings, .. } = session;
-    let Some(kept) = session.kept(model, leaf).await? else { return Ok(None) };
+    let Some(kept) = session.kept(model, window, leaf).await? else { return Ok(None) };
     let branch = session.read(leaf, &Part::Before(kept)).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);

@@ -1,9 +1,9 @@
 //! Fuzzes texts on their way to and from a summarizer: the fence around them, and the secrets in them.
 
 use super::prompts::{self, Level, Material, without_fences};
-use super::quotes::taken_off;
 use super::redact::redacted;
 use lcm_model::config::Guidance;
+use lcm_model::quotes::taken_off;
 
 /// Separates the parts of an input.
 const BETWEEN: char = '\u{1f}';

@@ -29,7 +29,6 @@ mod plan;
 mod plausible;
 mod progress;
 mod prompts;
-mod quotes;
 mod redact;
 mod standing;
 mod state;
@@ -331,7 +330,8 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     // A lean context keeps less than Pi does.
     if job.session.settings.context == Context::Lean
         && hidden.is_none()
-        && let Some(own) = job.session.kept(job.model.as_deref(), &request.leaf_id).await?
+        && let Some(own) =
+            job.session.kept(job.model.as_deref(), request.context_window, &request.leaf_id).await?
     {
         let later = job.read(&before(&own)).await?;
         if later.before().len() > branch.before().len() {

@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 
 use super::prompts::{self, LAST_LINE};
-use super::quotes;
-use lcm_model::read_json;
+
+use lcm_model::{quotes, read_json};
 
 /// The question that an answer must fit.
 pub(super) struct Asked<'a> {

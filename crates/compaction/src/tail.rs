@@ -11,12 +11,18 @@ use lcm_store::View;
 
 impl Session<'_> {
     /// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
-    /// `model` is the session's, as `provider/id`.
-    pub(super) async fn kept(&self, model: Option<&str>, leaf: &str) -> Result<Option<String>> {
+    /// `model` is the session's, as `provider/id`, and `window` its window in tokens.
+    pub(super) async fn kept(
+        &self,
+        model: Option<&str>,
+        window: Option<usize>,
+        leaf: &str,
+    ) -> Result<Option<String>> {
         let Self { store, conversation, memory, settings, .. } = self.clone();
         let pis = settings.pi.with(model).keep_recent_tokens;
-        let is_fold = settings.context == Context::Lean && policy::TAIL < pis;
-        let keep = if is_fold { policy::TAIL } else { pis };
+        let folds = policy::tail(window);
+        let is_fold = settings.context == Context::Lean && folds < pis;
+        let keep = if is_fold { folds } else { pis };
         let leaf = leaf.to_owned();
         let read = move |view: &View<'_>| {
             let known = memory.read(view, conversation, &leaf)?;

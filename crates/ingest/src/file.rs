@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,9 @@ use super::order::Order;
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
-use lcm_model::ids::Hash;
 use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
-use lcm_store::reading;
 use lcm_store::tasks::go_on;
+use lcm_store::{View, reading};
 
 /// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;
@@ -39,30 +38,33 @@ pub struct Header {
     pub parent: Option<String>,
 }
 
-/// Reads the records that stored entries have, none of a purged one, and their times.
-pub(super) type Stored<'s> = dyn FnMut(Vec<String>) -> Result<Vec<(Option<Hash>, i64)>> + 's;
-
-/// Says which messages are stored, by their identities.
-pub(super) type Lookup<'s> = dyn FnMut(Vec<Hash>) -> Result<Vec<bool>> + 's;
+/// What is stored of a session.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The ids of its entries.
+    pub entries: HashSet<String>,
+    /// The records of other agents of which a message was purged, and which messages these were.
+    pub purged: HashSet<String>,
+}
 
 /// A session that is read slice by slice.
 pub(super) trait Slices: Send + 'static {
-    /// Compares it with the entries that are `known`, before anything is read.
-    fn compare(&mut self, _known: &HashSet<String>, _stored: &mut Stored<'_>) -> Result<()> {
-        Ok(())
-    }
-
     /// Leaves out messages that are stored and have no place here, before anything is read.
-    fn leave_out(&mut self, _are_stored: &mut Lookup<'_>) -> Result<()> {
+    fn leave_out(&mut self, _: &View<'_>) -> Result<()> {
         Ok(())
     }
 
     /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
     /// no content.
-    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>>;
+    fn slice(&mut self, known: &Known) -> Result<Option<Handover>>;
 
     /// Lines, records or rows so far that could not be read.
     fn broken(&self) -> usize;
+
+    /// The numbers of these lines, as far as they have some.
+    fn broken_lines(&self) -> &[usize] {
+        &[]
+    }
 
     /// Records so far of unknown kinds.
     fn unknown(&self) -> usize {
@@ -86,12 +88,16 @@ pub(super) trait Slices: Send + 'static {
 }
 
 impl Slices for SessionFile {
-    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
     fn broken(&self) -> usize {
-        self.broken
+        self.broken.len()
+    }
+
+    fn broken_lines(&self) -> &[usize] {
+        &self.broken
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -110,8 +116,8 @@ pub struct SessionFile {
     order: Order,
     /// Whether the end was reached.
     ended: bool,
-    /// Lines so far that could not be read and were skipped.
-    pub broken: usize,
+    /// The numbers of the lines so far that could not be read and were skipped.
+    pub broken: Vec<usize>,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -131,7 +137,7 @@ impl SessionFile {
             unnamed: 0,
             order: Order::default(),
             ended: false,
-            broken: 0,
+            broken: Vec::new(),
             supplements: Vec::new(),
         })
     }
@@ -196,7 +202,7 @@ impl SessionFile {
                 Line::TooLong => None,
             };
             let Some(json) = json else {
-                self.broken += 1;
+                self.broken.push(self.lines.number);
                 continue;
             };
             match Fields::of(&json) {
@@ -273,10 +279,11 @@ fn assigned(object: &str, fields: &str) -> String {
 
 /// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
-    path: PathBuf,
     reader: Box<dyn BufRead + Send>,
     /// Ends the reading.
     cancel: CancellationToken,
+    /// The number of the last line, from 1.
+    pub number: usize,
     /// Whether the last line has no line break: it seems to be still being written.
     pub is_cut: bool,
     /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
@@ -294,13 +301,7 @@ impl Lines {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
         let reader = reading(file, SLICE).map_err(unreadable)?;
-        Ok(Self { path: path.to_owned(), reader, cancel: cancel.clone(), is_cut: false, skips: false })
-    }
-
-    /// Starts again with the first line.
-    pub fn again(&mut self) -> Result<()> {
-        *self = Self::open(&self.path, &self.cancel)?;
-        Ok(())
+        Ok(Self { reader, cancel: cancel.clone(), number: 0, is_cut: false, skips: false })
     }
 
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
@@ -316,6 +317,7 @@ impl Lines {
         if read == 0 {
             return Ok(None);
         }
+        self.number += 1;
         self.is_cut = line.last() != Some(&b'\n');
         if !self.is_cut {
             line.pop();

@@ -13,7 +13,7 @@ use super::foreign::Agent;
 use super::old_sessions::SharedOldStore;
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Code, Error, Result};
-use lcm_store::{PurgedEntries, Store, project_of};
+use lcm_store::{Place, PurgedEntries, Store, database_of, project_of};
 
 /// The project that starts an import, and its open session.
 #[derive(Clone)]
@@ -46,8 +46,8 @@ pub struct Folders {
 /// What to import.
 #[derive(Clone)]
 pub enum Source {
-    /// A session file, a folder of session files, or an old database: imported into this project's store,
-    /// whatever its project.
+    /// A session file, a folder of session files, an old database, or the folder of another project, for its
+    /// database: imported into this project's store, whatever its project.
     Path(PathBuf),
     /// A database of this project that is rebuilt, with what is purged in any of them.
     Rebuild(SharedOldStore, Arc<PurgedEntries>),
@@ -94,13 +94,13 @@ pub(super) struct Found {
     pub agent: Option<&'static Agent>,
     /// The sessions of the file to import, if not all.
     pub sessions: Option<HashSet<String>>,
-    /// A database that is rebuilt, and what is purged.
-    pub rebuilding: Option<(SharedOldStore, Arc<PurgedEntries>)>,
+    /// A database, and what is purged in any, if it is rebuilt.
+    pub database: Option<(SharedOldStore, Option<Arc<PurgedEntries>>)>,
 }
 
 impl Found {
     fn new(path: PathBuf, cwd: Option<String>, agent: Option<&'static Agent>) -> Self {
-        Self { path, cwd, agent, sessions: None, rebuilding: None }
+        Self { path, cwd, agent, sessions: None, database: None }
     }
 }
 
@@ -117,7 +117,10 @@ pub(super) fn find(
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
+            let of_project = database_of(&home.db_dir, &path)
+                .filter(|database| !matches!(home.store.place(), Place::File(own) if own == database));
             let paths = match (path.is_dir(), path.exists()) {
+                _ if of_project.is_some() => of_project.into_iter().collect(),
                 (true, _) => session_files(&path)?,
                 (false, true) => vec![path],
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
@@ -125,8 +128,8 @@ pub(super) fn find(
             return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
         }
         Source::Rebuild(old, purged) => {
-            let rebuilding = Some((Arc::clone(old), Arc::clone(purged)));
-            let found = Found { rebuilding, ..Found::new(PathBuf::new(), None, None) };
+            let database = Some((Arc::clone(old), Some(Arc::clone(purged))));
+            let found = Found { database, ..Found::new(PathBuf::new(), None, None) };
             return Ok((vec![found], Vec::new()));
         }
         // Other worktrees have their own session folders.

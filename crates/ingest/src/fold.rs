@@ -1,19 +1,21 @@
 //! The fold itself: writes entries to rows in one transaction, parents before children.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use super::restore::restore;
+use super::restore::{Origin, restore};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::{Error, Result};
-use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, OPENCODE};
+use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
-    CompactionDetails, Content, Entry, Message, Role, agent_of, alone_id, is_alone, is_record, may_carry,
-    parse_one, purged_id, record_alone, repeated, said, with_replacement,
+    CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
-use lcm_store::{Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, purged_variant};
+use lcm_store::{
+    Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, purged_variant,
+};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -75,10 +77,21 @@ impl PreparedHandover {
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+        self.fold_since(batch, conversation, batch.messages().last_rows()?)
+    }
+
+    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
+    pub(super) fn fold_since(
+        &self,
+        batch: &Batch<'_>,
+        conversation: ConversationId,
+        since: LastRows,
+    ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
         let brings_purged =
             self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
-        Fold { batch, conversation, before, brings_purged }.all(&self.handover, self.ready.iter())
+        Fold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
+            .all(&self.handover, self.ready.iter())
     }
 }
 
@@ -100,7 +113,6 @@ const LEFT: &[u8] = b"\"branch_summary\"";
 /// A message that is parsed, hashed, packed and tokenized: all the work that needs no database.
 struct Ready {
     message: Message,
-    call: Option<String>,
     digest: Hash,
     tokens: usize,
     searchable: String,
@@ -109,21 +121,16 @@ struct Ready {
 
 impl Ready {
     fn of(json: &str) -> Self {
-        Self::with(json, |searchable| Prepared::of(json, searchable))
-    }
-
-    fn with(json: &str, prepare: impl FnOnce(&str) -> Prepared) -> Self {
         let mut message = Message::parse(json);
         let (tokens, searchable) = (message.tokens(), message.searchable());
-        let call = message.call().map(ToOwned::to_owned);
         // Its text is not needed any more, and may be long.
         message.parts = Vec::new();
-        let prepared = prepare(&searchable);
-        Self { message, call, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
+        let prepared = Prepared::of(json, &searchable);
+        Self { message, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
     }
 }
 
-/// Whether an entry that shows one of these messages may show the other: a fork shows another session's, with another record.
+/// Whether an entry that shows one of these messages may show the other: another agent may repeat what is said in another record.
 fn is_same(stored: &str, json: &str) -> bool {
     stored == json || said(json).is_some_and(|of_it| said(stored) == Some(of_it))
 }
@@ -134,8 +141,12 @@ struct Fold<'f> {
     conversation: ConversationId,
     /// The last rows before it.
     before: LastRows,
+    /// The last rows before the session's first hand-over.
+    since: LastRows,
     /// Whether some of its messages come purged.
     brings_purged: bool,
+    /// What was purged of other agents' sessions, once it is needed.
+    purged: OnceCell<PurgedTexts>,
 }
 
 impl Fold<'_> {
@@ -143,10 +154,8 @@ impl Fold<'_> {
     fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
         let mut added: HashMap<Cow<'_, str>, (EntryId, Option<Head>)> = HashMap::new();
-        for (n, entry) in handover.entries.iter().enumerate() {
+        for entry in &handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            // A fork from another store has its record alone already, and shows another session's.
-            let has_record = handover.entries.get(n + 1).is_some_and(|next| is_alone(&entry.id, &next.id));
             let Some(id) = self.free_id(entry)? else { continue };
             let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
                 Some((row, head)) => (Some(*row), *head),
@@ -155,7 +164,7 @@ impl Fold<'_> {
                     (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
                 }
             };
-            let new = self.add(&id, entry, ready, (parent, above), has_record)?;
+            let new = self.add(&id, entry, ready, (parent, above))?;
             added.insert(id, new);
         }
         self.batch.messages().count_added(self.conversation, self.before)
@@ -169,13 +178,7 @@ impl Fold<'_> {
         let Self { batch, conversation, .. } = *self;
         let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
         if !is_taken(&entry.id)? {
-            let is_carried = match &entry.content {
-                Content::Message(json) if is_record(&entry.id) => {
-                    batch.messages().has_record(conversation, &entry.id, json)?
-                }
-                _ => false,
-            };
-            return Ok((!is_carried).then(|| Cow::from(&entry.id)));
+            return Ok(Some(Cow::from(&entry.id)));
         }
         let Content::Message(json) = &entry.content else { return Ok(None) };
         let is_stored = match batch.messages().shown_by(conversation, &entry.id)? {
@@ -195,11 +198,7 @@ impl Fold<'_> {
     fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
         let Some(parent) = &entry.parent else { return Ok(None) };
         let Self { batch, conversation, .. } = *self;
-        let stored = match batch.messages().entry_row(conversation, parent)? {
-            None => batch.upkeep().purged_entry(conversation, parent)?,
-            row => row,
-        };
-        match stored {
+        match batch.messages().entry_row(conversation, parent)? {
             Some(row) => Ok(Some(row)),
             None if orphans.contains(&entry.id) => Ok(None),
             None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
@@ -213,33 +212,21 @@ impl Fold<'_> {
         entry: &Entry,
         ready: Option<&Ready>,
         (parent, above): (Option<EntryId>, Option<Head>),
-        has_record: bool,
     ) -> Result<(EntryId, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
         let mut id = Cow::from(id);
-        let mut alone: Option<String> = None;
         let role = match &entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let new = new_message(json, ready, entry.timestamp, above);
-                let (purged, copied) = self.stored_as(entry, ready.call.as_deref(), &new)?;
-                let is_lacking = copied.is_some() && !has_record && may_carry(&entry.id);
-                alone = if is_lacking { record_alone(json) } else { None };
-                if let Some((purged_row, ..)) = purged {
-                    if *id != *entry.id {
-                        id = Cow::from(purged_variant(&entry.id, purged_row));
-                    } else if let Some(purged_id) =
-                        purged_id(&id, new.role.as_str(), ready.call.as_deref(), purged_row)
-                    {
-                        if let Some(row) = batch.messages().entry_row(conversation, &purged_id)? {
-                            return Ok((row, purged));
+                let shown = match self.purged_as(&entry.id, &new, above)? {
+                    Some(purged) => {
+                        if *id != *entry.id {
+                            id = Cow::from(purged_variant(&entry.id, purged.0));
                         }
-                        id = Cow::from(purged_id);
+                        purged
                     }
-                }
-                let shown = match purged.or(copied) {
-                    Some(stored) => stored,
                     None => (batch.messages().add_message(&new)?, new.lineage, new.height),
                 };
                 head = Some(shown);
@@ -259,9 +246,6 @@ impl Fold<'_> {
         };
         let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
-        if let (Some(record), Some(shared)) = (alone, head) {
-            self.add_alone(&record, entry, row, shared)?;
-        }
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
         {
@@ -271,48 +255,34 @@ impl Fold<'_> {
         if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
             && let Some(details) = carried(&entry.content)
         {
-            restore(batch, conversation, &entry.id, row, &details)?;
+            let origin = Origin { conversation, since: self.since };
+            restore(batch, origin, (&entry.id, row), &details)?;
         }
         Ok((row, head))
     }
 
-    /// The stored message of which a new one is a copy: the placeholder of a purged one, or else another session's.
-    fn stored_as(
-        &self,
-        entry: &Entry,
-        call: Option<&str>,
-        new: &NewMessage<'_>,
-    ) -> Result<(Option<Head>, Option<Head>)> {
+    /// The placeholder of a purged message of which a new one is a copy. A message of another agent gets its own.
+    fn purged_as(&self, entry_id: &str, new: &NewMessage<'_>, above: Option<Head>) -> Result<Option<Head>> {
         let Self { batch, conversation, .. } = *self;
-        // Nothing below a message that is new itself was purged or is a copy.
+        if agent_of(new.json).is_some() {
+            let purged = match self.purged.get() {
+                Some(purged) => purged,
+                None => {
+                    let read = batch.upkeep().purged_texts()?;
+                    self.purged.get_or_init(|| read)
+                }
+            };
+            return match purged.placeholder_of(new.json, new.timestamp) {
+                Some(nonce) => batch.upkeep().add_purged(above, &nonce, new.timestamp).map(Some),
+                None => Ok(None),
+            };
+        }
+        // Nothing below a message that is new itself was purged.
         let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
-        let purged = if !is_below_new || self.brings_purged {
-            batch.upkeep().purged_as(conversation, &entry.id, call, new)?
-        } else {
-            None
-        };
-        let agent = agent_of(new.json);
-        // In a fork of OpenCode only the time says that it was purged. One that says the same is what it copies.
-        let is_settled = purged.is_some() && agent != Some(OPENCODE);
-        let may_be_copy = !is_below_new || repeated(&entry.id).is_some();
-        let copied = if agent.is_some() && !is_settled && may_be_copy {
-            batch.messages().copied(conversation, &entry.id, new)?
-        } else {
-            None
-        };
-        Ok((purged.filter(|_| copied.is_none()), copied))
-    }
-
-    /// Adds the record of an entry below it. The message is shared, and carries another one.
-    fn add_alone(&self, record: &str, entry: &Entry, row: EntryId, shared: Head) -> Result<()> {
-        let Self { batch, conversation, .. } = *self;
-        let above = batch.messages().json_of(shared.0)?;
-        let ready = Ready::with(record, |_| Prepared::below(record, &above));
-        let message =
-            batch.messages().add_message(&new_message(record, &ready, entry.timestamp, Some(shared)))?;
-        let (id, role) = (alone_id(&entry.id, record), EntryRole::Message(message));
-        let new = NewEntry { entry_id: &id, parent: Some(row), role, head: Some(message) };
-        batch.messages().add_entry(conversation, &new).map(drop)
+        if is_below_new && !self.brings_purged {
+            return Ok(None);
+        }
+        batch.upkeep().purged_as(conversation, entry_id, new)
     }
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no

@@ -4,14 +4,11 @@
 //! continues when it is started again. A file that can't be read does not stop the others.
 
 use std::collections::HashSet;
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::{Duration, UNIX_EPOCH};
 
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile};
@@ -19,14 +16,15 @@ pub use super::finding::{Folders, Home, Source, Unreadable};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
-use super::reading::{Queue, Read, Reading};
-use super::restore::restore_supplement;
+use super::old_sessions::take_over;
+use super::reading::{Reading, SoFar, open, open_database};
+use super::restore::{Origin, restore_supplement};
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
 use lcm_store::tasks::{aside, go_on};
-use lcm_store::{Batch, Place, Store, View, project_of};
+use lcm_store::{Batch, LastRows, Place, Store, View, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -52,10 +50,14 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
+    /// Summaries that another database of this machine had, and that are stored now.
+    pub summaries: usize,
     /// Sessions without a message that are no side chains; they are not stored.
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
+    /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
+    pub broken_in: Vec<(String, Vec<usize>)>,
     /// Rows of an old database that could not be read.
     pub lost: usize,
     /// Records of unknown kinds; they are stored.
@@ -188,13 +190,6 @@ impl Home {
     }
 }
 
-/// The pause between two times that the log is moved into the database: it grows by some 16 MB meanwhile.
-const LOG_EMPTIED: Duration = Duration::from_millis(400);
-
-/// How many slices one transaction writes: with fewer, the same pages of indexes are written more often; with more, an
-/// open session waits longer.
-const TOGETHER: usize = 4;
-
 /// A running import.
 struct Run<'a> {
     home: &'a Home,
@@ -235,109 +230,107 @@ impl Run<'_> {
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         self.stored.clear();
-        store.expect_much().await?;
-        let written = CancellationToken::new();
-        let writing = async {
-            let outcome = self.files(files, store).await;
-            written.cancel();
-            outcome
-        };
-        let (outcome, ()) = tokio::join!(writing, empty_log(store, &written));
+        let before = self.progress.done.load(Ordering::Relaxed);
+        for (number, file) in files.iter().enumerate() {
+            self.progress.done.store(before + number, Ordering::Relaxed);
+            match self.file(file, store).await {
+                // The rest of the file is left out.
+                Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
+                Err(error) => {
+                    self.report.sessions += self.stored.len();
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
+        }
+        self.progress.done.store(before + files.len(), Ordering::Relaxed);
         self.report.sessions += self.stored.len();
-        store.expect_little().await?;
-        outcome?;
         self.report.projects += usize::from(!self.stored.is_empty());
         store.checkpoint().await
     }
 
-    async fn files(&mut self, files: &[Found], store: &Store) -> Result<()> {
-        let before = self.progress.done.load(Ordering::Relaxed);
-        let mut queue = Queue::new(files, store, self.cancel);
-        let mut next = queue.begin(None).await?;
-        while let Some((number, reading)) = next {
-            self.progress.done.store(before + number, Ordering::Relaxed);
-            let (written, is_written) = oneshot::channel();
-            let same = reading.as_ref().ok().map(|reading| (reading.id().to_owned(), is_written));
-            let writing = async {
-                let outcome = match reading {
-                    Ok(reading) => self.session(reading, store).await,
-                    Err(error) => Err(error),
-                };
-                drop(written);
-                outcome
-            };
-            let (outcome, following) = tokio::join!(writing, queue.begin(same));
-            next = following?;
-            match outcome {
-                Ok(()) => {}
-                Err(error) if error.code() == Code::Invalid => {
-                    self.failed(&files[number].path, &error);
-                    // The rest of the file is left out.
-                    if next.as_ref().is_some_and(|(other, _)| *other == number) {
-                        queue.skip();
-                        next = queue.begin(None).await?;
-                    }
-                }
-                Err(error) => return Err(error),
+    async fn file(&mut self, file: &Found, store: &Store) -> Result<()> {
+        let (mut found, own, cancel) = (file.clone(), store.place().clone(), self.cancel.clone());
+        let is_of_ours = found.agent.is_none() && file.path.parent() == Some(&*self.home.db_dir);
+        let opened = aside(move || {
+            if found.agent.is_none() && found.database.is_none() {
+                found.database =
+                    open_database(&found.path, &own, is_of_ours, &cancel)?.map(|old| (old, None));
             }
+            Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
+        });
+        let (mut sessions, old) = opened.await?;
+        // An import marks sessions as opened.
+        let seen = store.read(|view| view.messages().sessions_seen()).await?;
+        loop {
+            let read = aside(move || Ok((sessions.next(), sessions))).await?;
+            sessions = read.1;
+            let Some(session) = read.0 else { break };
+            self.session(&file.path, session, store).await?;
         }
-        self.progress.done.store(before + files.len(), Ordering::Relaxed);
+        // Anyone may have made another file.
+        if let Some((old, _)) = old.filter(|_| is_of_ours) {
+            self.report.summaries += take_over(store, &old, seen).await?;
+            let path = file.path.clone();
+            store.write(move |batch| batch.upkeep().note_backup(&path)).await?;
+        }
         Ok(())
     }
 
-    /// Writes a session as it is read.
-    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
-        let Reading { session, mut conversation, mut slices, used, rest } = reading;
-        let (mut new, mut said) = (0, 0);
-        while let Some(slice) = slices.recv().await {
+    /// Writes a session as it is read: a slice is read while the one before is written.
+    async fn session(&mut self, file: &Path, reading: Reading, store: &Store) -> Result<()> {
+        let (reading, mut conversation) = reading.compare(store).await?;
+        let ahead = |mut reading: Reading| aside(move || Ok((reading.next()?, reading)));
+        let (mut next, mut reading) = ahead(reading).await?;
+        let (mut new, mut said, mut since) = (0, 0, None);
+        while let Some(slice) = next {
             go_on(self.cancel)?;
-            let (session, used) = (Arc::clone(&session), used.clone());
-            let write =
-                move |batch: &Batch<'_>| Ok((add(batch, &session, slice, &mut slices, &used)?, slices));
-            let ((row, added, handed), unwritten) = store.write(write).await?;
-            slices = unwritten;
+            let session = Arc::clone(&reading.session);
+            let writing = store.write(move |batch| add(batch, &session, since, &slice));
+            let (written, read) = tokio::join!(writing, ahead(reading));
+            let Added { row, began, new: added, said: handed } = written?;
+            since = Some(began);
             conversation = Some(row);
             new += added;
             said += handed;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
+            (next, reading) = read?;
         }
-        let rest =
-            rest.await.map_err(|error| Error::storing("a bug in the engine stopped an import", error))??;
-        let Read { broken, lost, unknown, known, supplements, said: stored, is_side_chain, is_growing } =
-            rest;
-        let report = &mut self.report;
-        report.is_growing |= is_growing;
-        report.broken += broken;
-        report.lost += lost;
-        report.unknown += unknown;
+        let SoFar { is_side_chain, is_in_database, broken, said: stored } =
+            std::mem::take(&mut reading.so_far);
+        let (slices, report) = (reading.slices(), &mut self.report);
+        report.is_growing |= slices.is_growing();
+        let broken = broken + slices.broken();
+        if broken > 0 && !is_in_database {
+            let name = Unreadable::new(file, "").name;
+            report.broken_in.push((name, slices.broken_lines().to_vec()));
+        }
+        *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
+        report.unknown += slices.unknown();
+        let (known, supplements) = (slices.known(), slices.supplements());
         let Some(conversation) = conversation else {
             report.silent += usize::from(!is_side_chain);
             return Ok(());
         };
-        if !supplements.is_empty() {
-            store.write(move |batch| restore_supplement(batch, &supplements)).await?;
+        // Without a new message nothing can be restored.
+        if let Some(since) = since.filter(|_| !supplements.is_empty()) {
+            let origin = Origin { conversation, since };
+            store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
         let known = match known {
             // Other sessions may have the same messages.
             Some(known) => known + said.saturating_sub(new),
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
-        report.new += new;
-        report.known += known;
+        self.report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
+        self.report.new += new;
+        self.report.known += known;
         self.stored.insert(conversation);
         Ok(())
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
         self.report.failed.push(Unreadable::new(path, error));
-    }
-}
-
-/// Moves the log into the database at times, so that the writer need not, until all is written.
-async fn empty_log(store: &Store, written: &CancellationToken) {
-    while written.run_until_cancelled(tokio::time::sleep(LOG_EMPTIED)).await.is_some() {
-        store.checkpoint_aside().await;
     }
 }
 
@@ -354,31 +347,33 @@ pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String,
     Ok(differing)
 }
 
-/// Folds a slice, and those that are read by then. Returns the conversation, the number of new messages, and that of all.
+/// What was written of a session.
+struct Added {
+    row: ConversationId,
+    /// The last rows before its first slice.
+    began: LastRows,
+    /// Messages that are new, and all.
+    new: usize,
+    said: usize,
+}
+
+/// Folds a slice. The first slice began after the rows `since`.
 fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
-    slice: PreparedHandover,
-    others: &mut mpsc::Receiver<PreparedHandover>,
-    used: &Sender<PreparedHandover>,
-) -> Result<(ConversationId, usize, usize)> {
+    since: Option<LastRows>,
+    slice: &PreparedHandover,
+) -> Result<Added> {
     let (header, file) = session;
-    let conversation = match batch.messages().conversation(&header.id)? {
+    let began = since.map_or_else(|| batch.messages().last_rows(), Ok)?;
+    let row = match batch.messages().conversation(&header.id)? {
         // The row is Pi's own; this file may be a copy.
         Some(known) => known,
         None => {
             // Another agent's session starts with its first entry.
-            let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
-            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+            let time = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
-    let (mut new, mut said) = (0, 0);
-    let read = iter::from_fn(|| others.try_recv().ok());
-    for slice in iter::once(slice).chain(read).take(TOGETHER) {
-        new += slice.fold(batch, conversation)?;
-        said += slice.said();
-        // Its reader frees it, unless that has ended.
-        let _ = used.send(slice);
-    }
-    Ok((conversation, new, said))
+    Ok(Added { row, began, new: slice.fold_since(batch, row, began)?, said: slice.said() })
 }

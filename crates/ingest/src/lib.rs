@@ -4,7 +4,8 @@
 //! entries give the same rows in whatever way they arrive. So start, resume, fork, `/tree`, crashes and
 //! imports need no special cases.
 
-pub mod adopt;
+mod damage;
+mod edited;
 pub mod export;
 pub mod file;
 mod finding;
@@ -24,5 +25,5 @@ pub mod viewer;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use fold::Handover;
 pub use import::differing;
-pub use old_sessions::SharedOldStore;
+pub use old_sessions::{SharedOldStore, take_over};
 pub use persistor::{Persistor, PiSession};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, Lookup, SessionFile, Slices};
+use super::file::{Header, Known, SessionFile, Slices};
 use super::fold::Handover;
 use super::order::{Order, size_of};
 use lcm_model::error::Result;
@@ -15,13 +15,16 @@ use lcm_model::files;
 use lcm_model::ids::Hash;
 use lcm_model::sync::lock;
 use lcm_model::{Content, Entry};
-use lcm_store::tasks::go_on;
-use lcm_store::{OldEntries, OldStore, PurgedEntries, RECOVERED, StoredSession};
+use lcm_store::tasks::{aside, go_on};
+use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};
 
 /// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;
 /// Messages that are looked up at a time.
 const LOOKED_UP: usize = 1000;
+
+/// Summaries per transaction.
+const TAKEN_OVER: usize = 200;
 
 /// The first bytes of a database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
@@ -71,11 +74,6 @@ pub(super) struct OldSessionEntries {
 }
 
 impl OldSessions {
-    /// Opens the database `path`; a copy of its rows is kept next to the file `beside`.
-    pub fn open(path: &Path, beside: &Path, cancel: &CancellationToken) -> Result<Self> {
-        Self::of(Arc::new(Mutex::new(OldStore::open(path, beside, cancel)?)), None, cancel)
-    }
-
     pub fn of(
         store: SharedOldStore,
         rebuilding: Option<Rebuilding>,
@@ -156,19 +154,18 @@ impl OldSessionEntries {
 }
 
 impl Slices for OldSessionEntries {
-    fn leave_out(&mut self, are_stored: &mut Lookup<'_>) -> Result<()> {
+    fn leave_out(&mut self, view: &View<'_>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
         for places in self.entries.places.chunks(LOOKED_UP) {
-            let lineage =
-                |(id, _): &(String, _)| Some((id.clone(), Hash::from_slice(&hex::decode(id).ok()?).ok()?));
+            let lineage = |(id, _): &(String, _)| Some((id.clone(), Hash::parse(id)?));
             let (ids, lineages): (Vec<_>, Vec<_>) = places.iter().filter_map(lineage).unzip();
-            let stored = are_stored(lineages)?;
+            let stored = view.upkeep().known(&lineages)?;
             left_out.extend(ids.into_iter().zip(stored).filter(|(_, stored)| *stored).map(|(id, _)| id));
         }
         Ok(())
     }
 
-    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
         while size < SLICE
@@ -200,10 +197,38 @@ impl Slices for OldSessionEntries {
     }
 }
 
+/// Copies from a database what an import of it does not bring. `seen` is when sessions were seen here before that.
+/// Returns how many summaries are here now.
+pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String, i64>) -> Result<usize> {
+    let old = Arc::clone(old);
+    let read = move || {
+        let old = lock(&old);
+        Ok((old.summaries()?, old.times()?))
+    };
+    let (summaries, times) = aside(read).await?;
+    let mut adopted = 0;
+    for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
+        let write = move |batch: &Batch<'_>| {
+            slice
+                .iter()
+                .map(|summary| batch.upkeep().adopt_summary(summary).map(usize::from))
+                .sum::<Result<usize>>()
+        };
+        adopted += store.write(write).await?;
+    }
+    let write = move |batch: &Batch<'_>| {
+        times
+            .iter()
+            .try_for_each(|times| batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied()))
+    };
+    store.write(write).await?;
+    Ok(adopted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lcm_store::{Place, Store};
+    use lcm_store::Place;
 
     /// So many that nobody would wait for the end if each were compared with each.
     const MANY: usize = 30_000;
@@ -224,13 +249,18 @@ mod tests {
         (dir, path)
     }
 
+    fn opened(path: &Path, cancel: &CancellationToken) -> OldSessions {
+        let store = OldStore::open(path, path, cancel).unwrap();
+        OldSessions::of(Arc::new(Mutex::new(store)), None, cancel).unwrap()
+    }
+
     #[tokio::test]
     async fn a_chain_of_unreadable_entries_is_walked_once() {
         let (_dir, path) = unreadable_chain(MANY).await;
-        let mut sessions = OldSessions::open(&path, &path, &CancellationToken::new()).unwrap();
+        let mut sessions = opened(&path, &CancellationToken::new());
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
-        while let Some(slice) = entries.slice(&HashSet::new()).unwrap() {
+        while let Some(slice) = entries.slice(&Known::default()).unwrap() {
             read.extend(slice.entries);
         }
         assert_eq!((read.len(), entries.broken()), (MANY, MANY));
@@ -241,10 +271,10 @@ mod tests {
     async fn reading_stops_between_two_entries() {
         let (_dir, path) = unreadable_chain(MANY).await;
         let cancel = CancellationToken::new();
-        let mut sessions = OldSessions::open(&path, &path, &cancel).unwrap();
+        let mut sessions = opened(&path, &cancel);
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
-        assert!(entries.slice(&HashSet::new()).unwrap().is_some());
+        assert!(entries.slice(&Known::default()).unwrap().is_some());
         cancel.cancel();
-        assert!(entries.slice(&HashSet::new()).is_err());
+        assert!(entries.slice(&Known::default()).is_err());
     }
 }

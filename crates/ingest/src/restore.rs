@@ -1,24 +1,36 @@
 //! Restores summaries from a session file: this extension's compaction entries and branch summaries carry the
 //! new ones, so that a lost database is rebuilt without a model call.
+//!
+//! Anyone can write such a file, and a summary's id needs no secret. So it is text of an unknown author: its quotes must be in
+//! its messages, what can be computed is computed again, and it displaces no summary that was made here.
 
 use std::collections::HashMap;
 
 use lcm_model::dag::{Sources, visible};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use lcm_model::{CompactionDetails, SummaryRecord};
-use lcm_store::{Batch, NewSummary, PreparedText, Summary};
+use lcm_model::quotes::{are_carried, proven};
+use lcm_model::{CompactionDetails, Message, Quote, SummaryRecord, tokens};
+use lcm_store::{Batch, LastRows, NewSummary, PreparedText, Summary};
 
-/// Stores the summaries that the entry `entry_id` carries and the store lacks, and records which ones it
-/// carries.
+/// Where summaries come from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin {
+    /// The session.
+    pub conversation: ConversationId,
+    /// The last rows before it began to be read.
+    pub since: LastRows,
+}
+
+/// Stores the summaries that the entry with this id and row carries and the store lacks, and records which ones
+/// it carries.
 ///
-/// A summary is stored only if it matches its id exactly, including its sources. Others (from a hand-edited
-/// file, or with a missing source) are left out; the next compaction makes them again.
+/// A summary is stored only if it matches its id exactly, including its sources, and can be proven. Others are left out;
+/// the next compaction makes them again.
 pub(super) fn restore(
     batch: &Batch<'_>,
-    conversation: ConversationId,
-    entry_id: &str,
-    row: EntryId,
+    origin: Origin,
+    (entry_id, row): (&str, EntryId),
     details: &CompactionDetails,
 ) -> Result<()> {
     // Reading the branch takes time in proportion to its length, so it happens only if something is missing.
@@ -27,14 +39,14 @@ pub(super) fn restore(
         let Some(hash) = hash_of(&record.id) else { continue };
         let id = match batch.summaries().summary_by_hash(hash)? {
             Some(id) => Some(id),
-            None if record.depth > 0 => add_named(batch, record, hash)?,
+            None if record.depth > 0 => add_named(batch, origin, record, hash)?,
             None => {
                 if messages.is_none() {
                     // An unreadable branch is the doctor's task and must not keep the entry out.
                     let leaf = details.leaf.as_deref().unwrap_or(entry_id);
-                    messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
+                    messages = Some(shown_on(batch, origin.conversation, leaf).unwrap_or_default());
                 }
-                add_leaf(batch, record, hash, messages.as_ref().unwrap_or(&HashMap::new()))?
+                add_leaf(batch, origin, record, hash, messages.as_ref().unwrap_or(&HashMap::new()))?
             }
         };
         if let Some(id) = id {
@@ -45,19 +57,23 @@ pub(super) fn restore(
 }
 
 /// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
-pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord]) -> Result<()> {
+pub(super) fn restore_supplement(
+    batch: &Batch<'_>,
+    origin: Origin,
+    summaries: &[SummaryRecord],
+) -> Result<()> {
     for record in summaries {
         if let Some(hash) = hash_of(&record.id)
             && batch.summaries().summary_by_hash(hash)?.is_none()
         {
-            add_named(batch, record, hash)?;
+            add_named(batch, origin, record, hash)?;
         }
     }
     Ok(())
 }
 
 fn hash_of(id: &str) -> Option<Hash> {
-    Hash::from_slice(&hex::decode(id).ok()?).ok()
+    Hash::parse(id)
 }
 
 /// The message of each entry on the branch that ends with an entry.
@@ -72,6 +88,7 @@ fn shown_on(
 
 fn add_leaf(
     batch: &Batch<'_>,
+    origin: Origin,
     record: &SummaryRecord,
     hash: Hash,
     messages: &HashMap<String, (MessageId, Hash)>,
@@ -79,20 +96,26 @@ fn add_leaf(
     let sources: Option<Vec<_>> = record.sources.iter().map(|entry| messages.get(entry).copied()).collect();
     let Some(sources) = sources else { return Ok(None) };
     let (ids, hashes): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-    add(batch, record, hash, Sources::Messages(ids), &hashes)
+    add(batch, origin, record, hash, Sources::Messages(ids), &hashes)
 }
 
 /// Stores a summary whose sources are given by their identities.
-fn add_named(batch: &Batch<'_>, record: &SummaryRecord, hash: Hash) -> Result<Option<SummaryId>> {
+fn add_named(
+    batch: &Batch<'_>,
+    origin: Origin,
+    record: &SummaryRecord,
+    hash: Hash,
+) -> Result<Option<SummaryId>> {
     let names = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
     match batch.summaries().named(record.depth, &names)? {
-        Some(sources) => add(batch, record, hash, sources, &names),
+        Some(sources) => add(batch, origin, record, hash, sources, &names),
         None => Ok(None),
     }
 }
 
 fn add(
     batch: &Batch<'_>,
+    origin: Origin,
     record: &SummaryRecord,
     hash: Hash,
     sources: Sources,
@@ -102,7 +125,7 @@ fn add(
         hash,
         depth: record.depth,
         text: record.text.clone(),
-        tokens: record.tokens,
+        tokens: tokens::estimate(&record.text),
         state: record.state,
         model: record.model.clone(),
         prompt_version: record.prompt_version,
@@ -110,10 +133,34 @@ fn add(
         created_at: record.created_at,
         quotes: record.quotes.clone(),
     };
-    if hashes.is_empty() || summary.identity(hashes) != hash {
+    if hashes.is_empty()
+        || summary.identity(hashes) != hash
+        || !batch.summaries().are_free(&sources, origin.conversation, origin.since)?
+        || !is_proven(batch, record, &sources)?
+    {
         return Ok(None);
     }
     let prepared = PreparedText::of(&summary.text);
     let summary = NewSummary { summary, sources, prepared };
-    batch.summaries().add_summary(&summary).map(Some)
+    batch.summaries().add_restored(&summary).map(Some)
+}
+
+/// Whether a summary has the depth and the quotes that one made here from these sources could have.
+fn is_proven(batch: &Batch<'_>, record: &SummaryRecord, sources: &Sources) -> Result<bool> {
+    let SummaryRecord { depth, quotes, .. } = record;
+    Ok(match sources {
+        Sources::Messages(_) if quotes.is_empty() => *depth == 0,
+        Sources::Messages(ids) => {
+            let read = |id: &MessageId| Ok(Message::parse(&batch.messages().json_of(*id)?));
+            let messages = ids.iter().map(read).collect::<Result<Vec<_>>>()?;
+            *depth == 0 && proven(quotes.clone(), &messages.iter().collect::<Vec<_>>()) == *quotes
+        }
+        Sources::Summaries(ids) => {
+            let read = |id: &SummaryId| batch.summaries().summary(*id);
+            let sources = ids.iter().map(read).collect::<Result<Vec<_>>>()?;
+            let deepest = sources.iter().map(|source| source.depth).max().unwrap_or_default();
+            let quoted: Vec<Quote> = sources.iter().flat_map(|source| source.quotes.clone()).collect();
+            *depth == deepest.saturating_add(1) && are_carried(quotes, &quoted)
+        }
+    })
 }

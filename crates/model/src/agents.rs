@@ -1,10 +1,19 @@
 //! Messages of other agents, as stored: the message in Pi's format, preceded by its agent and version, and
 //! followed by the original record, byte for byte. Search and readers use only the first part.
+//!
+//! An import recognizes an entry of theirs by its id:
+//!
+//! ```text
+//! id     = record ["/" n]                a message of a record that never changes; n: from 1, if it has several
+//!        | record "/" said ["@" digest]  a message of a record that is rewritten; with the version of the record that it carries
+//!        | record "@" digest             a version of such a record alone
+//! record = [side chain ":"] [log "."] (own | "L" digest) ["~" times]
+//!                                        own: the agent's id; without one, a digest of the line; times: from 2, if it is repeated
+//! ```
 
 use std::borrow::Cow;
 
-use super::Fields;
-use crate::ids::AGENTS;
+use crate::ids::{AGENTS, Hash};
 
 const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
@@ -12,6 +21,8 @@ const BYTES: &str = r#","originalBytes":"#;
 /// What the fields of a message begin with, and what follows them. No version contains the first: its quotes are escaped.
 const ROLE: &str = r#""role":""#;
 const TIME: &str = r#","timestamp":"#;
+/// The length of a digest.
+const DIGEST: usize = 16;
 
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
@@ -72,21 +83,47 @@ pub fn said(json: &str) -> Option<&str> {
     head.get(head.find(ROLE)?..head.rfind(TIME)?)
 }
 
-/// The record of a message as a message of its own, which search ignores; `None` if it carries none.
-pub fn record_alone(json: &str) -> Option<String> {
-    let (head, record) = split(json)?;
-    let (begin, end) = (head.get(..head.find(ROLE)?)?, json.get(head.rfind(TIME)?..)?);
-    (record != "null").then(|| [begin, ROLE, r#"system","content":[]"#, end].concat())
+/// The start of a SHA-256 in hex: enough to tell the lines of one session apart.
+pub fn digest(of: &[&str]) -> String {
+    Hash::of_all(of).to_string()[..DIGEST].to_owned()
 }
 
-/// The agent's id of the record that this one copies, if the record names it: forks by Claude Code do.
-pub fn forked_from(json: &str) -> Option<String> {
-    Fields::of(&original_of(json)?)?.within("forkedFrom")?.text("messageUuid")
+/// An entry's id without the version of a record that is rewritten, and that version.
+pub fn split_version(entry: &str) -> (&str, Option<&str>) {
+    let cut = entry.rsplit_once('@').filter(|(_, end)| is_digest(end));
+    cut.map_or((entry, None), |(left, version)| (left, Some(version)))
 }
 
-/// The agent's id of the first record that says the same, if a record names it.
-pub fn first_id(json: &str) -> Option<String> {
-    forked_from(json).or_else(|| Fields::of(&original_of(json)?)?.text("uuid"))
+fn is_digest(text: &str) -> bool {
+    text.len() == DIGEST && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The end of the id of a message in a record that is rewritten: which one it is, by its role and call, and what it says.
+pub fn said_digest(role: &str, call: Option<&str>, fields: &str) -> String {
+    let which = digest(&[role, " ", call.unwrap_or_default()]);
+    format!("{}-{}", &which[..DIGEST / 2], digest(&[fields]))
+}
+
+/// The id of an entry without what its message says in this version, if its agent rewrites it.
+pub fn slot_of(entry: &str) -> Option<&str> {
+    let (slot, says) = split_version(entry).0.rsplit_once('-')?;
+    is_digest(says).then_some(slot)
+}
+
+/// Whether an entry is of a record that its agent rewrites, by the entry's id.
+pub fn is_rewritten(entry: &str) -> bool {
+    split_version(entry).1.is_some() || slot_of(entry).is_some()
+}
+
+/// The record that an entry is of, by the entry's id.
+pub fn record_of(entry: &str) -> &str {
+    let (message, _) = split_version(entry);
+    message.rsplit_once('/').map_or(message, |(record, _)| record)
+}
+
+/// Whether an entry is of a side chain, by its id.
+pub fn is_of_side_chain(entry: &str) -> bool {
+    entry.contains(':')
 }
 
 /// Splits a message into the part before the record, and the record.
@@ -119,6 +156,27 @@ mod tests {
         }
         let second = foreign("codex", "0.9", fields, 5, None, true);
         assert_eq!((original_of(&second), agent_of(&second)), (None, Some("codex")));
+    }
+
+    #[test]
+    fn an_id_of_any_form_is_taken_apart() {
+        for name in ["u1", "agent-1:u1", "log.L0123456789abcdef", "ses_1:log.7~2"] {
+            let (said, version) = (said_digest("user", None, "said"), digest(&["record"]));
+            let all = [
+                "".to_owned(),
+                "/1".into(),
+                format!("/{said}"),
+                format!("/{said}@{version}"),
+                format!("@{version}"),
+            ];
+            for end in all {
+                let id = format!("{name}{end}");
+                assert_eq!((record_of(&id), is_of_side_chain(&id)), (name, name.contains(':')), "{id}");
+                assert_eq!(split_version(&id).1.is_some(), end.contains('@'), "{id}");
+                assert_eq!(is_rewritten(&id), end.len() > 2, "{id}");
+                assert_eq!(slot_of(&id).is_some(), end.starts_with('/') && end.len() > 2, "{id}");
+            }
+        }
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl<'a> Fields<'a> {
         self.find(name).map(|(_, value)| value.get()).filter(|json| *json != "null")
     }
 
+    /// Whether it has the field, `null` or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
     /// A field's own fields, if it is an object.
     pub fn within(&self, name: &str) -> Option<Self> {
         Self::of(self.json(name)?)
@@ -209,7 +214,8 @@ fn fields(json: &str) -> Option<Vec<Field<'_>>> {
         }
     }
     let mut reader = serde_json::Deserializer::from_str(json);
-    serde::Deserializer::deserialize_map(&mut reader, Fields).ok()
+    let fields = serde::Deserializer::deserialize_map(&mut reader, Fields).ok()?;
+    reader.end().ok().map(|()| fields)
 }
 
 fn is_named(key: &RawValue, name: &str) -> bool {

@@ -128,14 +128,24 @@ impl Hash {
         format!("s-{}", self.short())
     }
 
+    /// The hash that `digits` write, all 64 of them.
+    pub fn parse(digits: &str) -> Option<Self> {
+        let is_whole = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate().filter(|_| is_whole) {
+            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+        }
+        is_whole.then_some(Self(bytes))
+    }
+
     fn short(&self) -> String {
-        hex::encode(&self.0[..SHORT / 2])
+        self.to_string()[..SHORT].to_owned()
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -183,14 +193,12 @@ impl Handle {
 
     /// The lowest and the highest hash with this prefix, for a range query over the stored blobs.
     pub fn range(&self) -> (Hash, Hash) {
-        let bound = |fill: u8| {
-            let mut bytes = [0; 32];
-            let digits = self.digits.bytes().chain(std::iter::repeat(fill)).take(64).collect::<Vec<_>>();
-            // 64 hexadecimal digits always decode; if they did not, the range would be empty.
-            let _ = hex::decode_to_slice(digits, &mut bytes);
-            Hash(bytes)
+        let bound = |fill: char| {
+            let digits = self.digits.chars().chain(std::iter::repeat(fill)).take(64).collect::<String>();
+            // 64 hexadecimal digits always are a hash; if they were not, the range would be empty.
+            Hash::parse(&digits).unwrap_or(Hash([0; 32]))
         };
-        (bound(b'0'), bound(b'f'))
+        (bound('0'), bound('f'))
     }
 }
 

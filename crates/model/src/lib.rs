@@ -13,7 +13,6 @@ mod entry;
 pub mod error;
 pub mod facts;
 pub mod files;
-mod foreign_ids;
 pub mod frames;
 pub mod ids;
 mod json;
@@ -22,6 +21,7 @@ mod message;
 mod notes;
 mod passages;
 pub mod policy;
+pub mod quotes;
 mod searchable;
 mod summary;
 pub mod sync;
@@ -31,13 +31,10 @@ mod touched;
 mod usage;
 
 pub use agents::{
-    agent_of, agent_of_session, first_id, foreign, forked_from, original_of, record_alone, said,
+    agent_of, agent_of_session, digest, foreign, is_of_side_chain, is_rewritten, original_of, record_of,
+    said, said_digest, slot_of, split_version,
 };
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
-pub use foreign_ids::{
-    PURGED, alone_id, digest, is_alone, is_numbered, is_of_side_chain, is_record, may_carry, purged_id,
-    purged_name, record_of, repeated, split_purged, split_version, without_digests,
-};
 pub use json::{read_json, unmarked};
 pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};

@@ -133,6 +133,8 @@ pub struct Message {
     pub is_error: bool,
     /// Whether it is an answer that failed or was interrupted.
     pub cut_off: bool,
+    /// Whether it comes from a session of another agent.
+    pub foreign: bool,
     /// Files listed in Pi's summary of a branch; empty for all other roles.
     pub listed: Files,
     /// The content, in order.
@@ -146,7 +148,7 @@ impl Message {
     /// Invalid JSON becomes one text part, so that it can still be found and shown.
     pub fn parse(json: &str) -> Self {
         if let Some(head) = without_original(json) {
-            return Self::parse(&head);
+            return Self { foreign: true, ..Self::parse(&head) };
         }
         match read_json(json) {
             Ok(value) if value.is_object() => Self::read(value),
@@ -193,6 +195,7 @@ impl Message {
             is_error: value["isError"].as_bool().unwrap_or(false)
                 || value["exitCode"].as_i64().is_some_and(|code| code != 0),
             cut_off: matches!(text_at(value, "stopReason"), Some("aborted" | "error")),
+            foreign: false,
             listed: match role {
                 Role::BranchSummary => Files::listed(&value["details"]),
                 _ => Files::default(),

@@ -1,7 +1,8 @@
 //! The portable form of a summary: every compaction writes its new summaries into its own session entry, so
 //! that a session file alone restores the DAG of a lost database.
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -9,6 +10,10 @@ use crate::ids::Hash;
 
 /// The format of [`CompactionDetails`]; a higher one is ignored.
 const FORMAT: u32 = 1;
+/// The last moment of the year 9999, ms.
+const LATEST: i64 = 253_402_300_799_999;
+/// More tokens or dollars than any request uses.
+const MOST_USED: f64 = 1e9;
 
 /// How a summary was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +95,12 @@ pub struct SummaryRecord {
 }
 
 impl SummaryRecord {
+    /// Whether its numbers can be: a file may contain any.
+    fn is_possible(&self) -> bool {
+        let is_used = |usage: &Value| numbers(usage).all(|number| (0.0..=MOST_USED).contains(&number));
+        (0..=LATEST).contains(&self.created_at) && self.usage.as_ref().is_none_or(is_used)
+    }
+
     /// A summary's identity: its text, its quotes and its sources.
     ///
     /// A summary without quotes has the same identity as before quotes existed.
@@ -111,6 +122,27 @@ impl SummaryRecord {
     }
 }
 
+/// The numbers in a report of usage.
+fn numbers(usage: &Value) -> Box<dyn Iterator<Item = f64> + '_> {
+    match usage {
+        Value::Object(fields) => Box::new(fields.values().flat_map(numbers)),
+        usage => Box::new(usage.as_f64().into_iter()),
+    }
+}
+
+/// Reads a list of summaries. One that can't be is left out, and does not cost the others.
+fn possible<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<SummaryRecord>, D::Error> {
+    let list: Vec<Box<RawValue>> = lenient(list)?;
+    let records = list.iter().filter_map(|json| serde_json::from_str(json.get()).ok());
+    Ok(records.filter(SummaryRecord::is_possible).collect())
+}
+
+/// Reads a field; one of another type counts as missing.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(field: D) -> Result<T, D::Error> {
+    let json = Box::<RawValue>::deserialize(field)?;
+    Ok(serde_json::from_str(json.get()).unwrap_or_default())
+}
+
 /// The `details` of a compaction entry of ours, or of our summary of an abandoned branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,17 +151,22 @@ pub struct CompactionDetails {
     pub lcm: u32,
     /// Summaries that no earlier compaction on this branch carries, sources before the summaries condensed
     /// from them.
+    #[serde(deserialize_with = "possible")]
     pub summaries: Vec<SummaryRecord>,
     /// The frontier in the block, in order: summary ids.
+    #[serde(default, deserialize_with = "lenient")]
     pub frontier: Vec<String>,
     /// The number of messages the block covers.
+    #[serde(default, deserialize_with = "lenient")]
     pub covered: usize,
     /// Files only read, under Pi's name for the list.
+    #[serde(default, deserialize_with = "lenient")]
     pub read_files: Vec<String>,
     /// Files changed, under Pi's name for the list.
+    #[serde(default, deserialize_with = "lenient")]
     pub modified_files: Vec<String>,
     /// The last entry of the summarized branch, if that is not the entry's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub leaf: Option<String>,
 }
 
@@ -165,6 +202,7 @@ pub struct Supplement {
     pub lcm: u32,
     /// Sources before the summaries condensed from them; a leaf summary refers to its messages by their
     /// lineages.
+    #[serde(deserialize_with = "possible")]
     pub summaries: Vec<SummaryRecord>,
 }
 

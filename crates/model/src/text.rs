@@ -124,27 +124,51 @@ pub fn cut_at_line(text: &str, max: usize) -> &str {
     }
 }
 
-/// `ms` since the epoch as `2026-11-20 09:12`; a plain number outside the calendar's range.
+/// `ms` since the epoch as `2026-11-20 09:12` in UTC, as the model reads it; a plain number outside the calendar's
+/// range.
 pub fn minute(ms: i64) -> String {
-    strftime(ms, "%Y-%m-%d %H:%M")
+    strftime(ms, TimeZone::UTC, MINUTE)
+}
+
+/// The same in this machine's time zone, as people read it.
+pub fn local_minute(ms: i64) -> String {
+    strftime(ms, TimeZone::system(), MINUTE)
+}
+
+/// The same with the zone's name, where it might be mistaken.
+pub fn zoned_minute(ms: i64) -> String {
+    strftime(ms, TimeZone::system(), "%Y-%m-%d %H:%M %Z")
 }
 
 /// `ms` since the epoch in ISO format, to the millisecond.
 pub fn timestamp(ms: i64) -> String {
-    strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
+    strftime(ms, TimeZone::UTC, "%Y-%m-%dT%H:%M:%S%.3fZ")
 }
 
-/// Two times as `2026-11-20 09:12–10:40`; the date is repeated only if it differs.
+/// Two times as `2026-11-20 09:12–10:40` in UTC; the date is repeated only if it differs.
 pub fn time_span(from: i64, to: i64) -> String {
-    let same_day = strftime(from, "%F") == strftime(to, "%F");
-    let end = strftime(to, if same_day { "%H:%M" } else { "%Y-%m-%d %H:%M" });
-    let start = minute(from);
-    if start == minute(to) { start } else { format!("{start}–{end}") }
+    span_in(&TimeZone::UTC, from, to)
 }
 
-fn strftime(ms: i64, format: &str) -> String {
+/// The same in this machine's time zone.
+pub fn local_span(from: i64, to: i64) -> String {
+    span_in(&TimeZone::system(), from, to)
+}
+
+const MINUTE: &str = "%Y-%m-%d %H:%M";
+
+fn span_in(zone: &TimeZone, from: i64, to: i64) -> String {
+    // A clock that was wrong may have put the end first.
+    let (from, to) = (from.min(to), from.max(to));
+    let same_day = strftime(from, zone.clone(), "%F") == strftime(to, zone.clone(), "%F");
+    let end = strftime(to, zone.clone(), if same_day { "%H:%M" } else { MINUTE });
+    let start = strftime(from, zone.clone(), MINUTE);
+    if start == strftime(to, zone.clone(), MINUTE) { start } else { format!("{start}–{end}") }
+}
+
+fn strftime(ms: i64, zone: TimeZone, format: &str) -> String {
     match Timestamp::from_millisecond(ms) {
-        Ok(time) => time.to_zoned(TimeZone::UTC).strftime(format).to_string(),
+        Ok(time) => time.to_zoned(zone).strftime(format).to_string(),
         Err(_) => ms.to_string(),
     }
 }
@@ -264,6 +288,7 @@ mod tests {
         assert_eq!(time_span(nine, nine + 88 * 60_000), "2026-11-20 09:12–10:40");
         assert_eq!(time_span(nine, nine + 86_400_000), "2026-11-20 09:12–2026-11-21 09:12");
         assert_eq!(time_span(nine, nine + 20_000), "2026-11-20 09:12");
+        assert_eq!(time_span(nine + 88 * 60_000, nine), "2026-11-20 09:12–10:40");
         assert_eq!(minute(i64::MAX), i64::MAX.to_string());
     }
 

@@ -14,10 +14,8 @@ use lcm_model::dag::{BranchMessage, MessageKind, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::{self, folder::folder_of};
 use lcm_model::ids::{ConversationId, EntryId, Hash};
-use lcm_model::text::{grouped, minute, now};
-use lcm_model::{
-    Content, Entry, Message, Part, Role, agent_of_session, is_alone, may_carry, original_of, parse_one,
-};
+use lcm_model::text::{grouped, local_minute, now, zoned_minute};
+use lcm_model::{Content, Entry, Message, Part, Role, agent_of_session, original_of, parse_one};
 use lcm_recall::Scope;
 use lcm_store::tasks::go_on;
 use lcm_store::{ExportedEntry, StoredSession, View};
@@ -160,23 +158,10 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
     let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
         let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
-        // A fork shows a message of another session, and then has its own record of it.
-        let mut last: Option<(String, String)> = None;
         let messages = each_entry(of, view, session.id, &mut Lines::default(), |_, line| {
-            let Ok(Entry { id, content: Content::Message(json), .. }) = parse_one(&line) else {
-                return Ok(());
-            };
-            let record = original_of(&json)
-                .filter(|_| may_carry(&id))
-                .map(|record| (id.clone(), record.into_owned() + "\n"));
-            match last.take() {
-                Some((entry, record)) if !is_alone(&entry, &id) => output.push(&record)?,
-                _ => {}
-            }
-            last = record;
-            Ok(())
+            let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { return Ok(()) };
+            original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
         })?;
-        last.map_or(Ok(()), |(_, record)| output.push(&record))?;
         written.add(of, output, messages)?;
     }
     Ok(written)
@@ -184,7 +169,7 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
 
 /// The default file name, which differs for any two sessions, whatever their ids and the disk.
 fn file_name(session: &StoredSession, ending: &str) -> String {
-    let day = &minute(session.started_at)[..10];
+    let day = &local_minute(session.started_at)[..10];
     format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
 }
 
@@ -237,8 +222,8 @@ fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exporte
     let session = sessions(of, view)?.remove(0);
     let mut output = Output::create(&in_folder(path, &file_name(&session, "md")), of.force)?;
     let branch = of.scope.leaf.as_deref().map(|leaf| view.messages().branch(session.id, leaf)).transpose()?;
-    let (cwd, time) = (&of.home.cwd, minute(now()));
-    output.push(&format!("# Session {}\n\n{cwd}, exported {time} UTC\n", session.session_id))?;
+    let (cwd, time) = (&of.home.cwd, zoned_minute(now()));
+    output.push(&format!("# Session {}\n\n{cwd}, exported {time}\n", session.session_id))?;
     let mut messages = 0;
     for entry in branch.unwrap_or_default() {
         of.check()?;
@@ -272,7 +257,7 @@ fn heading(message: &Message, number: usize, time: i64, handle: &str) -> String 
         (role, _) => role.as_str().to_owned(),
     };
     let failed = if message.is_error { ", failed" } else { "" };
-    format!("{number}. {who}{failed} · {} UTC · {handle}", minute(time))
+    format!("{number}. {who}{failed} · {} · {handle}", zoned_minute(time))
 }
 
 fn body(message: &Message) -> String {

@@ -44,15 +44,22 @@ impl Block<'_> {
         }
         let texts = self.texts().texts;
         let whole = Layout { texts, ..layout.clone() };
-        for (request, state, constraints) in
-            [(REQUEST, whole.state, whole.constraints), (12, 1, whole.constraints / 2), (6, 0, 0)]
-        {
-            *layout = Layout { request: self.request(request), state, constraints, ..whole.clone() };
-            self.shorten(layout);
+        let with = |request: usize, state: usize, constraints: usize| {
+            let request = self.request(request);
+            let mut layout = Layout { request, state, constraints, ..whole.clone() };
+            self.shorten(&mut layout);
+            layout
+        };
+        for (request, state) in [(REQUEST, whole.state), (12, 1), (6, 0)] {
+            *layout = with(request, state, whole.constraints);
             if self.has_room_for(layout) {
                 return;
             }
         }
+        // The newest come first, and the very newest never goes.
+        let others = whole.constraints.saturating_sub(1);
+        let most = largest(others, |others| self.has_room_for(&with(6, 0, 1 + others)));
+        *layout = with(6, 0, whole.constraints.min(1 + most.unwrap_or_default()));
     }
 
     /// Shows more of a long request under way, as far as there is room.
@@ -199,6 +206,21 @@ mod tests {
             seen.insert(stage);
         }
         assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+
+    #[test]
+    fn the_users_words_are_the_last_to_go_and_the_newest_the_very_last() {
+        let long = "many words about the work that was done here. ".repeat(100);
+        let frontier = frontier(&[(long.as_str(), 1), (&long, 0), (&long, 0), (&long, 0)]);
+        let rule = |n: usize| format!("- rule: \"number {n} {}\"", "はいつも守ること。".repeat(40));
+        let state = vec!["State: the lexer is being written, and its tests too".repeat(4); 8];
+        let standing = Standing { state, constraints: (0..30).rev().map(rule).collect(), ..standing(0) };
+        for budget in (500..2_000).step_by(20) {
+            let text = full(&frontier, &standing, budget);
+            let rules: Vec<&str> = text.lines().filter(|line| line.starts_with("- rule")).collect();
+            assert!(rules.first().is_some_and(|rule| rule.contains("number 29 ")), "{budget}: {text}");
+            assert!(tokens::estimate(&text) <= budget, "{budget}: {text}");
+        }
     }
 
     #[test]

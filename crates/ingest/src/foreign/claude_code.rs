@@ -10,7 +10,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, is_among, text, thinking};
+use super::{
+    Above, Agent, Context, Log, Reading, Record, Shown, as_text, call, head, is_among, text, thinking,
+};
 use lcm_model::error::Result;
 use lcm_model::ids::AGENTS;
 
@@ -104,11 +106,21 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     };
     Reading {
         id: record.text("uuid"),
-        above: record.text("parentUuid").or_else(|| record.text("logicalParentUuid")),
+        above: above(record),
+        side: record.is("isSidechain").then(|| record.text("agentId").unwrap_or_else(|| "side".to_owned())),
         time: record.time(),
         is_unknown: shown.is_empty() && !is_among(SILENT, &kind),
         shown,
         ..Reading::default()
+    }
+}
+
+/// The record above. A compaction's first record names it apart.
+fn above(record: &Record<'_>) -> Above {
+    match record.text("parentUuid").or_else(|| record.text("logicalParentUuid")) {
+        Some(above) => Above::Record(above),
+        None if record.has("parentUuid") => Above::Start,
+        None => Above::Before,
     }
 }
 

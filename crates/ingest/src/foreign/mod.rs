@@ -3,13 +3,11 @@
 //! rest is here.
 //!
 //! Messages form the tree. Other records (settings, counts, compactions, unknown kinds) hang off it with the
-//! role `system`, which search ignores. So a session and its fork share their messages, whatever else their
-//! logs contain.
+//! role `system`, which search ignores. A fork is stored as it stands.
 
 mod claude_code;
 mod codex;
 mod gemini;
-mod numbers;
 mod opencode;
 mod session;
 
@@ -22,6 +20,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::damage::whole_objects;
 use super::file::{LINE, Line, Lines};
 use super::finding::Unreadable;
 use super::stringify::stringify;
@@ -205,9 +204,9 @@ struct Log {
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;
 
-    /// Starts again with the first.
-    fn again(&mut self) -> Result<()> {
-        Ok(())
+    /// The number of the last one's line.
+    fn line(&self) -> Option<usize> {
+        None
     }
 }
 
@@ -220,8 +219,12 @@ enum Raw {
         id: String,
         json: String,
     },
-    /// Unreadable: incomplete or too long.
-    Broken,
+    /// The end of a log, which breaks off: the agent may still be writing it.
+    Cut(String),
+    /// Unreadable, or too long; of a message, its parts follow.
+    Broken {
+        is_message: bool,
+    },
 }
 
 impl Records for std::vec::IntoIter<String> {
@@ -238,16 +241,16 @@ impl Records for Lines {
                 None => return Ok(None),
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
                 Some(Line::Text(line)) if self.is_cut && Fields::of(&line).is_none() => {
-                    return Ok(Some(Raw::Broken));
+                    return Ok(Some(Raw::Cut(line)));
                 }
                 Some(Line::Text(line)) => return Ok(Some(Raw::Text(line))),
-                Some(Line::TooLong) => return Ok(Some(Raw::Broken)),
+                Some(Line::TooLong) => return Ok(Some(Raw::Broken { is_message: false })),
             }
         }
     }
 
-    fn again(&mut self) -> Result<()> {
-        Lines::again(self)
+    fn line(&self) -> Option<usize> {
+        Some(self.number)
     }
 }
 
@@ -256,7 +259,14 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
         let Some(Line::Text(line)) = lines.next(LINE)? else { break };
-        if Fields::of(&line).is_some_and(|fields| read(&fields)) {
+        if let Some(fields) = Fields::of(&line) {
+            if read(&fields) {
+                break;
+            }
+            continue;
+        }
+        let mut whole = whole_objects(&line).into_iter().filter_map(|at| Fields::of(&line[at]));
+        if whole.any(|fields| read(&fields)) {
             break;
         }
     }
@@ -285,8 +295,6 @@ fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
 struct Record<'a> {
     json: &'a str,
     fields: Option<Fields<'a>>,
-    /// Its number in the log, from 1.
-    number: usize,
     /// Its kind and id, if it does not name them itself.
     row: Option<(&'static str, String)>,
 }
@@ -298,6 +306,10 @@ impl Record<'_> {
 
     fn value(&self, name: &str) -> Value {
         self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.fields.as_ref().is_some_and(|fields| fields.has(name))
     }
 
     fn has_object(&self, name: &str) -> bool {
@@ -358,10 +370,12 @@ impl Context {
 /// What a reader makes of a record.
 #[derive(Default)]
 struct Reading {
-    /// The agent's id of the record; without one its number is used.
+    /// The agent's id of the record; without one, its line stands for it.
     id: Option<String>,
-    /// The record that it hangs below; without one, it hangs below the last message.
-    above: Option<String>,
+    /// What it hangs below.
+    above: Above,
+    /// The side chain that it is of, if its log has more than one conversation.
+    side: Option<String>,
     /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
@@ -372,6 +386,18 @@ struct Reading {
     is_growing: bool,
     /// The next messages replace this one and all after it, or everything if there is no such message.
     rewinds_to: Option<String>,
+}
+
+/// What a record says about the one above it.
+#[derive(Default)]
+enum Above {
+    /// Nothing: it is the one before.
+    #[default]
+    Before,
+    /// There is none.
+    Start,
+    /// The agent's id of that record.
+    Record(String),
 }
 
 /// A message in Pi's format.

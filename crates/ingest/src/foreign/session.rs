@@ -1,16 +1,17 @@
-//! Builds a session from another agent's records: each becomes an entry, and the messages form the tree.
+//! Builds a session from another agent's records, in the order of the file: each becomes an entry, and the messages form
+//! threads. A thread is the main conversation, a side chain, or what follows a rewind; nothing else makes a branch.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-use super::numbers::Numbers;
-use super::{Agent, Context, Log, Raw, Reading, Record, Shown};
-use crate::file::{Header, SLICE, Slices, Stored};
+use super::{Above, Agent, Context, Log, Message, Raw, Reading, Record, Shown};
+use crate::damage::{says_nothing, whole_objects};
+use crate::file::{Header, Known, SLICE, Slices};
 use crate::fold::Handover;
 use crate::order::Order;
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
-use lcm_model::{Content, Entry, Fields, digest, foreign, purged_name, split_purged, split_version};
+use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
 
 /// A session of another agent that is being read.
 pub(crate) struct ForeignSession {
@@ -19,20 +20,23 @@ pub(crate) struct ForeignSession {
     log: Log,
     context: Context,
     order: Order,
-    /// Records so far.
-    number: usize,
-    numbers: Numbers,
-    /// How often each id came.
-    came: HashMap<String, usize>,
-    /// What the children of records hang below, by record id, where that is not the record's entry: the last of its entries, or what
-    /// is above a record that says nothing.
-    renamed: HashMap<String, Option<String>>,
-    /// The parents of messages, for rewinding to them, or of records that name none, for those that repeat them.
+    threads: Vec<Thread>,
+    /// The thread of each side chain, and of the main conversation (`None`), that was written last.
+    current: HashMap<Option<String>, usize>,
+    /// Where each record is, by the agent's id.
+    places: HashMap<String, Place>,
+    /// How often each id came, and the digest of what the record said first.
+    came: HashMap<String, (usize, String)>,
+    /// What is stored already, for an agent that rewrites its records; `None` before the first record.
+    versions: Option<Versions>,
+    /// What was above each message, for rewinding to it.
     above: HashMap<String, Option<String>>,
-    /// What is stored already, for an agent that rewrites its records.
-    versions: Versions,
-    /// The entry and time of the last message.
-    last: (Option<String>, i64),
+    /// The last message of an agent that rewrites its records.
+    last: Option<String>,
+    /// The time of the last record.
+    time: i64,
+    /// The numbers of damaged lines.
+    broken_lines: Vec<usize>,
     unknown: usize,
     /// Messages that were already stored.
     known: usize,
@@ -40,54 +44,42 @@ pub(crate) struct ForeignSession {
     ended: bool,
 }
 
+/// Messages that follow each other.
+struct Thread {
+    side: Option<String>,
+    /// The entry of its last message.
+    last: Option<String>,
+    /// How many messages of the user it has, with those above it.
+    requests: usize,
+}
+
+/// Where a record is in a thread: what was last there, and how many messages of the user were.
+#[derive(Clone)]
+struct Place {
+    thread: usize,
+    last: Option<String>,
+    requests: usize,
+}
+
 /// What is stored of a session whose records are rewritten.
 #[derive(Default)]
 struct Versions {
-    /// The ids of entries, by message and digest.
+    /// The ids of entries, by those without the version.
     entries: HashMap<String, String>,
     /// The versions of records that entries carry.
     records: HashSet<String>,
-    /// The entries whose message was purged, by the start of their id, in order. They have no digests any more.
-    purged: HashMap<String, VecDeque<String>>,
-    /// Which of them each purged message is.
-    found: HashMap<String, String>,
 }
 
 impl Versions {
     /// Parses the ids of stored entries.
-    fn of(known: &HashSet<String>) -> Self {
-        let mut versions = Self { purged: Self::purged(known), ..Self::default() };
-        for id in known {
+    fn of(known: &Known) -> Self {
+        let mut versions = Self::default();
+        for id in &known.entries {
             let (says, version) = split_version(id);
             versions.entries.insert(says.to_owned(), id.clone());
             versions.records.extend(version.map(ToOwned::to_owned));
         }
         versions
-    }
-
-    fn purged(known: &HashSet<String>) -> HashMap<String, VecDeque<String>> {
-        let parts = |id| split_purged(id).map(|(name, row)| (row, name, id));
-        let mut ids: Vec<_> = known.iter().map(String::as_str).filter_map(parts).collect();
-        ids.sort_unstable();
-        let mut purged: HashMap<String, VecDeque<String>> = HashMap::new();
-        for (_, name, id) in ids {
-            purged.entry(name.to_owned()).or_default().push_back(id.to_owned());
-        }
-        purged
-    }
-
-    /// The entry of a purged message: of those of `name` that are not stored, the first were purged. Where a record has one only, it
-    /// is the same in any version.
-    fn purged_as(&mut self, name: &str, says: &str, is_only: bool) -> Option<String> {
-        if self.entries.contains_key(says) {
-            return None;
-        }
-        if !self.found.contains_key(says) {
-            let purged = self.purged.get_mut(name)?;
-            let id = if is_only && purged.len() == 1 { purged.front().cloned() } else { purged.pop_front() }?;
-            self.found.insert(says.to_owned(), id);
-        }
-        self.found.get(says).cloned()
     }
 }
 
@@ -102,13 +94,15 @@ impl ForeignSession {
             context: Context { version: log.version.clone(), ..Context::default() },
             log,
             order: Order::default(),
-            number: 0,
-            numbers: Numbers::default(),
+            threads: vec![Thread { side: None, last: None, requests: 0 }],
+            current: HashMap::from([(None, 0)]),
+            places: HashMap::new(),
             came: HashMap::new(),
-            renamed: HashMap::new(),
+            versions: None,
             above: HashMap::new(),
-            versions: Versions::default(),
-            last: (None, began),
+            last: None,
+            time: began,
+            broken_lines: Vec::new(),
             unknown: 0,
             known: 0,
             is_growing: false,
@@ -127,113 +121,175 @@ impl ForeignSession {
     }
 
     /// Adds a record. Returns about how many bytes that takes.
-    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &HashSet<String>) -> usize {
-        self.number += 1;
-        let record = Record { json, fields: Fields::of(json), number: self.number, row };
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &Known) -> usize {
+        let record = Record { json, fields: Fields::of(json), row };
+        if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+            return self.take_damaged(json, false, known);
+        }
         let reading = (self.agent.read)(&mut self.context, &record);
+        self.add(&record, reading, known)
+    }
+
+    fn add(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
         if reading.is_growing {
             (self.is_growing, self.ended) = (true, true);
             return 0;
         }
         self.unknown += usize::from(reading.is_unknown);
-        self.last.1 = reading.time.unwrap_or(self.last.1);
+        self.time = reading.time.unwrap_or(self.time);
         match self.agent.rewrites {
-            true => self.take_version(&record, reading, known),
-            false => self.take_record(&record, reading, known),
+            true => self.take_version(record, reading, known),
+            false => self.take_record(record, reading, known),
         }
     }
 
-    /// Adds a record that never changes; its id becomes the entry's.
-    fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
-        let id = self.free_id(reading.id.as_deref(), record);
-        let above = reading.above.map(|name| {
-            let name = format!("{}{name}", self.log.prefix);
-            self.renamed.get(&name).cloned().unwrap_or(Some(name))
-        });
-        let above = above.unwrap_or_else(|| match &reading.id {
-            Some(own) => self.above.entry(own.clone()).or_insert_with(|| self.last.0.clone()).clone(),
-            None => self.last.0.clone(),
-        });
-        let mut parent = above.clone();
-        let shown = if reading.shown.is_empty() { vec![Shown::aside(Vec::new())] } else { reading.shown };
-        let is_said = shown.iter().any(|shown| shown.role != "system");
-        for (n, shown) in shown.iter().enumerate() {
+    /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
+    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &Known) -> usize {
+        self.note_broken();
+        let mut from = 0;
+        for at in whole_objects(line) {
+            let json = &line[at.clone()];
+            let record = Record { json, fields: Fields::of(json), row: None };
+            let reading = (self.agent.read)(&mut self.context, &record);
+            // A part of a broken record.
+            if reading.is_unknown {
+                continue;
+            }
+            self.take_broken(&line[from..at.start], is_cut, known);
+            self.add(&record, reading, known);
+            from = at.end;
+        }
+        self.take_broken(&line[from..], is_cut, known);
+        line.len()
+    }
+
+    fn take_broken(&mut self, text: &str, is_cut: bool, known: &Known) {
+        if !is_cut && !says_nothing(text) {
+            self.add(&Record { json: text, fields: None, row: None }, Reading::default(), known);
+        }
+    }
+
+    fn note_broken(&mut self) {
+        self.log.broken += 1;
+        self.broken_lines.extend(self.log.records.line());
+    }
+
+    /// Adds a record that never changes.
+    fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
+        let Reading { id: own, above, side, shown, .. } = reading;
+        // A side chain in a log of its own needs no other name.
+        let side = side.filter(|_| !self.is_side_chain());
+        let fields: Vec<(&str, String)> = shown.iter().map(|shown| (shown.role, shown.fields())).collect();
+        let says: Vec<&str> = fields.iter().map(|(_, fields)| fields.as_str()).collect();
+        let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record);
+        // What was purged is not stored when the log repeats it.
+        let purged_as = id.rsplit_once('~').map_or(id.as_str(), |(first, _)| first);
+        if known.purged.contains(purged_as) && !known.entries.contains(&id) {
+            return record.json.len();
+        }
+        let is_request = !is_repeated && shown.iter().any(|shown| shown.role == "user");
+        let thread = self.thread_of(&above, &side, is_request);
+        let aside = Shown::aside(Vec::new());
+        let fields = match fields.is_empty() || is_repeated {
+            true => vec![(aside.role, aside.fields())],
+            false => fields,
+        };
+        let mut parent = self.threads[thread].last.clone();
+        let bytes = record.json.len() * fields.len();
+        for (n, (role, fields)) in fields.into_iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
-            self.push(entry, above, shown.role, || shown.fields(), (n == 0).then_some(record.json), known);
+            self.push(entry, above, role, &fields, (n == 0).then_some(record.json), known);
         }
-        // Forks leave out some of what says nothing.
-        let below = if is_said { &parent } else { &above };
-        let own = reading.id.map(|own| format!("{}{own}", self.log.prefix));
-        if let Some(own) = own.filter(|own| below.as_ref() != Some(own)) {
-            self.renamed.insert(own, below.clone());
+        let place = &mut self.threads[thread];
+        // Nothing is below what search ignores.
+        if !is_repeated && shown.iter().any(|shown| shown.role != "system") {
+            place.last = parent;
+            place.requests += usize::from(is_request);
+            self.current.insert(side, thread);
         }
-        if is_said {
-            self.last.0 = parent;
+        if let Some(own) = own.filter(|_| !is_repeated) {
+            let (last, requests) = (place.last.clone(), place.requests);
+            self.places.insert(own, Place { thread, last, requests });
         }
-        record.json.len() * shown.len()
+        bytes
+    }
+
+    /// The thread that a record continues: that of the record above it, or else the current one of its side chain. The user's next
+    /// message starts another one if it goes back to before his last.
+    fn thread_of(&mut self, above: &Above, side: &Option<String>, is_request: bool) -> usize {
+        let place = match above {
+            Above::Record(id) => self.places.get(id).cloned(),
+            _ => None,
+        };
+        let own = place.as_ref().filter(|place| self.threads[place.thread].side == *side);
+        let Some(thread) = own.map(|place| place.thread).or_else(|| self.current.get(side).copied()) else {
+            let last =
+                place.map_or_else(|| self.threads[self.current[&None]].last.clone(), |place| place.last);
+            return self.add_thread(side, last, 0);
+        };
+        let so_far = self.threads[thread].requests;
+        match (own, above) {
+            (Some(place), _) if is_request && place.requests < so_far => {
+                self.add_thread(side, place.last.clone(), place.requests)
+            }
+            (None, Above::Start) if is_request && so_far > 0 => {
+                // A side chain begins where the conversation is.
+                let last = side.as_ref().and_then(|_| self.threads[self.current[&None]].last.clone());
+                self.add_thread(side, last, 0)
+            }
+            _ => thread,
+        }
+    }
+
+    fn add_thread(&mut self, side: &Option<String>, last: Option<String>, requests: usize) -> usize {
+        self.threads.push(Thread { side: side.clone(), last, requests });
+        self.current.insert(side.clone(), self.threads.len() - 1);
+        self.threads.len() - 1
     }
 
     /// Adds a version of a record. An entry's id contains a digest of its message, so that the same message
     /// is the same entry in the next version and in another file. The first new entry carries the record; if
-    /// none is new, a separate entry does.
-    fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
-        let mut versions = std::mem::take(&mut self.versions);
-        let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
-        let version = digest(&[&self.log.prefix, &name, " ", record.json]);
-        if let Some(message) = reading.rewinds_to {
-            self.last.0 = self.above.get(&message).cloned().flatten();
-        }
+    /// none is new, a separate entry does. What was purged has no further versions, nor has its record.
+    fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
+        let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
+        let name = reading.id.unwrap_or_else(|| format!("L{}", digest(&[record.json])));
         let prefix = self.log.prefix.clone();
-        let mut times: HashMap<String, usize> = HashMap::new();
-        let shown: Vec<_> = (reading.shown.into_iter())
-            .map(|shown| {
-                let named = format!("{prefix}{}", shown.id.as_ref().unwrap_or(&name));
-                let once_purged = purged_name(&named, shown.role, shown.call());
-                *times.entry(once_purged.clone()).or_default() += 1;
-                (shown, named, once_purged)
-            })
-            .collect();
-        let shown: Vec<_> = (shown.into_iter())
-            .map(|(shown, named, once_purged)| {
-                let fields = shown.fields();
-                let says = format!("{named}:{}", digest(&[&fields, ",\"timestamp\":0"]));
-                let purged = versions.purged_as(&once_purged, &says, times[&once_purged] == 1);
-                (shown, fields, says, purged)
-            })
-            .collect();
-        // A record that contains what was purged is not stored again.
-        if shown.iter().any(|(.., purged)| purged.is_some()) {
+        let version = digest(&[&prefix, &name, " ", record.json]);
+        if let Some(message) = reading.rewinds_to {
+            self.last = self.above.get(&message).cloned().flatten();
+        }
+        let is_purged = |id: &str| known.purged.contains(&format!("{prefix}{id}"));
+        let shown_ids = reading.shown.iter().filter_map(|shown| shown.id.as_deref());
+        if shown_ids.chain([name.as_str()]).any(is_purged) {
             versions.records.insert(version.clone());
         }
-        for (shown, fields, says, purged) in shown {
-            if self.came.insert(says.clone(), 1).is_some() {
+        for shown in reading.shown {
+            let message = shown.id.as_ref().unwrap_or(&name);
+            let fields = shown.fields();
+            let says = format!("{prefix}{message}/{}", said_digest(shown.role, shown.call(), &fields));
+            if self.came.insert(says.clone(), (1, String::new())).is_some() {
                 continue;
             }
-            let message = shown.id.as_ref().unwrap_or(&name);
-            self.above.entry(message.clone()).or_insert_with(|| self.last.0.clone());
-            let stored = purged.or_else(|| versions.entries.get(&says).cloned());
+            self.above.entry(message.clone()).or_insert_with(|| self.last.clone());
+            let stored = versions.entries.get(&says).cloned();
+            if stored.is_none() && slot_of(&says).is_some_and(|slot| known.purged.contains(slot)) {
+                continue;
+            }
             let carries = stored.is_none() && versions.records.insert(version.clone());
             let new = if carries { format!("{says}@{version}") } else { says };
             let entry = stored.unwrap_or(new);
-            let role = shown.role;
-            drop(shown);
             let original = carries.then_some(record.json);
-            self.push(entry.clone(), self.last.0.clone(), role, || fields, original, known);
-            if role != "system" {
-                self.last.0 = Some(entry);
+            self.push(entry.clone(), self.last.clone(), shown.role, &fields, original, known);
+            if shown.role != "system" {
+                self.last = Some(entry);
             }
         }
-        let own = format!("{prefix}{name}@{version}");
-        if versions.records.insert(version)
-            && versions
-                .purged_as(&purged_name(&format!("{prefix}{name}@"), "system", None), &own, false)
-                .is_none()
-        {
-            let aside = Shown::aside(Vec::new());
-            self.push(own, self.last.0.clone(), aside.role, || aside.fields(), Some(record.json), known);
+        if versions.records.insert(version.clone()) {
+            let (own, aside) = (format!("{prefix}{name}@{version}"), Shown::aside(Vec::new()));
+            self.push(own, self.last.clone(), aside.role, &aside.fields(), Some(record.json), known);
         }
-        self.versions = versions;
+        self.versions = Some(versions);
         record.json.len()
     }
 
@@ -243,49 +299,72 @@ impl ForeignSession {
         id: String,
         parent: Option<String>,
         role: &str,
-        fields: impl FnOnce() -> String,
+        fields: &str,
         record: Option<&str>,
-        known: &HashSet<String>,
+        known: &Known,
     ) {
-        let timestamp = self.last.1;
-        let content = match known.contains(&id) {
+        let content = match known.entries.contains(&id) {
             true => {
                 self.known += usize::from(role != "system");
                 Content::Other
             }
-            false => Content::Message(self.message(&fields(), timestamp, record)),
+            false => Content::Message(self.message(fields, record)),
         };
-        self.order.push(Entry { id, parent, timestamp, content });
+        self.order.push(Entry { id, parent, timestamp: self.time, content });
     }
 
-    fn message(&self, fields: &str, time: i64, record: Option<&str>) -> String {
+    fn message(&self, fields: &str, record: Option<&str>) -> String {
         let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
-        foreign(self.agent.name, &self.context.version, fields, time, record, is_canonical)
+        foreign(self.agent.name, &self.context.version, fields, self.time, record, is_canonical)
     }
 
-    /// An id that is unique in the session: the record's own, or its number.
-    fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
-        let id = own.map_or_else(|| format!("L{}", self.numbers.of(record.number)), ToOwned::to_owned);
-        let id = format!("{}{id}", self.log.prefix);
-        let times = self.came.entry(id.clone()).or_default();
+    /// The id of a record that is unique in the session, and whether the log repeats a record with the agent's id.
+    fn id_of(
+        &mut self,
+        own: Option<&str>,
+        side: Option<&str>,
+        says: &[&str],
+        record: &Record<'_>,
+    ) -> (String, bool) {
+        let name = own.map_or_else(|| format!("L{}", digest(&[record.json])), ToOwned::to_owned);
+        let side = side.map_or_else(String::new, |side| format!("{side}:"));
+        let id = format!("{}{side}{name}", self.log.prefix);
+        let says = if own.is_some() { digest(says) } else { String::new() };
+        let (times, first) = self.came.entry(id.clone()).or_insert_with(|| (0, says.clone()));
         *times += 1;
-        if *times == 1 { id } else { format!("{id}~{times}") }
+        match *times {
+            1 => (id, false),
+            times => (format!("{id}~{times}"), own.is_some() && *first == says),
+        }
+    }
+
+    /// Adds the next record of the log. Returns about how many bytes that takes.
+    fn take_next(&mut self, known: &Known) -> Result<usize> {
+        Ok(match self.log.records.next()? {
+            Some(Raw::Text(json)) => self.take(&json, None, known),
+            Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
+            Some(Raw::Cut(line)) => self.take_damaged(&line, true, known),
+            Some(Raw::Broken { is_message }) => {
+                self.note_broken();
+                if is_message {
+                    // Nobody knows who said what follows: not the user.
+                    self.context.message = Message { role: "assistant", ..Message::default() };
+                }
+                0
+            }
+            None => {
+                self.ended = true;
+                0
+            }
+        })
     }
 }
 
 impl Slices for ForeignSession {
-    fn compare(&mut self, known: &HashSet<String>, stored: &mut Stored<'_>) -> Result<()> {
-        match self.agent.rewrites {
-            true => self.versions = Versions::of(known),
-            false => self.numbers = Numbers::find(&mut self.log, self.last.1, known, stored)?,
-        }
-        Ok(())
-    }
-
-    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>> {
-        if let Some(last) = self.log.continues.take().filter(|last| known.contains(last)) {
+    fn slice(&mut self, known: &Known) -> Result<Option<Handover>> {
+        if let Some(last) = self.log.continues.take().filter(|last| known.entries.contains(last)) {
             self.order.is_stored(last.clone());
-            self.last.0 = Some(last);
+            self.threads[0].last = Some(last);
         }
         loop {
             let slice = self.order.take(SLICE);
@@ -297,12 +376,7 @@ impl Slices for ForeignSession {
             }
             let mut taken = 0;
             while taken < SLICE && !self.ended {
-                match self.log.records.next()? {
-                    Some(Raw::Text(json)) => taken += self.take(&json, None, known),
-                    Some(Raw::Row { kind, id, json }) => taken += self.take(&json, Some((kind, id)), known),
-                    Some(Raw::Broken) => self.log.broken += 1,
-                    None => self.ended = true,
-                }
+                taken += self.take_next(known)?;
             }
             if self.ended {
                 self.order.end();
@@ -312,6 +386,10 @@ impl Slices for ForeignSession {
 
     fn broken(&self) -> usize {
         self.log.broken
+    }
+
+    fn broken_lines(&self) -> &[usize] {
+        &self.broken_lines
     }
 
     fn unknown(&self) -> usize {

@@ -26,6 +26,8 @@ pub use value::at_home;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::text::grouped;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -151,6 +153,22 @@ impl PiCompaction {
     /// The tokens above which Pi compacts automatically in a window of this size; `None` if it does not.
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
+    }
+
+    /// A message for the user if Pi can't compact in a window of this size: it reserves or keeps nearly all of it.
+    pub fn misfit(&self, window: Option<usize>) -> Option<String> {
+        let window = window.filter(|_| self.enabled)?;
+        let most = window - window / WINDOW_SHARE;
+        if self.reserve_tokens < most && self.keep_recent_tokens < most {
+            return None;
+        }
+        let [size, reserve, keep] = [window, self.reserve_tokens, self.keep_recent_tokens].map(grouped);
+        let fitting = window / 4;
+        Some(format!(
+            "Pi's compaction can't work in this model's window of {size} tokens: it reserves {reserve} \
+             (reserveTokens) and keeps {keep} (keepRecentTokens). Values that work, in Pi's settings: \
+             \"compaction\": {{\"reserveTokens\": {fitting}, \"keepRecentTokens\": {fitting}}}"
+        ))
     }
 }
 

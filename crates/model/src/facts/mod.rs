@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use checks::Check;
 pub use files::File;
 pub use related::Meaning;
+pub use sentences::typed;
 pub use statements::{decisions, rules};
 
 use crate::text;
@@ -116,6 +117,10 @@ impl Facts {
     }
 
     fn read_statements(&mut self, at: usize, message: &Message) {
+        // Whom it was said to, and why, is not known here.
+        if message.foreign {
+            return;
+        }
         let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
         for text in message.texts() {
             if matches!(message.role, Role::User | Role::Assistant) {
@@ -123,8 +128,8 @@ impl Facts {
                 self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
             }
             if message.role == Role::User {
-                self.rules.extend(rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
-                self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.rules.extend(ends(rules(text)).into_iter().map(said));
+                self.tasks.extend(ends(statements::tasks(text)).into_iter().map(said));
             }
         }
     }
@@ -243,6 +248,14 @@ impl Facts {
         }
         self
     }
+}
+
+/// At most [`MOST_OF_MESSAGE`], from the beginning and the end: what is pasted into a long message is between.
+fn ends(mut found: Vec<&str>) -> Vec<&str> {
+    let surplus = found.len().saturating_sub(MOST_OF_MESSAGE);
+    let first = found.len().min(MOST_OF_MESSAGE / 2);
+    found.drain(first..first + surplus);
+    found
 }
 
 /// Keeps the newest of equal keys, and at most `most` in total.

@@ -1,9 +1,10 @@
 //! Splits a message's own text into sentences.
 //!
-//! Users paste logs, code and documents into their messages, and these are not the user's own statements. A
-//! line is classified by its beginning, by its share of code punctuation, and by the lines around it. The
+//! Users paste logs, code and documents into their messages, Pi inserts files and skills, and these are not the user's own
+//! statements. A line is classified by its beginning, by its share of code punctuation, and by the lines around it. The
 //! rest is split at periods, and wrapped lines are joined.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -35,6 +36,28 @@ pub(super) enum Place {
 /// looks like a log or code.
 pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.text)
+}
+
+/// What the user typed of `text`: without what [`sentences`] leaves out, where no words join.
+pub fn typed(text: &str) -> String {
+    let shown = |line: &Line| match line.kind {
+        Kind::Pasted => "\0",
+        Kind::Said | Kind::Blank => &text[line.start..line.end],
+    };
+    lines(text).iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// The part of `text` that Pi inserted: the files of its command line, or a skill. These may contain the tag that ends them,
+/// so the part goes to the last one.
+fn inserted(text: &str) -> Range<usize> {
+    let tags = [("<file name=\"", "</file>"), ("<skill name=\"", "</skill>")];
+    let found = tags.into_iter().filter_map(|(open, close)| {
+        let start = text.find(open)?;
+        let end = text[start..].rfind(close).map(|at| start + at + close.len());
+        let begins_line = start == 0 || text[..start].ends_with('\n');
+        end.or_else(|| begins_line.then_some(text.len())).map(|end| start..end)
+    });
+    found.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end)).unwrap_or(0..0)
 }
 
 /// The sentences of `text` and where they are.
@@ -93,7 +116,10 @@ enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Nothing,
-    Fence,
+    /// How many fences are open, one inside the other, and what the outermost began with: the mark and its length.
+    Fence(usize, char, usize),
+    /// An element of HTML, up to the tag that ends it.
+    Element(&'static str),
     Diff,
     Comment,
     /// A line such as `the log says:` came before; the flag says whether the announced text has begun.
@@ -104,20 +130,29 @@ enum Within {
 fn lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut within = Within::Nothing;
+    let inserted = inserted(text);
     let mut start = 0;
-    for line in text.split('\n') {
+    for line in parts(text, &inserted) {
         let end = start + line.len();
         let bare = line.trim();
-        let fence = line.find("```").or_else(|| bare.starts_with("~~~").then_some(0));
         let mut kind = Kind::Pasted;
-        if let Some(fence) = fence.filter(|_| bare.starts_with("~~~") || line.matches("```").count() % 2 == 1)
-        {
-            let opens = within != Within::Fence;
-            within = if opens { Within::Fence } else { Within::Nothing };
-            if opens && !line[..fence].trim().is_empty() {
+        if inserted.contains(&start) {
+            within = Within::Nothing;
+        } else if let Within::Fence(depth, mark, length) = within {
+            within = match depth + usize::from(opens_within(bare, mark, length)) {
+                depth if !closes(bare, mark, length) => Within::Fence(depth, mark, length),
+                1 => Within::Nothing,
+                depth => Within::Fence(depth - 1, mark, length),
+            };
+        } else if let Within::Element(end) = within {
+            if bare.contains(end) {
+                within = Within::Nothing;
+            }
+        } else if let Some((fence, opened)) = opened(line) {
+            within = opened;
+            if !line[..fence].trim().is_empty() {
                 lines.push(Line { start, end: start + fence, kind: Kind::Said });
             }
-        } else if within == Within::Fence {
         } else if bare.is_empty() {
             kind = Kind::Blank;
             if within != Within::Announced(false) {
@@ -127,7 +162,7 @@ fn lines(text: &str) -> Vec<Line> {
             (kind, within) = judged(line, bare, within);
         }
         lines.push(Line { start, end, kind });
-        start = end + 1;
+        start = end + usize::from(text[end..].starts_with('\n'));
     }
     // A line between two pasted lines, or indented below one, belongs to them.
     for at in 1..lines.len() {
@@ -142,6 +177,60 @@ fn lines(text: &str) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// The lines of `text`. The part that Pi `inserted` ends a line.
+fn parts<'t>(text: &'t str, inserted: &Range<usize>) -> impl Iterator<Item = &'t str> {
+    let (before, rest) = text.split_at(inserted.start);
+    let (within, after) = rest.split_at(inserted.len());
+    let before = (!before.is_empty()).then(|| before.strip_suffix('\n').unwrap_or(before));
+    let within = (!inserted.is_empty()).then_some(within);
+    let after = if within.is_some() { after.strip_prefix('\n').unwrap_or(after) } else { after };
+    before.into_iter().chain(within).chain([after]).flat_map(|part| part.split('\n'))
+}
+
+/// The length of the run of `mark` that a line starts with.
+fn run(line: &str, mark: char) -> usize {
+    line.len() - line.trim_start_matches(mark).len()
+}
+
+/// What a line opens, and where.
+fn opened(line: &str) -> Option<(usize, Within)> {
+    let bare = line.trim();
+    let tildes = run(bare, '~');
+    if tildes >= 3 {
+        return Some((0, Within::Fence(1, '~', tildes)));
+    }
+    if let Some(at) = line.find("```").filter(|_| line.matches("```").count() % 2 == 1) {
+        return Some((at, Within::Fence(1, '`', run(&line[at..], '`'))));
+    }
+    let element = ELEMENTS.iter().find(|(open, _)| {
+        let rest = bare.get(..open.len()).filter(|start| start.eq_ignore_ascii_case(open));
+        rest.is_some_and(|_| bare[open.len()..].starts_with(['>', ' ']))
+    });
+    let (_, end) = element.filter(|(_, end)| !bare.contains(end))?;
+    Some((0, Within::Element(end)))
+}
+
+/// Elements of HTML that hold what others wrote.
+const ELEMENTS: [(&str, &str); 5] = [
+    ("<pre", "</pre>"),
+    ("<code", "</code>"),
+    ("<blockquote", "</blockquote>"),
+    ("<document", "</document"),
+    ("<attachment", "</attachment>"),
+];
+
+/// Whether a line within a fence opens another: only the others say what they contain.
+fn opens_within(bare: &str, mark: char, length: usize) -> bool {
+    let run = run(bare, mark);
+    run >= length && !bare[run..].trim().is_empty() && !bare[run..].contains(mark)
+}
+
+/// Whether a line within a fence ends it.
+fn closes(bare: &str, mark: char, length: usize) -> bool {
+    let before = bare.trim_end_matches(mark);
+    bare.len() - before.len() >= length && !before.contains(&mark.to_string().repeat(length))
 }
 
 /// Classifies a line that is not blank, by itself and by what is above it.
@@ -189,7 +278,10 @@ static PASTED: Words = Words(LazyLock::new(|| {
 
 /// Whether a line looks like a log, code or a quote.
 fn looks_pasted(line: &str, bare: &str) -> bool {
-    if PASTED.is_in(bare) || bare.ends_with([';', '{', '}', '\\']) {
+    // Also in a list item.
+    let is_quote = self::bare(line).0.starts_with(['>', '＞']);
+    let is_fenced = bare.len() > 6 && bare.starts_with("```") && bare.ends_with("```");
+    if is_quote || is_fenced || PASTED.is_in(bare) || bare.ends_with([';', '{', '}', '\\']) {
         return true;
     }
     if (line.starts_with('\t') || line.starts_with("    ")) && matches!(self::bare(line).1, Bullet::None) {

@@ -19,6 +19,9 @@ pub struct Alone {
     pub paid: f64,
     /// What they would have cost with Pi alone.
     pub alone: f64,
+    /// How often Pi alone would have compacted, and how many tokens that would have left to a summary alone.
+    pub compactions: usize,
+    pub dropped: usize,
     /// Tokens of the context that Pi alone would have sent last.
     context: usize,
     /// The part of it that a summary would be made of, and the part that is thinking bound to what comes before.
@@ -78,6 +81,8 @@ impl Alone {
             let all = self.context + request.grown;
             let kept = share(pi.kept, all);
             self.alone += input * self.shown * (1.0 - kept) + output * float(SUMMARY);
+            self.compactions += 1;
+            self.dropped += all - whole(float(all) * kept);
             let left = (pi.prompt + SUMMARY + pi.kept.saturating_sub(whole(self.bound * kept))).min(all);
             (self.shown, self.bound) = (self.shown * kept, 0.0);
             sent = left.saturating_sub(request.grown);
@@ -88,6 +93,11 @@ impl Alone {
         self.bound += float(request.bound);
         let again = if request.is_cold { write } else { read };
         self.alone += again * float(sent) + write * float(request.grown) + answer;
+    }
+
+    /// Tokens of the last request.
+    pub const fn context(&self) -> usize {
+        self.context
     }
 
     /// Adds what summaries have cost.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::alone::{Alone, Request, Threshold};
-use super::{Cost, Growth, Moment, Prices, TAIL, Terms, float};
+use super::{Cost, Growth, Moment, Prices, Terms, float, tail};
 use crate::Usage;
 use crate::config::{Context, PiCompaction, Settings};
 
 /// How many folds are kept for display, and how long a file counts as read before.
 const KEPT: usize = 5;
 /// Approximate tokens of system prompt and tools, if Pi does not report them.
-const PROMPT: usize = 8_000;
+pub(super) const PROMPT: usize = 8_000;
 /// The summaries of a fold are written when so few requests are missing to the fold point.
 const SOON: usize = 3;
 /// By how much the fold point rises when look-ups have twice eaten what a fold saved.
@@ -132,6 +132,10 @@ pub struct Folding {
     /// Whether the user has asked for a fold, wherever the fold point is.
     pub is_asked: bool,
     summarizer: Option<Prices>,
+    /// The window that Pi's settings were last held against.
+    window: Option<usize>,
+    /// What the user should know about them.
+    notice: Option<String>,
 }
 
 impl Folding {
@@ -140,7 +144,9 @@ impl Folding {
         let prices = Prices::of(live.cost);
         let pi = settings.pi.with(live.model.as_deref());
         // What the last fold has left is better known than what a fold may leave.
-        let most = live.prompt_tokens.unwrap_or(PROMPT) + settings.largest_block(live.context_window) + TAIL;
+        let most = live.prompt_tokens.unwrap_or(PROMPT)
+            + settings.largest_block(live.context_window)
+            + tail(live.context_window);
         let left = self.receipts.last().map(|fold| fold.after).filter(|left| *left > 0);
         Terms {
             base: left.unwrap_or(most),
@@ -151,6 +157,7 @@ impl Folding {
             raised: self.raised.max(1.0),
             tier: live.tier,
             threshold: pi.threshold(live.context_window),
+            window: live.context_window,
         }
     }
 
@@ -158,19 +165,29 @@ impl Folding {
     pub fn turn(&mut self, turn: &Turn, settings: &Settings) -> Due {
         let pi = settings.pi.with(turn.live.model.as_deref());
         self.add(turn, Prices::of(turn.live.cost), &pi);
+        if self.window != turn.live.context_window {
+            self.window = turn.live.context_window;
+            self.notice = pi.misfit(self.window).or(self.notice.take());
+        }
         let tokens = self.context;
         let terms = self.terms(&turn.live, settings);
         self.summarizer = Some(terms.summarizer);
-        let is_near = settings.background && pi.is_near(tokens, turn.live.context_window);
         let may_fold = settings.context == Context::Lean && settings.background && turn.live.can_recall;
         let is_asked = self.is_asked && turn.live.can_recall;
         let point = terms.point().filter(|_| may_fold);
+        // A fold comes before Pi's compaction.
+        let is_near = settings.background && point.is_none() && pi.is_near(tokens, turn.live.context_window);
         let soon = tokens + SOON * terms.growth_per_request();
         self.is_fold_near = is_asked || point.is_some_and(|point| soon > point);
         self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
         let fold = is_asked || may_fold && terms.is_due(moment);
         Due { fold, prepare: is_near || self.is_fold_near }
+    }
+
+    /// What the user should know about Pi's settings, once.
+    pub const fn take_notice(&mut self) -> Option<String> {
+        self.notice.take()
     }
 
     /// Folds at the end of the next turn by which the summaries are there.

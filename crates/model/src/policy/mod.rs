@@ -13,14 +13,21 @@
 mod alone;
 mod folding;
 mod prices;
+mod simulation;
 
 pub use folding::{Due, Folding, Live, Receipt, Turn};
 pub use prices::{Cost, Prices};
+pub use simulation::{RecordedRequest, Simulated, simulate};
 
 /// Tokens of the newest messages that a fold leaves as they are.
 pub const TAIL: usize = 4_000;
 /// A fold frees at least this many tokens, or there is none.
 const LEAST: usize = 4_000;
+/// In a small window both are less: at most this share of it, 1/n.
+const TAIL_SHARE: usize = 8;
+const LEAST_SHARE: usize = 16;
+/// Pi shortens answers so that this many tokens of the window stay unused.
+const UNUSED: usize = 4_096;
 /// What the formula counts for summaries: tokens of their source, and of their text.
 const SUMMARIZED: f64 = 20_000.0;
 const SUMMARY: f64 = 1_200.0;
@@ -58,6 +65,8 @@ pub struct Terms {
     pub tier: Option<usize>,
     /// Pi compacts above this.
     pub threshold: Option<usize>,
+    /// The model's window.
+    pub window: Option<usize>,
 }
 
 /// A moment at which entries can be appended to the session.
@@ -92,6 +101,11 @@ impl Growth {
     }
 }
 
+/// Tokens of the newest messages that a fold leaves as they are in a window of this size.
+pub fn tail(window: Option<usize>) -> usize {
+    TAIL.min(window.unwrap_or(usize::MAX) / TAIL_SHARE)
+}
+
 impl Terms {
     /// What a fold costs, in millionths of the prices' unit: writing what is left again, summaries, and the
     /// thinking in the tail, which is lost.
@@ -112,16 +126,24 @@ impl Terms {
     pub fn point(&self) -> Option<usize> {
         let further = (2.0 * self.fold_cost() * self.growth.mean() / self.prices.read).sqrt();
         let best = self.fixed.unwrap_or_else(|| whole((float(self.base) + further) * self.raised));
-        let point = best.max(self.base + LEAST).min(self.most().unwrap_or(usize::MAX));
-        (point >= self.base + LEAST).then_some(point)
+        let point = best.max(self.least()).min(self.most().unwrap_or(usize::MAX));
+        (point >= self.least()).then_some(point)
     }
 
-    /// The largest context that stays below tier and threshold with two more requests. A tier that leaves no room
-    /// for a fold does not count.
+    /// The smallest context that is worth a fold.
+    fn least(&self) -> usize {
+        self.base + LEAST.min(self.window.unwrap_or(usize::MAX) / LEAST_SHARE)
+    }
+
+    /// The largest context that stays below tier and threshold with two more requests. If Pi does not compact, or its
+    /// threshold leaves no room for a fold, the largest that leaves one in the window. A tier that leaves none does
+    /// not count.
     fn most(&self) -> Option<usize> {
         let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.growth.mean()));
-        let tier = self.tier.map(room).filter(|most| *most >= self.base + LEAST);
-        tier.into_iter().chain(self.threshold.map(room)).min()
+        let roomy = |limit: Option<usize>| limit.map(room).filter(|most| *most >= self.least());
+        let window = || self.window.map(|window| window.saturating_sub(UNUSED + self.growth_per_request()));
+        let threshold = roomy(self.threshold).or_else(window).or(self.threshold.map(room));
+        roomy(self.tier).into_iter().chain(threshold).min()
     }
 
     /// Whether to fold now.

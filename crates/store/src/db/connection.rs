@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::project::{is_open_elsewhere, project_in};
 use super::trouble::said;
-use super::{bulk, read_only, schema, trouble};
+use super::{read_only, schema, trouble};
 use crate::upkeep::pages;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::{self, temporary::Temporary};
@@ -338,7 +338,10 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "secure_delete", true)?;
     // The pages that a large transaction touches: otherwise it writes them out before its end, and reads them again.
     connection.pragma_update(None, "cache_size", -16 * 1024)?;
-    bulk::checkpoint_every(connection, false)
+    // The log stays small: with pages of 4 KB, it is moved into the database from 2 MB on. A longer file is cut each time that it
+    // is written from its start again.
+    connection.pragma_update(None, "wal_autocheckpoint", 512)?;
+    connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)
 }
 
 /// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A

@@ -2,7 +2,6 @@
 //!
 //! Queries about messages and summaries are elsewhere.
 
-mod bulk;
 pub(super) mod connection;
 pub(super) mod opencode;
 pub(super) mod project;

@@ -1,7 +1,7 @@
 //! Finds a project's database. It is named after Pi's working folder, or after the repository that contains
 //! it.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -106,18 +106,18 @@ pub(crate) fn name_of(project: &str) -> String {
     Hash::plain(project.as_bytes()).to_string()[..16].to_owned()
 }
 
-/// Every readable history in the folder `dir`, sorted by path.
-pub fn histories(dir: &Path) -> Vec<History> {
-    let files = dir.read_dir().into_iter().flatten().flatten().map(|file| file.path());
-    let mut found: Vec<History> = files
-        .filter(|path| path.extension().is_some_and(|ending| ending == "db") && is_own(path))
-        .filter_map(|path| {
-            let project = project_in(&open_unchanged(&path).ok()?).ok()??;
-            Some(History { path, project })
-        })
-        .collect();
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found
+/// The database in `dir` of the project `folder`, which may be gone.
+pub fn database_of(dir: &Path, folder: &Path) -> Option<PathBuf> {
+    let mut straight = PathBuf::new();
+    for part in folder.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(straight.pop()),
+            part => straight.push(part),
+        }
+    }
+    let names = [real_path(folder), straight.to_string_lossy().into_owned()];
+    names.iter().map(|name| dir.join(format!("{}.db", name_of(name)))).find(|path| is_own(path))
 }
 
 /// Whether it is a file that no other user can have created or changed.

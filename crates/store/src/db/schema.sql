@@ -35,8 +35,8 @@ CREATE TABLE messages (
 ) STRICT;
 
 -- A purged message leaves a row of kind 4: its `json` is a random number (`codec` -1), its lineage the hash of that and of the
--- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session.
--- `codec` 2 is a fork's record: zstd with the JSON of its parent, which it copies, as the prefix.
+-- lineage above; `role` is 'purged', `timestamp` stays, all else is empty. It identifies entries of a copied session; that of another
+-- agent's message has hashes of what it said in the second half of the number.
 
 -- An index of lineages alone would change a random page for each new message: half of what a large import writes. New messages
 -- extend these two at their ends. Lineages are unique, since each follows from its parent's; half of one tells siblings apart.
@@ -44,9 +44,6 @@ CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), substr
 
 -- Finds a message by its lineage or short id, in one run of 16,384 rows after the other.
 CREATE INDEX messages_by_lineage ON messages (id >> 14, substr(lineage, 1, 6));
-
--- Finds the first messages of sessions by their time: those that a fork of another agent's session may copy.
-CREATE INDEX messages_first ON messages (timestamp) WHERE parent_id IS NULL;
 
 -- Finds the few messages that are purged or may change the notes of a branch.
 CREATE INDEX messages_marked ON messages (parent_id, timestamp)
@@ -94,8 +91,8 @@ CREATE TABLE summaries (
   packed         BLOB,                 -- the text, coded as `codec` says; NULL: it is in `text`
   codec          INTEGER,              -- as in messages
   bytes          INTEGER,              -- length of the text before coding
-  extras         BLOB                  -- packed JSON {quotes, facts, usage}: what the user said, verbatim; facts of its messages,
-                                       -- once extracted; the usage of its model calls
+  extras         BLOB                  -- packed JSON {quotes, facts, usage, restored}: what the user said, verbatim; facts of its
+                                       -- messages, once extracted; the usage of its model calls; whether a file brought it
 ) STRICT;
 
 -- Finds the summaries that may be valid on a branch: those that begin with one of its messages.
@@ -135,18 +132,17 @@ CREATE TABLE counts (
   -- counted when needed, and gets its row at the next checkpoint.
   conversation_id INTEGER PRIMARY KEY,   -- -1: the whole project, of which only `messages` is counted
   messages        INTEGER NOT NULL,      -- that its entries show, including those kept from the model
-  visible         INTEGER NOT NULL,      -- those of kind 0
-  from_time       INTEGER,               -- ms, of the first of these
+  from_time       INTEGER,               -- ms, of the first of kind 0
   to_time         INTEGER,               -- ms, of the last
   first_request   INTEGER,               -- the user's first message
   lowest          INTEGER,               -- the first row of `messages` that an entry refers to
   highest         INTEGER                -- the last
 ) STRICT;
 
-INSERT INTO counts (conversation_id, messages, visible) VALUES (-1, 0, 0);
+INSERT INTO counts (conversation_id, messages) VALUES (-1, 0);
 
 CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
-  INSERT OR REPLACE INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
+  INSERT OR REPLACE INTO counts (conversation_id, messages) VALUES (NEW.id, 0);
 END;
 
 -- Passages of the messages' searchable text. The index stores no text; passages are cut from the message again.

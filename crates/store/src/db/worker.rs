@@ -17,7 +17,6 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::bulk;
 use super::connection::{self, Damaged, Opened, Place};
 use super::project::name_of;
 use super::{read_only, schema, trouble};
@@ -323,7 +322,6 @@ impl Store {
             let _ = connection.busy_handler(Some(connection::BRIEFLY));
             // Leave a damaged file as it is.
             if !is_damaged {
-                let _ = bulk::clean_up(connection);
                 let _ = connection::tidy_up(connection);
                 let _ = counts::count(connection);
                 let _ = claims::end_expired(connection);

@@ -46,15 +46,7 @@ impl Prepared {
     /// the hundred megabytes, and compressing them took most of the time.
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
-        Self::with(pack(json), searchable)
-    }
-
-    /// Compresses the JSON of a record of which `above`, the JSON of the message above, has a copy.
-    pub fn below(json: &str, above: &str) -> Self {
-        Self::with(codec::encode_below(json, above), "")
-    }
-
-    fn with((packed, codec): (Vec<u8>, i64), searchable: &str) -> Self {
+        let (packed, codec) = pack(json);
         let ranges = passages(searchable);
         Self {
             packed,

@@ -14,7 +14,7 @@ use std::thread::LocalKey;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::stream::read::Decoder;
-use zstd::zstd_safe::{CCtx, CParameter, DCtx, MAGICNUMBER, compress_bound, get_error_name};
+use zstd::zstd_safe::{CParameter, MAGICNUMBER};
 
 use lcm_model::error::{Error, Result};
 
@@ -31,8 +31,6 @@ pub(crate) const MOST_PACKED: usize = 64 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
 const ZSTD: i64 = 1;
-/// zstd with the JSON of the message above as its prefix, for a record of which that message has a copy.
-pub(crate) const BELOW: i64 = 2;
 /// A random number in place of a purged message.
 pub(crate) const PURGED: i64 = -1;
 
@@ -84,24 +82,6 @@ pub(crate) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
     encode_with(&QUICK_COMPRESSOR, json)
 }
 
-/// The same for what mostly repeats `above`, the JSON of the message above.
-pub(crate) fn encode_below(json: &str, above: &str) -> (Vec<u8>, i64) {
-    let pack = || {
-        let mut packer = CCtx::try_create()?;
-        packer.set_parameter(CParameter::CompressionLevel(QUICK_LEVEL)).ok()?;
-        packer.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
-        packer.ref_prefix(above.as_bytes()).ok()?;
-        let mut packed = Vec::with_capacity(compress_bound(json.len()));
-        packer.compress2(&mut packed, json.as_bytes()).ok()?;
-        Some(packed)
-    };
-    let fits = json.len() <= MOST_PACKED && above.len() <= MOST_PACKED;
-    match fits.then(pack).flatten() {
-        Some(packed) if packed.len() < json.len() => (packed, BELOW),
-        _ => encode_quickly(json),
-    }
-}
-
 fn encode_with(packer: &'static LocalKey<Packer>, json: &str) -> (Vec<u8>, i64) {
     let pack = || packer.with_borrow_mut(|packer| packer.as_mut().ok()?.compress(json.as_bytes()).ok());
     match (WORTH_TRYING..=MOST_PACKED).contains(&json.len()).then(pack).flatten() {
@@ -126,15 +106,6 @@ pub fn unseal(sealed: &[u8]) -> Result<String> {
         return Err(Error::store("a stored message is cut off"));
     };
     decode(packed, i64::from(*head), i64::from(u32::from_le_bytes(*length)))
-}
-
-/// Decodes what [`encode_below`] made of JSON of `length` bytes.
-pub(crate) fn decode_below(stored: &[u8], length: i64, above: &str) -> Result<String> {
-    let mut json = Vec::with_capacity(unpacked(length)?);
-    let mut unpacker = DCtx::try_create().ok_or_else(|| Error::store("no memory to unpack a message"))?;
-    let unpack = unpacker.ref_prefix(above.as_bytes()).and_then(|_| unpacker.decompress(&mut json, stored));
-    unpack.map_err(|error| Error::store(format!("{UNPACKING}: {}", get_error_name(error))))?;
-    text(json)
 }
 
 /// Decodes stored JSON of `length` bytes.
@@ -207,16 +178,6 @@ mod tests {
                 assert_eq!(decode(stored, codec, i64::try_from(json.len()).unwrap()).unwrap(), json);
             }
             assert_eq!(unseal(&seal(&json)).unwrap(), json);
-            for above in samples() {
-                let (stored, codec) = encode_below(&json, &above);
-                let length = i64::try_from(json.len()).unwrap();
-                let decoded = match codec {
-                    BELOW => decode_below(&stored, length, &above),
-                    codec => decode(stored.clone(), codec, length),
-                };
-                assert_eq!(decoded.unwrap(), json);
-                assert!(above != json || json.len() < 100 || (codec == BELOW && stored.len() < 100));
-            }
         }
         assert!(unseal(b"1234").is_err());
     }

@@ -8,7 +8,6 @@ pub(super) mod codec;
 pub(super) mod counts;
 pub(super) mod entries;
 pub(super) mod export;
-pub(super) mod forks;
 pub(super) mod importing;
 pub(super) mod notes;
 pub(super) mod packed;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Row, named_params, params};
 
 use crate::Messages;
 use crate::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
@@ -46,16 +46,15 @@ pub(crate) struct StoredJson {
     stored: Vec<u8>,
     codec: i64,
     bytes: i64,
-    parent: Option<MessageId>,
 }
 
 /// Selects it.
-const ONE: &str = "SELECT json, codec, bytes, parent_id FROM messages WHERE id = ?1";
+const ONE: &str = "SELECT json, codec, bytes FROM messages WHERE id = ?1";
 
 impl FromRow for StoredJson {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let (stored, codec) = (row.get("json")?, row.get("codec")?);
-        Ok(Self { stored, codec, bytes: row.get("bytes")?, parent: row.get("parent_id")? })
+        Ok(Self { stored, codec, bytes: row.get("bytes")? })
     }
 }
 
@@ -65,14 +64,8 @@ impl StoredJson {
         self.stored.as_slice().try_into().ok().filter(|_| self.codec == codec::PURGED)
     }
 
-    pub fn unpack(self, connection: &Connection) -> Result<String> {
-        let Self { stored, codec, bytes, parent } = self;
-        if codec != codec::BELOW {
-            return codec::decode(stored, codec, bytes);
-        }
-        // That of the message above depends on no other: a crafted row can't lead in circles.
-        let above: Self = connection.one(ONE, [parent])?;
-        codec::decode_below(&stored, bytes, &codec::decode(above.stored, above.codec, above.bytes)?)
+    pub fn unpack(self) -> Result<String> {
+        codec::decode(self.stored, self.codec, self.bytes)
     }
 }
 
@@ -101,12 +94,12 @@ impl Messages<'_> {
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
         let (message, json): (_, StoredJson) =
             self.connection.one("SELECT * FROM messages WHERE id = ?1", [id])?;
-        Ok(StoredMessage { json: json.unpack(self.connection)?, ..message })
+        Ok(StoredMessage { json: json.unpack()?, ..message })
     }
 
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        self.connection.one::<StoredJson>(ONE, [id])?.unpack(self.connection)
+        self.connection.one::<StoredJson>(ONE, [id])?.unpack()
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.
@@ -126,10 +119,7 @@ impl Messages<'_> {
                     continue;
                 }
                 let stored = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-                visit(&match row.get(2)? {
-                    codec::BELOW => self.json_of(next)?,
-                    codec => codec::decode(stored, codec, row.get(3)?)?,
-                })?;
+                visit(&codec::decode(stored, row.get(2)?, row.get(3)?)?)?;
                 let Some(then) = wanted.next() else { break };
                 next = then;
             }

@@ -59,6 +59,15 @@ impl SummaryWriter<'_> {
 
     /// The same with the facts of its messages, if known.
     pub fn add_summary_with(&self, new: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
+        self.insert(new, facts, false)
+    }
+
+    /// The same for a summary from a session file.
+    pub fn add_restored(&self, new: &NewSummary) -> Result<SummaryId> {
+        self.insert(new, None, true)
+    }
+
+    fn insert(&self, new: &NewSummary, facts: Option<&Facts>, restored: bool) -> Result<SummaryId> {
         let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             self.is_redone(id)?;
@@ -74,7 +83,7 @@ impl SummaryWriter<'_> {
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let extras = Extras { quotes, facts: facts.cloned(), usage };
+        let extras = Extras { quotes, facts: facts.cloned(), usage, restored };
         let id = self.connection.insert(
             "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,

@@ -26,6 +26,9 @@ pub(crate) struct Extras {
     /// The usage of its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<RawValue>>,
+    /// Whether a session file brought it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restored: bool,
 }
 
 impl Extras {

@@ -1,10 +1,11 @@
 //! The run of messages a summary covers.
 
-use crate::Summaries;
+use super::extras::Extras;
 use crate::columns::{Queries as _, from_row};
+use crate::{LastRows, Messages, Summaries};
 use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
-use lcm_model::ids::{MessageId, SummaryId};
+use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 
 /// The messages that a summary spans.
 pub(crate) struct SourceSpan {
@@ -39,6 +40,43 @@ impl Summaries<'_> {
                 joined.ok_or_else(missing)?
             }
         }
+    }
+
+    /// Whether a session file may summarize these sources, whose session began to be read after the rows `since`. It
+    /// displaces no summary that was made here, and adds none to what its session had before.
+    pub fn are_free(&self, sources: &Sources, conversation: ConversationId, since: LastRows) -> Result<bool> {
+        let (column, rows, first) = match sources {
+            Sources::Messages(messages) => {
+                let rows = messages.iter().map(|id| id.0).collect::<Vec<_>>();
+                ("message_id", rows.clone(), rows)
+            }
+            Sources::Summaries(summaries) => {
+                let first = |id: &SummaryId| self.stored_span(*id).map(|span| span.first.0);
+                let first = summaries.iter().map(first).collect::<Result<_>>()?;
+                ("source_id", summaries.iter().map(|id| id.0).collect(), first)
+            }
+        };
+        // Sources that are summaries count as over themselves.
+        let over = format!(
+            "WITH RECURSIVE over (id) AS (
+               SELECT summary_id FROM summary_sources WHERE {column} = ?1
+               UNION SELECT s.summary_id FROM summary_sources s JOIN over ON s.source_id = over.id
+             )
+             SELECT extras FROM summaries WHERE id IN over OR '{column}' = 'source_id' AND id = ?1"
+        );
+        for row in rows {
+            let over: Vec<Option<Vec<u8>>> = self.connection.all(&over, [row])?;
+            if over.into_iter().any(|extras| !Extras::from_sql(extras).restored) {
+                return Ok(false);
+            }
+        }
+        let (messages, is_new) = (Messages::new(self.connection), |row| since.is_before(MessageId(row)));
+        for row in first.into_iter().filter(|row| !is_new(*row)) {
+            if messages.showed(conversation, MessageId(row), since)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {

@@ -1,6 +1,6 @@
 //! Reads the whole store for a check: raw rows, however wrong, and what SQLite reports about its file.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
 use crate::Upkeep;
 use crate::columns::Queries as _;
@@ -37,7 +37,7 @@ fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
     Ok(bytes.and_then(|bytes| Hash::from_slice(&bytes).ok()))
 }
 
-fn audited_message(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
+fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     use crate::columns::FromRow as _;
     let stored = StoredJson::from_row(row)?;
     Ok(AuditedMessage {
@@ -48,7 +48,7 @@ fn audited_message(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<A
         kind: row.get("kind")?,
         bytes: row.get("bytes")?,
         nonce: stored.nonce(),
-        json: stored.unpack(connection),
+        json: stored.unpack(),
     })
 }
 
@@ -82,7 +82,7 @@ impl Upkeep<'_> {
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
               ORDER BY m.id",
             [],
-            |row| visit(audited_message(self.connection, row)?),
+            |row| visit(audited_message(row)?),
         )
     }
 

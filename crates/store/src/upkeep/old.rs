@@ -418,11 +418,6 @@ impl OldStore {
         self.readable("SELECT session_id, started_at, seen_at FROM conversations")
     }
 
-    /// The identities of the messages that its sessions show.
-    pub fn lineages(&self) -> Result<HashSet<Hash>> {
-        self.readable("SELECT m.lineage FROM entries e JOIN messages m ON m.id = e.message_id")
-    }
-
     /// What it records about itself.
     pub fn facts(&self) -> Result<HashMap<String, String>> {
         self.readable("SELECT key, value FROM _metadata")
@@ -473,7 +468,7 @@ fn copy(pages: &mut Pages, into: &Connection, cancel: &CancellationToken) -> Res
     Ok(copied)
 }
 
-/// What a text is recognized by: forks of other agents share what is said, with another record.
+/// What a text is recognized by: another agent may say the same in another record.
 fn digest(json: &str) -> Hash {
     Hash::plain(said(json).unwrap_or(json).as_bytes())
 }
@@ -481,15 +476,11 @@ fn digest(json: &str) -> Hash {
 impl Upkeep<'_> {
     /// Removes the digests of the stored texts from `digests`.
     pub fn strike_out(&self, digests: &mut HashSet<Hash>) -> Result<()> {
-        self.connection.each(
-            "SELECT json, codec, bytes, parent_id FROM messages WHERE kind IN (0, 1, 2)",
-            [],
-            |row| {
-                let json = StoredJson::from_row(row)?.unpack(self.connection)?;
-                digests.remove(&digest(&json));
-                Ok(())
-            },
-        )
+        self.connection.each("SELECT json, codec, bytes FROM messages WHERE kind IN (0, 1, 2)", [], |row| {
+            let json = StoredJson::from_row(row)?.unpack()?;
+            digests.remove(&digest(&json));
+            Ok(())
+        })
     }
 
     /// Which of these messages are stored.
@@ -537,15 +528,5 @@ impl UpkeepWriter<'_> {
         let stays = |key: &str| !key.starts_with(importing::READ) && key != vacuum::PENDING;
         let mut known = facts.iter().filter(|(key, _)| stays(key));
         known.try_for_each(|(key, value)| self.connection.add_fact(key, value).map(drop))
-    }
-
-    /// How many of these messages are missing here.
-    pub fn lacking(&self, mut lineages: HashSet<Hash>) -> Result<usize> {
-        // Reading all once takes a second for a million; looking each up, a minute.
-        self.connection.each("SELECT lineage FROM messages", [], |row| {
-            let _ = row.get(0).map(|known| lineages.remove(&known));
-            Ok(())
-        })?;
-        Ok(lineages.len())
     }
 }

@@ -3,15 +3,16 @@
 //! A purged message leaves a row as a placeholder: parent, height, time and a random number. Its lineage is
 //! made from that number and the lineage above, so that the doctor can verify it and nobody can find the text
 //! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
-//! entry's id, its position and its time.
+//! entry's id, its position and its time; one of another agent's message by its text: see [`super::purged`].
 
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
-use uuid::Uuid;
 
 use super::copies::{Copy, CopyKind};
+use super::holding::{Holding, Needles};
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
+use super::purged::nonce;
 use super::vacuum;
 use crate::columns::{Queries as _, from_row};
 use crate::messages::codec;
@@ -25,7 +26,7 @@ from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
 
 impl Upkeep<'_> {
     /// What a purge would remove.
-    pub fn purge_plan(&self, purge: Purge) -> Result<PurgePlan> {
+    pub fn purge_plan(&self, purge: &Purge) -> Result<PurgePlan> {
         self.plan_over(purge, &self.tombstones()?)
     }
 
@@ -37,16 +38,20 @@ impl Upkeep<'_> {
         )
     }
 
-    fn plan_over(&self, purge: Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
-        let asked = self.purged_by(purge)?;
-        if asked.is_empty() {
+    fn plan_over(&self, purge: &Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+        let Holding { places, messages: asked, summaries: telling, lists } = match purge {
+            Purge::Text(text) => self.holding(&Needles::of([text.clone()]))?,
+            purge => Holding { messages: self.purged_by(purge)?, ..Holding::default() },
+        };
+        if asked.is_empty() && telling.is_empty() && lists.is_empty() {
             return Ok(PurgePlan::default());
         }
+        let asked = &asked | &self.said_in_forks(&asked)?;
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
         let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
         let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
-        let mut plan = self.following(&(&asked | &records) | &answers, tombstones)?;
+        let mut plan = self.following(&(&asked | &records) | &answers, &telling, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
@@ -63,7 +68,7 @@ impl Upkeep<'_> {
                 .insert(copy.id);
             }
             plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
-            plan = self.following(plan.messages, tombstones)?;
+            plan = self.following(plan.messages, &telling, tombstones)?;
         }
         let others = &(&(&plan.messages - &answers) - &accounts) - &records;
         let ignores =
@@ -71,19 +76,26 @@ impl Upkeep<'_> {
         plan.ignored =
             Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
         (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
+        (plan.places, plan.lists) = (places, lists);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;
         Ok(plan)
     }
 
-    /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
-    fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+    /// What a purge of these messages removes with them: their renditions, and the summaries made from them. Those that are
+    /// `telling` go too.
+    fn following(
+        &self,
+        messages: BTreeSet<MessageId>,
+        telling: &BTreeSet<SummaryId>,
+        tombstones: &[Tombstone],
+    ) -> Result<PurgePlan> {
         let is_among = |id: Option<MessageId>| id.is_some_and(|id| messages.contains(&id));
         let renditions = tombstones
             .iter()
             .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
         let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
-        let mut summaries = self.summaries_naming(&messages, tombstones)?;
+        let mut summaries = &self.summaries_naming(&messages, tombstones)? | telling;
         for message in messages.iter().chain(&renditions) {
             summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
         }
@@ -95,7 +107,7 @@ impl Upkeep<'_> {
         Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
     }
 
-    fn purged_by(&self, purge: Purge) -> Result<BTreeSet<MessageId>> {
+    fn purged_by(&self, purge: &Purge) -> Result<BTreeSet<MessageId>> {
         let (sql, value) = match purge {
             Purge::Message(message) => {
                 ("SELECT id FROM messages WHERE id = ?1 AND kind IN (0, 1, 2)", message.0)
@@ -106,8 +118,9 @@ impl Upkeep<'_> {
                 conversation.0,
             ),
             Purge::Before(time) => {
-                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
+                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", *time)
             }
+            Purge::Text(_) => return Ok(BTreeSet::new()),
         };
         self.connection.all(sql, [value])
     }
@@ -207,13 +220,16 @@ impl Upkeep<'_> {
 
 impl UpkeepWriter<'_> {
     /// Purges, and records that the file needs a vacuum.
-    pub fn purge(&self, purge: Purge) -> Result<PurgePlan> {
+    pub fn purge(&self, purge: &Purge) -> Result<PurgePlan> {
         let tombstones = self.tombstones()?;
         let plan = self.plan_over(purge, &tombstones)?;
-        if plan.messages.is_empty() {
+        if plan.is_empty() {
             return Ok(plan);
         }
         self.unlist_files(&plan.messages)?;
+        for entry in &plan.lists {
+            self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
+        }
         self.unindex(&plan)?;
         self.drop_summaries(&plan.summaries.iter().copied().collect::<Vec<_>>())?;
         for rendition in &plan.renditions {
@@ -221,11 +237,9 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
-        self.repack_below(&plan.messages)?;
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         for message in &plan.messages {
-            let nonce = nonce();
-            self.drop_digests(*message)?;
+            let nonce = self.nonce_for(*message)?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
                         first_passage = NULL, passages = 0
@@ -265,24 +279,11 @@ impl UpkeepWriter<'_> {
         Ok(())
     }
 
-    /// Packs the records that stay, but are packed with a message that goes, alone.
-    fn repack_below(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
-        for message in messages {
-            let below: Vec<MessageId> = self.connection.all(
-                "SELECT id FROM messages WHERE ifnull(parent_id, 0) = ?1 AND codec = ?2",
-                params![message, codec::BELOW],
-            )?;
-            for record in below.into_iter().filter(|record| !messages.contains(record)) {
-                // One that is unreadable stays so.
-                let Ok(json) = Messages::new(self.connection).json_of(record) else { continue };
-                let (packed, codec) = codec::encode_quickly(&json);
-                self.connection.change(
-                    "UPDATE messages SET json = ?2, codec = ?3 WHERE id = ?1",
-                    params![record, packed, codec],
-                )?;
-            }
-        }
-        Ok(())
+    /// The number in place of a message. One that is unreadable is not recognized again.
+    fn nonce_for(&self, message: MessageId) -> Result<Nonce> {
+        let json = Messages::new(self.connection).json_of(message).unwrap_or_default();
+        let time = self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
+        Ok(nonce(&json, time))
     }
 
     /// Removes the passages and the summaries from the index.
@@ -312,12 +313,4 @@ impl UpkeepWriter<'_> {
         }
         Ok(())
     }
-}
-
-/// 244 random bits.
-fn nonce() -> Nonce {
-    let mut nonce = [0; 32];
-    nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
-    nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
-    nonce
 }

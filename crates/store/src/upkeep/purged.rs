@@ -1,15 +1,98 @@
 //! The placeholders of purged messages: they identify copies, so that these are not stored again.
+//!
+//! A message of Pi is recognized by its entry's id, its position and its time. Forks of other agents' sessions change all of
+//! them. So the placeholder of another agent's message has, beside a random number, hashes of what it said and of its text.
 
 use std::collections::HashSet;
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
+use uuid::Uuid;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
-use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, OPENCODE};
-use lcm_model::{PURGED, agent_of, forked_from, is_numbered, purged_name, repeated, without_digests};
+use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
+use lcm_model::text::folded;
+use lcm_model::{Message, Part, Role, each_string, original_of, read_json, record_of, said, slot_of};
+
+/// A shorter text is recognized only in a message of the same time: many say the same.
+const LONG: usize = 32;
+/// The random bytes of a placeholder; two prints follow.
+const RANDOM: usize = 16;
+
+/// The start of a hash.
+pub(super) type Print = [u8; 8];
+
+/// The prints of all purged messages.
+#[derive(Default)]
+pub struct PurgedTexts(HashSet<Print>);
+
+impl PurgedTexts {
+    /// What stands for another agent's message if it is a copy of a purged one, or if its record has the text of one.
+    pub fn placeholder_of(&self, json: &str, time: i64) -> Option<Nonce> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let is_purged = message_print(json, time).is_some_and(|print| self.0.contains(&print));
+        (is_purged || self.are_in(json)).then(|| nonce(json, time))
+    }
+
+    fn are_in(&self, json: &str) -> bool {
+        let Some(record) = original_of(json).and_then(|record| read_json(&record).ok()) else { return false };
+        let mut is_found = false;
+        each_string(&record, &mut |text| {
+            is_found |= text_print(text).is_some_and(|print| self.0.contains(&print));
+        });
+        is_found
+    }
+}
+
+/// The random number in place of a message that is being purged, with the prints of another agent's.
+pub(super) fn nonce(json: &str, time: i64) -> Nonce {
+    let mut nonce = [0; 32];
+    nonce[..RANDOM].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce[RANDOM..].copy_from_slice(Uuid::new_v4().as_bytes());
+    let Some(whole) = message_print(json, time) else { return nonce };
+    nonce[RANDOM..RANDOM + 8].copy_from_slice(&whole);
+    if let Some(text) = longest_text(&Message::parse(json)).and_then(|text| text_print(&text)) {
+        nonce[RANDOM + 8..].copy_from_slice(&text);
+    }
+    nonce
+}
+
+/// The print of what another agent's message says, unless that is nothing.
+pub(super) fn message_print(json: &str, time: i64) -> Option<Print> {
+    let said = said(json)?;
+    let message = Message::parse(json);
+    let (length, time) = (message.readable().trim().len(), time.to_string());
+    match length {
+        0 => None,
+        LONG.. => Some(print(&[said])),
+        _ => Some(print(&[said, &time])),
+    }
+}
+
+fn text_print(text: &str) -> Option<Print> {
+    let text = folded(text);
+    (text.len() >= LONG).then(|| print(&[&text]))
+}
+
+/// The longest text of the user or the model. Results of tools are often the same.
+fn longest_text(message: &Message) -> Option<String> {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) | Part::Thinking(text) => Some(text),
+        _ => None,
+    });
+    let is_said = matches!(message.role, Role::User | Role::Assistant);
+    texts.max_by_key(|text| text.len()).filter(|_| is_said).cloned()
+}
+
+fn print(of: &[&str]) -> Print {
+    let mut print = Print::default();
+    print.iter_mut().zip(Hash::of_all(of).0).for_each(|(to, byte)| *to = byte);
+    print
+}
 
 /// The stored id of an entry whose own id was taken, once its message is purged.
 pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
@@ -17,70 +100,43 @@ pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
 }
 
 impl Upkeep<'_> {
+    /// The prints of all purged messages.
+    pub fn purged_texts(&self) -> Result<PurgedTexts> {
+        let nonces: Vec<Vec<u8>> = self.connection.all("SELECT json FROM messages WHERE kind = 4", [])?;
+        let prints = |nonce: Vec<u8>| {
+            let prints = nonce.get(RANDOM..).unwrap_or_default().chunks_exact(8);
+            prints.filter_map(|print| print.try_into().ok()).collect::<Vec<Print>>()
+        };
+        Ok(PurgedTexts(nonces.into_iter().flat_map(prints).collect()))
+    }
+
+    /// The records of another agent's session of which a message was purged, and which messages these were.
+    pub fn purged_records(&self, conversation: ConversationId) -> Result<HashSet<String>> {
+        let entries: Vec<String> = self.connection.all(
+            "SELECT e.entry_id FROM messages m JOIN entries e ON e.message_id = m.id
+              WHERE m.kind = 4 AND e.conversation_id = ?1",
+            [conversation],
+        )?;
+        let names = entries.iter().flat_map(|entry| [Some(record_of(entry)), slot_of(entry)]);
+        Ok(names.flatten().map(ToOwned::to_owned).collect())
+    }
+
     /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
-    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later. A fork of
-    /// another agent's session has other ids: it may name the first, or be one of OpenCode, which keeps the time. What a session
-    /// of OpenCode copies is older than the session, as its own record says.
+    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
     pub fn purged_as(
         &self,
         conversation: ConversationId,
         entry_id: &str,
-        call: Option<&str>,
         new: &NewMessage<'_>,
     ) -> Result<Option<Head>> {
-        if let Some(first) = forked_from(new.json) {
-            return self.connection.first(
-                "SELECT id, lineage, height FROM messages m
-                  WHERE kind = 4 AND parent_id IS ?1
-                    AND EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id IN (?2, ?3))",
-                params![new.parent, entry_id, first],
-            );
-        }
-        let agent = agent_of(new.json);
-        let once_purged = |record: &str| purged_name(record, new.role.as_str(), call);
-        let record = without_digests(entry_id);
-        let side_chain = record.and_then(|record| record.split_once(':')).map(|(id, _)| id);
-        // A purged entry that only had a record stands for another such record, if it was no version of a message: a fork copies none.
-        let is_record = record.is_some_and(|record| record.ends_with('@'));
-        // Only OpenCode copies messages it may rewrite.
-        let of_any =
-            record.filter(|_| agent == Some(OPENCODE)).map(|_| once_purged(if is_record { "@" } else { "" }));
-        // Of the messages of a record, the first names what a fork copies.
-        let (first, number) = agent.and_then(|_| entry_id.rsplit_once('/')).unzip();
         self.connection.first(
             "SELECT id, lineage, height FROM messages m
-              WHERE kind = 4 AND parent_id IS :above AND timestamp = :time
+              WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
                 AND EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = m.id
-                               AND (e.entry_id IN (:entry, :entry || ' purged ' || m.id, :once_purged || m.id, :repeated)
-                                    AND (:is_anywhere OR e.conversation_id = :session)
-                                    OR (e.conversation_id = :session AND e.entry_id GLOB 'v1-[0-9]*')
-                                    OR EXISTS (SELECT 1 FROM entries own JOIN entries o ON o.message_id = own.message_id
-                                                WHERE own.conversation_id = :session AND own.entry_id = :first
-                                                  AND e.entry_id = o.entry_id || '/' || :number)
-                                    OR (substr(e.entry_id, -length(:of_any || m.id)) = :of_any || m.id
-                                        AND instr(e.entry_id, '@' || :of_any) = 0
-                                        AND NOT EXISTS (SELECT 1 FROM entries o
-                                                         WHERE :is_record AND o.conversation_id = e.conversation_id
-                                                           AND o.entry_id > substr(e.entry_id, 1, length(e.entry_id) - length(:of_any || m.id)) || ':'
-                                                           AND o.entry_id < substr(e.entry_id, 1, length(e.entry_id) - length(:of_any || m.id)) || ';')
-                                        AND NOT EXISTS (SELECT 1 FROM entries o
-                                                         WHERE o.message_id = m.id AND o.conversation_id = :session)
-                                        AND EXISTS (SELECT 1 FROM conversations c
-                                                      JOIN entries o ON o.conversation_id = c.id
-                                                      JOIN messages began ON began.id = o.message_id
-                                                     WHERE c.id = :session AND began.timestamp > :time
-                                                       AND o.entry_id > ifnull(:side_chain, substr(c.session_id, :own)) || '@'
-                                                       AND o.entry_id < ifnull(:side_chain, substr(c.session_id, :own)) || 'A'))))",
-            named_params! {
-                ":above": new.parent, ":time": new.timestamp, ":session": conversation, ":entry": entry_id,
-                ":once_purged": record.map(once_purged), ":repeated": repeated(entry_id),
-                ":of_any": of_any, ":is_record": is_record,
-                ":side_chain": side_chain.map(|id| format!("{id}:{id}")), ":own": OPENCODE.len() + 2,
-                // The number of a line is not unique.
-                ":is_anywhere": agent.is_none() || !is_numbered(entry_id),
-                ":first": first, ":number": number,
-            },
+                               AND (e.entry_id IN (?4, ?4 || ' purged ' || m.id)
+                                    OR (e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')))",
+            params![new.parent, new.timestamp, conversation, entry_id],
         )
     }
 
@@ -91,16 +147,6 @@ impl Upkeep<'_> {
             "SELECT EXISTS (SELECT 1 FROM entries
               WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
             params![conversation, prefix],
-        )
-    }
-
-    /// The last entry of the record of `entry_id` whose message is purged: its id has no digests any more.
-    pub fn purged_entry(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
-        self.connection.first(
-            "SELECT id FROM entries
-              WHERE conversation_id = ?1 AND entry_id > ?2 || ':' AND entry_id < ?2 || ';' AND instr(entry_id, ?3)
-              ORDER BY id DESC",
-            params![conversation, without_digests(entry_id), PURGED],
         )
     }
 

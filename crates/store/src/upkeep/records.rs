@@ -1,23 +1,21 @@
 //! Records of other agents in a purge. A record may have several messages, of which the first carries it, and an agent that rewrites
-//! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text, and
-//! the digests in the ids of its entries, which could confirm a guess.
+//! its messages writes a record each time. Purging a message therefore removes every message that carries a record with its text.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
 use serde_json::Value;
 
 use super::copies::{BEGINNING, Traces};
+use super::purged::{Print, message_print};
 use crate::columns::Queries as _;
 use crate::messages::sessions::IS_PI_S;
-use crate::{Messages, Upkeep, UpkeepWriter};
+use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
 use lcm_model::text::folded;
-use lcm_model::{
-    Message, Part, Role, each_string, original_of, purged_id, read_json, record_of, without_digests,
-};
+use lcm_model::{Message, Part, Role, each_string, is_rewritten, original_of, read_json, record_of};
 
 /// A message that an entry shows, the message above it, and the entry's id.
 type Shown = (MessageId, Option<MessageId>, String);
@@ -38,21 +36,21 @@ impl Upkeep<'_> {
         for message in messages {
             for (_, conversation, entry) in self.agents_entries(*message)? {
                 let record = record_of(&entry);
-                // A message that may be rewritten carries the record whose digest follows an @. The first range lets the index find
-                // them: an OR does not.
-                let found: Vec<MessageId> = self.connection.all(
-                    "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
-                      WHERE e.conversation_id = :session AND m.kind IN (0, 1, 2)
-                        AND e.entry_id >= :record AND e.entry_id < :record || 'A'
-                        AND (e.entry_id = :record
-                             OR (e.entry_id > :record || ':' AND e.entry_id < :record || ';' AND instr(e.entry_id, '@'))
-                             OR (e.entry_id > :record || '@' AND e.entry_id < :record || 'A'))",
-                    named_params! {":session": conversation, ":record": record},
+                // Ids that begin with another's are near it.
+                let near: Vec<(MessageId, String)> = self.connection.all(
+                    "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
+                      WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2) AND e.entry_id >= ?2 AND e.entry_id < ?2 || 'A'",
+                    params![conversation, record],
                 )?;
+                let carries = |id: &MessageId| {
+                    let json = Messages::new(self.connection).json_of(*id);
+                    json.is_ok_and(|json| original_of(&json).is_some())
+                };
+                let own = near.into_iter().filter(|(_, other)| record_of(other) == record).map(|(id, _)| id);
+                let found = own.filter(|id| !messages.contains(id) && carries(id));
                 carriers.extend(found);
             }
         }
-        carriers.retain(|carrier| !messages.contains(carrier));
         Ok(carriers)
     }
 
@@ -62,6 +60,61 @@ impl Upkeep<'_> {
         let Some(carrier) = carriers.range(..message).next_back() else { return Ok(None) };
         let json = Messages::new(self.connection).json_of(*carrier)?;
         Ok(original_of(&json).map(Cow::into_owned))
+    }
+
+    /// The messages of other agents' forks that say the same as one of these: at the same time, or in a session that has the same
+    /// origin.
+    pub(crate) fn said_in_forks(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
+        let mut said: HashMap<Print, Vec<MessageId>> = HashMap::new();
+        // Most messages need not be read to see that they say something else.
+        let mut looks: HashSet<(String, i64)> = HashSet::new();
+        for message in messages {
+            if self.agents_entries(*message)?.is_empty() {
+                continue;
+            }
+            let (role, tokens, time): (String, i64, i64) = self
+                .connection
+                .one("SELECT role, tokens, timestamp FROM messages WHERE id = ?1", [message])?;
+            let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+            if let Some(print) = message_print(&json, time) {
+                said.entry(print).or_default().push(*message);
+                looks.insert((role, tokens));
+            }
+        }
+        let mut copies = BTreeSet::new();
+        if said.is_empty() {
+            return Ok(copies);
+        }
+        let all: Vec<(MessageId, String, i64, i64)> = self
+            .connection
+            .all("SELECT id, role, tokens, timestamp FROM messages WHERE kind IN (0, 1, 2)", [])?;
+        for (id, role, tokens, time) in all {
+            if messages.contains(&id) || !looks.contains(&(role, tokens)) {
+                continue;
+            }
+            let json = Messages::new(self.connection).json_of(id).unwrap_or_default();
+            let same = message_print(&json, time).and_then(|print| said.get(&print));
+            for message in same.into_iter().flatten() {
+                if self.are_related(*message, id)? {
+                    copies.insert(id);
+                    break;
+                }
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Whether two messages have one time, or sessions with the same origin show them.
+    fn are_related(&self, one: MessageId, other: MessageId) -> Result<bool> {
+        self.connection.one(
+            "SELECT (SELECT timestamp FROM messages WHERE id = ?1) = (SELECT timestamp FROM messages WHERE id = ?2)
+                 OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+                              JOIN entries f JOIN conversations d ON d.id = f.conversation_id
+                             WHERE e.message_id = ?1 AND f.message_id = ?2
+                               AND ifnull(c.parent_session, c.session_id) IN (d.session_id, d.parent_session)
+                                OR e.message_id = ?1 AND f.message_id = ?2 AND c.session_id = d.parent_session)",
+            [one, other],
+        )
     }
 
     /// The messages in the sessions of other agents that show one of these whose records repeat one or belong to it.
@@ -125,11 +178,6 @@ impl Upkeep<'_> {
         going.extend(carrying.map(|(id, ..)| *id));
         going
     }
-
-    /// A stored message. An unreadable one says nothing.
-    fn said(&self, message: MessageId) -> Message {
-        Message::parse(&Messages::new(self.connection).json_of(message).unwrap_or_default())
-    }
 }
 
 /// What links records to the purged messages of a session, however short their text is and in whatever form a record repeats it.
@@ -149,8 +197,9 @@ impl Links {
     fn add(&mut self, json: &str, entry: &str, above: [Option<MessageId>; 2]) {
         let message = Message::parse(json);
         let record = original_of(json).and_then(|record| read_json(&record).ok()).unwrap_or_default();
-        self.messages
-            .extend(without_digests(entry).and_then(|name| name.rsplit(':').next()).map(str::to_owned));
+        if is_rewritten(entry) {
+            self.messages.extend(record_of(entry).rsplit(':').next().map(str::to_owned));
+        }
         if let Some(call) = &message.tool_call_id {
             self.calls.entry(call.clone()).or_default();
         }
@@ -240,24 +289,4 @@ impl Links {
 fn lines_of(text: &str) -> impl Iterator<Item = String> {
     const SHORTEST: usize = 4;
     text.lines().map(folded).filter(|line| line.len() >= SHORTEST)
-}
-
-impl UpkeepWriter<'_> {
-    /// Takes the digests of a message that is being purged and of its record from the ids of its entries.
-    pub(crate) fn drop_digests(&self, message: MessageId) -> Result<()> {
-        let role: String = self.connection.one("SELECT role FROM messages WHERE id = ?1", [message])?;
-        let said = self.said(message);
-        for (entry, _, id) in self.agents_entries(message)? {
-            if let Some(id) = purged_id(&id, &role, said.call(), message) {
-                // Two processes that import at once may store it with two versions of its record.
-                self.connection.change(
-                    "UPDATE entries SET entry_id = ?2 || iif(EXISTS (SELECT 1 FROM entries o
-                       WHERE o.conversation_id = entries.conversation_id AND o.entry_id = ?2), '~' || id, '')
-                      WHERE id = ?1",
-                    params![entry, id],
-                )?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -1,7 +1,5 @@
-//! Forks of OpenCode's sessions: what a fork shares, and what a purge takes, is told by times alone; and sessions that are still being
-//! written.
+//! Sessions of OpenCode that are still being written, and what is purged next to other parts of a message.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -15,56 +13,6 @@ use lcm_model::text::now;
 
 const NOON: i64 = 1_762_000_000_000;
 
-/// A session of OpenCode: its id, the session that started it, when it began, and its prompts with their times.
-type OfOpenCode<'a> = (&'a str, Option<&'a str>, i64, &'a [(i64, &'a str)]);
-
-/// Writes sessions of OpenCode as files or as a database.
-fn opencode(machine: &Machine, is_database: bool, sessions: &[OfOpenCode<'_>]) -> PathBuf {
-    let storage = machine.at("storage");
-    let path = if is_database { machine.at("opencode.db") } else { storage.clone() };
-    let _ = fs::remove_file(&path);
-    let database = is_database.then(|| database_of_opencode(&path));
-    for (id, parent, began, prompts) in sessions {
-        let session = json!({"id": id, "parentID": parent, "version": "1.0", "directory": "/home/ada/kontor", "time": {"created": began}});
-        match &database {
-            Some(database) => database
-                .execute(
-                    "INSERT INTO session VALUES (?1, ?2, '/home/ada/kontor', '1.2', 't', ?3, ?3)",
-                    (id, parent, began),
-                )
-                .map(drop)
-                .unwrap(),
-            None => write(&storage.join(format!("session/p/{id}.json")), &session.to_string()),
-        }
-        for (n, (time, text)) in prompts.iter().enumerate() {
-            let [message, part] = ["msg", "prt"].map(|kind| id.replace("ses", kind) + &n.to_string());
-            let says = json!({"id": part, "type": "text", "text": text});
-            let of = json!({"id": message, "role": "user", "time": {"created": time}});
-            if let Some(database) = &database {
-                database
-                    .execute(
-                        "INSERT INTO message VALUES (?1, ?2, ?3, ?4)",
-                        (&message, id, time, of.to_string()),
-                    )
-                    .unwrap();
-                database
-                    .execute("INSERT INTO part VALUES (?1, ?2, ?3)", (&part, &message, says.to_string()))
-                    .unwrap();
-            } else {
-                write(&storage.join(format!("message/{id}/{message}.json")), &of.to_string());
-                write(&storage.join(format!("part/{message}/{part}.json")), &says.to_string());
-            }
-        }
-    }
-    path
-}
-
-/// Writes and imports them.
-async fn import(machine: &Machine, is_database: bool, sessions: &[OfOpenCode<'_>]) -> String {
-    let path = opencode(machine, is_database, sessions);
-    machine.run(&format!("--from opencode \"{}\"", path.display())).await
-}
-
 /// An empty database of OpenCode's.
 fn database_of_opencode(path: &Path) -> Connection {
     let database = Connection::open(path).unwrap();
@@ -74,77 +22,6 @@ fn database_of_opencode(path: &Path) -> Connection {
                   CREATE TABLE part (id, message_id, data);";
     database.execute_batch(tables).unwrap();
     database
-}
-
-#[tokio::test]
-async fn only_a_session_that_begins_after_a_purged_message_of_opencodes_copies_it() {
-    for is_database in [true, false] {
-        let machine = Machine::new();
-        let prompts = [(NOON, "The password is hunter2."), (NOON + 5, "Which one?")];
-        let mut sessions = vec![("ses_50", None, NOON - 9, &prompts[..])];
-        let import = async |sessions: &[_]| import(&machine, is_database, sessions).await;
-        import(&sessions).await;
-        let secret = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
-        purge(&machine, secret.0).await;
-        // Two other sessions, one with a subagent, which come before it, have prompts of the very millisecond.
-        sessions.insert(0, ("ses_40", None, NOON, &[(NOON, "Something else."), (NOON + 5, "Which one?")]));
-        sessions.insert(1, ("ses_30", None, NOON - 1000, &[(NOON - 500, "Ask it."), (NOON, "Not again.")]));
-        sessions.insert(1, ("ses_20", Some("ses_30"), NOON - 2, &[(NOON, "What is asked?")]));
-        let report = import(&sessions).await;
-        assert!(report.contains(": 5 messages new, 2 known already"), "{report}");
-        // A fork, and a fork of that.
-        let copied = [prompts[0], prompts[1], (NOON + 20, "In the fork.")];
-        sessions.insert(0, ("ses_11", None, NOON + 10, &copied));
-        sessions.insert(0, ("ses_10", None, NOON + 30, &copied));
-        let report = import(&sessions).await;
-        assert!(report.contains(": 1 message new, "), "{report}");
-        assert!(import(&sessions).await.contains(": 0 messages new, "));
-        let mut said = said(&machine).await;
-        said.sort();
-        let all = [
-            "Ask it.", "In the fork.", "Not again.", "Something else.", "What is asked?", "Which one?",
-            "Which one?",
-        ];
-        assert_eq!(said, all);
-    }
-}
-
-#[tokio::test]
-async fn what_a_fork_of_opencode_says_in_the_millisecond_of_a_purged_message_is_stored() {
-    let machine = Machine::new();
-    let first = (NOON, "Begin.");
-    let (secret, own) =
-        ([first, (NOON + 50, "The password is hunter2.")], [first, (NOON + 50, "Something else.")]);
-    let mut sessions = vec![("ses_30", None, NOON - 9, &secret[..])];
-    let import = async |sessions: &[_]| import(&machine, false, sessions).await;
-    import(&sessions).await;
-    let last = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
-    purge(&machine, last.0).await;
-    sessions.push(("ses_20", None, NOON + 10, &own[..]));
-    sessions.push(("ses_10", None, NOON + 60, &secret[..]));
-    import(&sessions).await;
-    assert_eq!(said(&machine).await, ["Begin.", "Something else."]);
-}
-
-#[tokio::test]
-async fn a_fork_of_opencode_shares_what_is_stored_of_the_millisecond_of_a_purged_message() {
-    let machine = Machine::new();
-    let (secret, other) = ([(NOON, "The password is hunter2.")], [(NOON, "Begin."), (NOON + 5, "Go on.")]);
-    let mut sessions = vec![("ses_10", None, NOON - 9, &secret[..])];
-    let import = async |sessions: &[_]| import(&machine, false, sessions).await;
-    import(&sessions).await;
-    let first = stored(&machine).await.into_iter().find(|(.., json)| json.contains("hunter2")).unwrap();
-    purge(&machine, first.0).await;
-    sessions.push(("ses_20", None, NOON - 5, &other[..]));
-    import(&sessions).await;
-    sessions.push(("ses_30", None, NOON + 10, &other[..]));
-    sessions.push(("ses_40", None, NOON + 20, &secret[..]));
-    let report = import(&sessions).await;
-    assert!(report.contains(": 0 messages new, "), "{report}");
-    assert_eq!(said(&machine).await, ["Begin.", "Go on."]);
-    let logs = exported(&machine, "opencode", "logs").await;
-    let of_fork = logs.iter().find(|log| log.contains("ses_30")).unwrap();
-    assert!(of_fork.contains("prt_300") && of_fork.contains("Begin."), "{of_fork}");
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Quotes: the user's rules and the open tasks, in their exact words.
 //!
 //! A model may paraphrase a summary, but a paraphrased rule is another rule. So a quote is kept only if its
-//! source contains it verbatim, with whitespace folded. Only the user makes rules: demands in tool output
-//! don't count.
+//! source contains it verbatim, with whitespace folded. Only the user makes rules, by typing them: demands in tool output,
+//! inserted files, code and quotes don't count.
 
 use std::collections::HashSet;
 
-use lcm_model::text::folded;
-use lcm_model::{Message, Quote, QuoteKind, Role};
+use crate::facts::typed;
+use crate::text::folded;
+use crate::{Message, Quote, QuoteKind, Role};
 
 /// The most quotes of a leaf summary, and the most that a condensed one carries on.
 const MOST: usize = 8;
@@ -16,7 +17,7 @@ const MOST_CARRIED: usize = 40;
 const LENGTH: (usize, usize) = (8, 400);
 
 /// Separates the section of quotes from an answer. Its quotes are unverified; `None` if there is no section.
-pub(super) fn taken_off(answer: &str) -> (String, Option<Vec<Quote>>) {
+pub fn taken_off(answer: &str) -> (String, Option<Vec<Quote>>) {
     let mut kept: Vec<&str> = Vec::new();
     let mut claimed: Option<Vec<Quote>> = None;
     let mut inside = false;
@@ -66,10 +67,10 @@ fn quote(line: &str) -> Option<Quote> {
 }
 
 /// The `claimed` quotes that `messages` contain, in the order of the messages.
-pub(super) fn proven(claimed: Vec<Quote>, messages: &[&Message]) -> Vec<Quote> {
+pub fn proven(claimed: Vec<Quote>, messages: &[&Message]) -> Vec<Quote> {
     let said: Vec<(usize, &Role, String)> = (messages.iter().enumerate())
-        .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant))
-        .map(|(at, message)| (at, &message.role, folded(&message.text())))
+        .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant) && !message.foreign)
+        .map(|(at, message)| (at, &message.role, folded(&typed(&message.text()))))
         .collect();
     let place = |quote: &Quote| {
         let may_say = |role: &Role| quote.kind == QuoteKind::Task || *role == Role::User;
@@ -84,7 +85,7 @@ pub(super) fn proven(claimed: Vec<Quote>, messages: &[&Message]) -> Vec<Quote> {
 
 /// The quotes that a condensed summary carries on from its sources, which are sorted oldest first: every
 /// rule, and those tasks that the model names again, or all tasks if it had no such section.
-pub(super) fn carried(claimed: Option<&[Quote]>, sources: Vec<Quote>) -> Vec<Quote> {
+pub fn carried(claimed: Option<&[Quote]>, sources: Vec<Quote>) -> Vec<Quote> {
     let still = |quote: &Quote| {
         let is_named = |named: &[Quote]| named.iter().any(|named| find(&quote.text, &named.text).is_some());
         quote.kind == QuoteKind::Rule || claimed.is_none_or(is_named)
@@ -93,6 +94,17 @@ pub(super) fn carried(claimed: Option<&[Quote]>, sources: Vec<Quote>) -> Vec<Quo
     let mut newest = once(kept.into_iter().rev(), MOST_CARRIED);
     newest.reverse();
     newest
+}
+
+/// Whether a condensed summary with these `quotes` can have carried them on from its sources: no rule is missing, and
+/// nothing was added.
+pub fn are_carried(quotes: &[Quote], sources: &[Quote]) -> bool {
+    let carried = carried(None, sources.to_vec());
+    let rules = |quotes: &[Quote]| -> Vec<Quote> {
+        quotes.iter().filter(|quote| quote.kind == QuoteKind::Rule).cloned().collect()
+    };
+    let is_full = carried.len() == MOST_CARRIED;
+    quotes.iter().all(|quote| sources.contains(quote)) && (is_full || rules(quotes) == rules(&carried))
 }
 
 /// Whether the length is permitted. Characters of scripts that write a word with one or two count double.

@@ -1,0 +1,404 @@
+//! `/lcm simulate`: what recorded sessions would have cost with Pi alone, with Pi tuned, and with this extension.
+//!
+//! It reads Pi's session files and needs neither a history nor a model.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Command, CommandContext};
+use lcm_model::config::Settings;
+use lcm_model::error::{Error, Result};
+use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
+use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso};
+use lcm_model::tokens;
+use lcm_model::{Message, Part, Role, Usage, read_json};
+use lcm_store::tasks::aside;
+
+/// The model whose prices count, instead of a session's own.
+pub(crate) const MODEL: &str = "--model";
+
+pub(crate) const COMMAND: Command = Command {
+    name: "simulate",
+    help: "what recorded sessions would cost without and with this extension",
+    usage: &[
+        ("simulate", "replays this project's sessions in Pi; nothing is sent"),
+        ("simulate PATH…", "replays session files, or those in a folder"),
+        ("simulate --model claude-opus-5.5", "at that model's prices instead of the session's own"),
+    ],
+    arguments: &[(MODEL, "the model whose prices count")],
+    is_long: true,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+/// Models whose prices are known without Pi, with those of the small model that summarizes, in dollars per million
+/// tokens: input, output, cache read, cache write.
+const KNOWN: [(&str, usize, [f64; 4], [f64; 4]); 4] = [
+    ("claude-opus-5.5", 1_000_000, [4.0, 20.0, 0.2, 5.0], [0.1, 0.5, 0.01, 0.125]),
+    ("claude-fable-5.2", 1_000_000, [8.0, 40.0, 0.2, 10.0], [0.1, 0.5, 0.01, 0.125]),
+    ("gpt-6.2-sol", 272_000, [2.0, 10.0, 0.1, 2.5], [0.1, 0.5, 0.01, 0.125]),
+    ("gemini-4", 1_048_576, [2.0, 10.0, 0.1, 0.0], [0.3, 2.5, 0.03, 0.0]),
+];
+/// The window of a model that the session does not tell.
+const WINDOW: usize = 200_000;
+/// The largest session file to read, in bytes.
+const LARGEST: u64 = 2 << 30;
+/// Part of a result that a summarizer is shown, in tokens.
+const SHOWN: usize = 500;
+/// After so long a pause, in ms, providers have forgotten a prompt, if they don't say.
+const CACHED: i64 = 5 * 60_000;
+/// Columns of the plot.
+const PLOT: usize = 60;
+const MILLION: f64 = 1_000_000.0;
+
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
+    let model = asked.rest.value(MODEL).map(ToOwned::to_owned);
+    of_files(asked.rest.paths()?, &asked.folders.session_dir, model, asked.settings.clone(), asked.columns)
+        .await
+}
+
+/// Simulates the sessions in files and folders, by default those in `usual`.
+///
+/// # Errors
+/// When a path can't be read, there is no session in any, or the model is unknown.
+pub(crate) async fn of_files(
+    paths: Vec<PathBuf>,
+    usual: &Path,
+    model: Option<String>,
+    settings: Settings,
+    columns: Option<usize>,
+) -> Result<Answer> {
+    let known = model.as_deref().map(known).transpose()?;
+    let paths = if paths.is_empty() { vec![usual.to_owned()] } else { paths };
+    aside(move || {
+        let mut rows = Vec::new();
+        for file in files(&paths)? {
+            let text = read(&file)?;
+            if let Some(row) = Row::of(&file, &text, known, &settings) {
+                rows.push(row);
+            }
+        }
+        let place = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        if rows.is_empty() {
+            return Err(Error::invalid(format!("{} has no session of Pi with answers", place())));
+        }
+        Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum(&rows)})))
+    })
+    .await
+}
+
+/// A model with known prices: its name, window, prices, and those of its summarizer.
+type Known = (&'static str, usize, Cost, Cost);
+
+fn known(name: &str) -> Result<Known> {
+    let wanted = name.rsplit('/').next().unwrap_or(name).replace('-', ".");
+    let found = KNOWN.iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
+    let (name, window, of, small) = found.ok_or_else(|| {
+        let names: Vec<&str> = KNOWN.iter().map(|(name, ..)| *name).collect();
+        let name = one_line(name, 60);
+        Error::invalid(format!("the prices of {name} are not known here: choose one of {}", names.join(", ")))
+    })?;
+    Ok((name, *window, cost(*of), cost(*small)))
+}
+
+fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
+    Cost { input, output, cache_read, cache_write }
+}
+
+/// The session files that paths name, oldest first in a folder.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let failed = |error| Error::storing(format!("{} can't be read", path.display()), error);
+        let inside = path.read_dir().map_err(failed)?.flatten().map(|entry| entry.path());
+        let mut inside: Vec<_> =
+            inside.filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")).collect();
+        inside.sort();
+        all.extend(inside);
+    }
+    Ok(all)
+}
+
+fn read(file: &Path) -> Result<String> {
+    let failed = |error| Error::storing(format!("{} can't be read", file.display()), error);
+    if file.metadata().map_err(failed)?.len() > LARGEST {
+        return Err(Error::invalid(format!("{} is too large to simulate", file.display())));
+    }
+    Ok(String::from_utf8_lossy(&std::fs::read(file).map_err(failed)?).into_owned())
+}
+
+/// A session and its costs in dollars.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    file: String,
+    started: String,
+    about: String,
+    model: String,
+    requests: usize,
+    /// What Pi recorded as the session's cost.
+    recorded: f64,
+    alone: f64,
+    tuned: f64,
+    ours: f64,
+    folds: usize,
+    /// How often Pi alone compacts, and how many tokens are only in its summaries then.
+    compactions: usize,
+    lost: usize,
+    #[serde(skip)]
+    sizes: Vec<(usize, usize)>,
+}
+
+impl Row {
+    fn of(file: &Path, text: &str, known: Option<Known>, settings: &Settings) -> Option<Self> {
+        let recording = Recording::of(text);
+        recording.requests.first()?;
+        let (model, window, cost, small) = match known {
+            Some((name, window, cost, small)) => (name.to_owned(), window, cost, Some(small)),
+            None => (recording.model.clone(), WINDOW.max(recording.largest()), recording.prices(), None),
+        };
+        let live = Live {
+            context_window: Some(window),
+            model: Some(model.clone()),
+            cost,
+            summarizer: small,
+            ..Live::default()
+        };
+        let is_bound = recording.requests.iter().any(|request| request.thinking > 0);
+        let Simulated { requests, alone, tuned, ours, folds, sizes } =
+            simulate(&recording.requests, &live, is_bound, settings);
+        Some(Self {
+            file: file.display().to_string(),
+            started: local_minute(recording.started),
+            about: recording.about,
+            model,
+            requests,
+            recorded: recording.dollars,
+            alone: alone.alone / MILLION,
+            tuned: tuned.alone / MILLION,
+            ours: ours / MILLION,
+            folds,
+            compactions: alone.compactions,
+            lost: alone.dropped,
+            sizes,
+        })
+    }
+}
+
+/// A session's last branch, as recorded.
+#[derive(Default)]
+struct Recording {
+    started: i64,
+    about: String,
+    model: String,
+    dollars: f64,
+    requests: Vec<RecordedRequest>,
+    /// Tokens and dollars of each kind, from which prices follow.
+    paid: [(usize, f64); 4],
+}
+
+impl Recording {
+    fn of(text: &str) -> Self {
+        let entries: Vec<Value> = text.lines().filter_map(|line| read_json(line).ok()).collect();
+        let mut out = Self::default();
+        let (mut said, mut is_compacted, mut before) = (0, false, None);
+        for entry in branch(&entries) {
+            let kind = entry["type"].as_str().unwrap_or_default();
+            let time = entry["timestamp"].as_str().and_then(parse_iso).unwrap_or_default();
+            if out.started == 0 {
+                out.started = time;
+            }
+            match kind {
+                "compaction" => is_compacted = true,
+                "custom_message" | "branch_summary" => {
+                    said += size(entry["content"].as_str().unwrap_or_default());
+                }
+                "message" => {
+                    let message = Message::parse(&entry["message"].to_string());
+                    match message.role {
+                        Role::Assistant => {
+                            let usage = Usage::of(&entry["message"]["usage"]);
+                            if usage.prompt() == 0 || usage.output == 0 {
+                                continue;
+                            }
+                            out.price(&entry["message"]);
+                            let pause = before.map_or(0, |before| time - before);
+                            let last = out.requests.last().filter(|_| !is_compacted);
+                            let is_cold = match out.paid[2].0 {
+                                0 => pause > CACHED,
+                                _ => last.is_some_and(|last| usage.cache_read < last.prompt / 2),
+                            };
+                            let thinking = message.parts.iter().map(|part| match part {
+                                Part::Thinking(text) => size(text),
+                                _ => 0,
+                            });
+                            out.requests.push(RecordedRequest {
+                                prompt: usage.prompt(),
+                                output: usage.output,
+                                thinking: thinking.sum(),
+                                said: std::mem::take(&mut said),
+                                is_prompt: entry["message"]["stopReason"] == "stop",
+                                is_cold,
+                                is_compacted: std::mem::take(&mut is_compacted),
+                                ..RecordedRequest::default()
+                            });
+                            before = Some(time);
+                        }
+                        Role::ToolResult => {
+                            let size = message.pi_tokens();
+                            if let Some(request) = out.requests.last_mut() {
+                                request.results += size;
+                                request.shown += size.min(SHOWN);
+                            }
+                            before = Some(time);
+                        }
+                        _ => {
+                            if out.about.is_empty() && message.role == Role::User {
+                                out.about = one_line(&message.text(), 60);
+                            }
+                            said += message.pi_tokens();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// Adds what an answer has cost.
+    fn price(&mut self, message: &Value) {
+        let (usage, costs) = (&message["usage"], &message["usage"]["cost"]);
+        for (sum, name) in self.paid.iter_mut().zip(["input", "output", "cacheRead", "cacheWrite"]) {
+            let (tokens, cost) = (usage[name].as_u64(), costs[name].as_f64());
+            sum.0 += usize::try_from(tokens.unwrap_or_default()).unwrap_or_default();
+            sum.1 += cost.unwrap_or_default();
+        }
+        self.dollars += costs["total"].as_f64().unwrap_or_default();
+        if let Some(model) = message["model"].as_str() {
+            self.model = one_line(model, 60);
+        }
+    }
+
+    /// The prices that the answers were paid at, per million tokens; 0 where nothing was used.
+    fn prices(&self) -> Cost {
+        let [input, output, read, write] =
+            self.paid.map(
+                |(tokens, cost)| {
+                    if tokens > 0 { cost * MILLION / lcm_model::policy::float(tokens) } else { 0.0 }
+                },
+            );
+        let input = if input > 0.0 { input } else { write };
+        cost([input, output, read, write])
+    }
+
+    fn largest(&self) -> usize {
+        self.requests.iter().map(|request| request.prompt).max().unwrap_or_default()
+    }
+}
+
+fn size(text: &str) -> usize {
+    tokens::estimate(text)
+}
+
+/// The entries from the first to the last one; all of them in a file without ids.
+fn branch(entries: &[Value]) -> Vec<&Value> {
+    let by_id: std::collections::HashMap<&str, &Value> =
+        entries.iter().filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect();
+    let last = entries.iter().rfind(|entry| entry["parentId"].is_string());
+    let Some(mut at) = last else { return entries.iter().collect() };
+    let mut path = vec![at];
+    while let Some(parent) = at["parentId"].as_str().and_then(|id| by_id.get(id)) {
+        if path.len() > entries.len() {
+            break;
+        }
+        path.push(parent);
+        at = parent;
+    }
+    path.reverse();
+    path
+}
+
+fn sum(rows: &[Row]) -> Value {
+    let of = |part: fn(&Row) -> f64| rows.iter().map(part).sum::<f64>();
+    json!({
+        "requests": rows.iter().map(|row| row.requests).sum::<usize>(),
+        "alone": of(|row| row.alone), "tuned": of(|row| row.tuned), "ours": of(|row| row.ours),
+    })
+}
+
+fn render(rows: &[Row], columns: Option<usize>) -> String {
+    let mut out = format!(
+        "{:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {:>5}\n",
+        "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
+    );
+    for row in rows {
+        out += &line(&row.started, row.requests, row.alone, row.tuned, row.ours, row.folds);
+    }
+    if rows.len() > 1 {
+        let of = |part: fn(&Row) -> f64| rows.iter().map(part).sum::<f64>();
+        let (requests, folds) =
+            (rows.iter().map(|row| row.requests).sum(), rows.iter().map(|row| row.folds).sum());
+        out += &line("in sum", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);
+    }
+    let longest = rows.iter().max_by_key(|row| row.requests);
+    if let Some(row) = longest {
+        let width = PLOT.min(columns.unwrap_or(80).saturating_sub(20).max(10));
+        let most = row.sizes.iter().map(|(alone, ours)| *alone.max(ours)).max().unwrap_or(1);
+        let plot = |of: fn(&(usize, usize)) -> usize| plotted(&row.sizes, of, most, width);
+        out += &format!(
+            "\nThe context of {}, up to {} tokens: {}\n  Pi alone        {}\n  this extension  {}\n",
+            row.started,
+            grouped(most),
+            row.about,
+            plot(|(alone, _)| *alone),
+            plot(|(_, ours)| *ours)
+        );
+    }
+    let lost = rows.iter().map(|row| row.lost).sum::<usize>();
+    let compactions = rows.iter().map(|row| row.compactions).sum::<usize>();
+    if compactions > 0 {
+        out += &format!(
+            "\nPi alone compacts {} times, and leaves {} tokens to its summaries; here every message stays.\n",
+            grouped(compactions),
+            grouped(lost)
+        );
+    }
+    let mut models: Vec<&str> = rows.iter().map(|row| row.model.as_str()).collect();
+    models.sort_unstable();
+    models.dedup();
+    out += &format!(
+        "\nSimulated from {}, at the prices of {}; nothing was sent. Pi tuned: it compacts at 40,000 tokens and keeps 6,000.",
+        count(rows.len(), "session"),
+        one_line(&models.join(", "), 200)
+    );
+    out
+}
+
+fn line(name: &str, requests: usize, alone: f64, tuned: f64, ours: f64, folds: usize) -> String {
+    let share = if alone > 0.0 { format!(" ({:.0} %)", 100.0 * ours / alone) } else { String::new() };
+    format!(
+        "{name:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {folds:>5}\n",
+        grouped(requests),
+        dollars(alone),
+        dollars(tuned),
+        dollars(ours) + &share
+    )
+}
+
+/// A line of blocks as high as the sizes.
+fn plotted(sizes: &[(usize, usize)], of: fn(&(usize, usize)) -> usize, most: usize, width: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let width = width.min(sizes.len());
+    let columns = (0..width).map(|at| {
+        let part = &sizes[at * sizes.len() / width..(at + 1) * sizes.len() / width];
+        let size = part.iter().map(of).max().unwrap_or_default();
+        BLOCKS[(size * 7 / most.max(1)).min(7)]
+    });
+    columns.collect()
+}

@@ -5,6 +5,7 @@
 //! imports need no special cases.
 
 mod damage;
+mod edited;
 pub mod export;
 pub mod file;
 mod finding;

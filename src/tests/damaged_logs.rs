@@ -329,6 +329,13 @@ async fn calls_that_claude_code_made_at_once_stay_in_one_turn() {
         record["agentId"] = agent;
         record
     };
+    // What is typed while the model works has no record of its own.
+    let typed = |n: usize, above: usize| {
+        let mut record = record(n, Some(above), "attachment", Value::Null);
+        record["attachment"] =
+            json!({"type": "queued_command", "prompt": format!("number {n} walnut{n} fine")});
+        record
+    };
     let begins = || vec![says(0, None, "user"), call(1, 0), call(2, 1), call(3, 2)];
     let with = |more: Vec<Value>| [begins(), more].concat();
     for (name, records, branch, all) in [
@@ -396,6 +403,20 @@ async fn calls_that_claude_code_made_at_once_stay_in_one_turn() {
             .concat(),
             8,
             8,
+        ),
+        (
+            "a message typed meanwhile and written late",
+            with(vec![
+                result(4, 1),
+                result(5, 2),
+                result(6, 3),
+                says(7, Some(6), "assistant"),
+                typed(8, 4),
+                says(9, Some(7), "user"),
+                says(10, Some(9), "assistant"),
+            ]),
+            11,
+            11,
         ),
         (
             "a rewind",

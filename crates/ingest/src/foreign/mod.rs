@@ -374,6 +374,8 @@ struct Reading {
     id: Option<String>,
     /// What it hangs below.
     above: Above,
+    /// Whether it is a prompt of the user's: only that goes back.
+    is_prompt: bool,
     /// The side chain that it is of, if its log has more than one conversation.
     side: Option<String>,
     /// In ms since the epoch; without one, the time of the record before.

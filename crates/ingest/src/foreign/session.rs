@@ -49,16 +49,16 @@ struct Thread {
     side: Option<String>,
     /// The entry of its last message.
     last: Option<String>,
-    /// How many messages of the user it has, with those above it.
-    requests: usize,
+    /// How many prompts it has, with those above it.
+    prompts: usize,
 }
 
-/// Where a record is in a thread: what was last there, and how many messages of the user were.
+/// Where a record is in a thread: what was last there, and how many prompts were.
 #[derive(Clone)]
 struct Place {
     thread: usize,
     last: Option<String>,
-    requests: usize,
+    prompts: usize,
 }
 
 /// What is stored of a session whose records are rewritten.
@@ -94,7 +94,7 @@ impl ForeignSession {
             context: Context { version: log.version.clone(), ..Context::default() },
             log,
             order: Order::default(),
-            threads: vec![Thread { side: None, last: None, requests: 0 }],
+            threads: vec![Thread { side: None, last: None, prompts: 0 }],
             current: HashMap::from([(None, 0)]),
             places: HashMap::new(),
             came: HashMap::new(),
@@ -176,7 +176,7 @@ impl ForeignSession {
 
     /// Adds a record that never changes.
     fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
-        let Reading { id: own, above, side, shown, .. } = reading;
+        let Reading { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
         let fields: Vec<(&str, String)> = shown.iter().map(|shown| (shown.role, shown.fields())).collect();
@@ -187,8 +187,8 @@ impl ForeignSession {
         if known.purged.contains(purged_as) && !known.entries.contains(&id) {
             return record.json.len();
         }
-        let is_request = !is_repeated && shown.iter().any(|shown| shown.role == "user");
-        let thread = self.thread_of(&above, &side, is_request);
+        let is_prompt = is_prompt && !is_repeated;
+        let thread = self.thread_of(&above, &side, is_prompt);
         let aside = Shown::aside(Vec::new());
         let fields = match fields.is_empty() || is_repeated {
             true => vec![(aside.role, aside.fields())],
@@ -205,19 +205,19 @@ impl ForeignSession {
         // Nothing is below what search ignores.
         if !is_repeated && shown.iter().any(|shown| shown.role != "system") {
             place.last = parent;
-            place.requests += usize::from(is_request);
+            place.prompts += usize::from(is_prompt);
             self.current.insert(side, thread);
         }
         if let Some(own) = own.filter(|_| !is_repeated) {
-            let (last, requests) = (place.last.clone(), place.requests);
-            self.places.insert(own, Place { thread, last, requests });
+            let (last, prompts) = (place.last.clone(), place.prompts);
+            self.places.insert(own, Place { thread, last, prompts });
         }
         bytes
     }
 
     /// The thread that a record continues: that of the record above it, or else the current one of its side chain. The user's next
     /// message starts another one if it goes back to before his last.
-    fn thread_of(&mut self, above: &Above, side: &Option<String>, is_request: bool) -> usize {
+    fn thread_of(&mut self, above: &Above, side: &Option<String>, is_prompt: bool) -> usize {
         let place = match above {
             Above::Record(id) => self.places.get(id).cloned(),
             _ => None,
@@ -228,12 +228,12 @@ impl ForeignSession {
                 place.map_or_else(|| self.threads[self.current[&None]].last.clone(), |place| place.last);
             return self.add_thread(side, last, 0);
         };
-        let so_far = self.threads[thread].requests;
+        let so_far = self.threads[thread].prompts;
         match (own, above) {
-            (Some(place), _) if is_request && place.requests < so_far => {
-                self.add_thread(side, place.last.clone(), place.requests)
+            (Some(place), _) if is_prompt && place.prompts < so_far => {
+                self.add_thread(side, place.last.clone(), place.prompts)
             }
-            (None, Above::Start) if is_request && so_far > 0 => {
+            (None, Above::Start) if is_prompt && so_far > 0 => {
                 // A side chain begins where the conversation is.
                 let last = side.as_ref().and_then(|_| self.threads[self.current[&None]].last.clone());
                 self.add_thread(side, last, 0)
@@ -242,8 +242,8 @@ impl ForeignSession {
         }
     }
 
-    fn add_thread(&mut self, side: &Option<String>, last: Option<String>, requests: usize) -> usize {
-        self.threads.push(Thread { side: side.clone(), last, requests });
+    fn add_thread(&mut self, side: &Option<String>, last: Option<String>, prompts: usize) -> usize {
+        self.threads.push(Thread { side: side.clone(), last, prompts });
         self.current.insert(side.clone(), self.threads.len() - 1);
         self.threads.len() - 1
     }

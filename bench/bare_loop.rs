@@ -12,7 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Instant;
 
-use pi_lossless_context::{Content, Message, parse_batch, parts, passages};
+use pi_lossless_context::{Content, Indexed, Message, parse_batch, passages};
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OpenFlags, params, params_from_iter};
 
@@ -68,8 +68,10 @@ fn pieces(source: &Connection, session: &Path) -> Outcome<Vec<Piece>> {
             continue;
         };
         let text = Message::parse(&json).searchable();
-        let cut =
-            passages(&text).into_iter().map(|range| (text[range.clone()].to_owned(), parts(&text[range])));
+        let cut = passages(&text).into_iter().map(|range| {
+            let Indexed { body, parts } = Indexed::of(&text[range.clone()]);
+            (body.unwrap_or_else(|| text[range].to_owned()), parts)
+        });
         pieces.push(Piece { message, entry, passages: cut.collect() });
     }
     Ok(pieces)

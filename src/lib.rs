@@ -22,7 +22,7 @@ pub use engine::{Engine, Options, load_settings};
 pub use tools::Block;
 
 // What `bench/bare_loop.rs` needs.
-pub use lcm_model::{Content, Message, parse_batch, parts, passages};
+pub use lcm_model::{Content, Indexed, Message, parse_batch, passages};
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::sessions::session;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{in_marks, marked};
+use crate::tools::{in_marks, marked, unquoted};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, in_line, now, one_line, timestamp};
 use lcm_recall::grep::{
@@ -168,9 +168,10 @@ fn find(
 ) -> Result<Answer> {
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let elsewhere = loop {
+    let (elsewhere, missing) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, elsewhere, .. } = grep(view, scope, &question, cancel)?;
+        let SearchResults { hits: page, next, elsewhere, missing, .. } =
+            grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
@@ -181,15 +182,16 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break elsewhere.messages;
+            break (elsewhere.messages, missing);
         }
     };
     let (query, is_cut) = (question.query, question.cursor.is_some());
     let text = match lines.is_empty() {
-        true => nothing(&query, elsewhere, question.branches, manner),
+        true => nothing(&query, &missing, elsewhere, question.branches, manner),
         false => lines.join("\n") + &hint(is_cut, limit, manner),
     };
-    let json = json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere});
+    let json =
+        json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
     Ok(Answer::new(text, json))
 }
 
@@ -244,8 +246,8 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
-fn nothing(query: &str, elsewhere: usize, branches: Branches, manner: Style) -> String {
-    let nothing = format!("Nothing found for {}.", one_line(query, 80));
+fn nothing(query: &str, missing: &[String], elsewhere: usize, branches: Branches, manner: Style) -> String {
+    let nothing = format!("Nothing found for {}.{}", one_line(query, 80), unquoted(missing));
     if branches == Branches::Current {
         return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
     }

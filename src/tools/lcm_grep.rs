@@ -174,6 +174,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         bounds(question, findings.searched.times),
         searched(question.kinds, findings.searched)
     );
+    out.push_str(&unquoted(&findings.missing));
     let elsewhere = findings.elsewhere;
     if elsewhere.summaries > 0 {
         let summaries = count(elsewhere.summaries, "summary");
@@ -195,6 +196,19 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         }
     };
     out
+}
+
+/// Which quoted phrases occur nowhere.
+pub fn unquoted(missing: &[String]) -> String {
+    let missing: Vec<String> =
+        missing.iter().map(|phrase| format!("\"{}\"", text::one_line(phrase, 80))).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        phrases => format!(
+            " Nowhere does it say {} word for word, whatever the case; without quotes, the words are searched.",
+            phrases.join(" or ")
+        ),
+    }
 }
 
 /// The search's filters, in words.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_expand::NAME as EXPAND;
-pub use lcm_grep::NAME as GREP;
+pub use lcm_grep::{NAME as GREP, unquoted};
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
 use lcm_recall::Image;

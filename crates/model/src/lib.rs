@@ -13,6 +13,7 @@ mod entry;
 pub mod error;
 pub mod facts;
 pub mod files;
+mod folding;
 pub mod frames;
 pub mod ids;
 mod json;
@@ -35,10 +36,11 @@ pub use agents::{
     said, said_digest, slot_of, split_version,
 };
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
+pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
 pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
-pub use passages::{bigrams, humps, is_ideograph, parts, passages};
+pub use passages::{Indexed, bigrams, humps, is_ideograph, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
 pub use touched::Files;

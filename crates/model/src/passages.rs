@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use super::folding::{folded, is_diacritic, is_invisible, plain};
+
 /// A message of up to this many bytes stays whole.
 const WHOLE: usize = 750;
 /// The approximate size of a passage of a longer one, in bytes.
@@ -36,9 +38,9 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
         }
         last_line = end;
         end += line.len();
-        // A line longer than a passage is cut anywhere.
+        // A line longer than a passage is cut between words where possible.
         while end - start > WHOLE {
-            let cut = text.floor_char_boundary(start + PASSAGE);
+            let cut = between_words(text, start + PASSAGE / 2, text.floor_char_boundary(start + PASSAGE));
             ranges.push(start..cut);
             start = cut;
         }
@@ -49,9 +51,38 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
+/// The last place up to `end` that is not within a word; `end` if there is none from `start` on.
+fn between_words(text: &str, start: usize, end: usize) -> usize {
+    let is_within = |c: char| c.is_alphanumeric() || is_diacritic(c) || is_invisible(c);
+    let window = &text[text.floor_char_boundary(start)..end];
+    match window.char_indices().rev().find(|(_, c)| !is_within(*c)) {
+        Some((at, c)) if text[end..].starts_with(is_within) => end - window.len() + at + c.len_utf8(),
+        _ => end,
+    }
+}
+
+/// What the index gets of a passage.
+#[derive(Clone, Debug)]
+pub struct Indexed {
+    /// Its words in one spelling; `None` if they are spelled so.
+    pub body: Option<String>,
+    /// See [`parts`].
+    pub parts: String,
+}
+
+impl Indexed {
+    /// Spells `text` for the index, like a query.
+    pub fn of(text: &str) -> Self {
+        let plain = plain(text);
+        let parts = parts(&plain);
+        // The index folds the case of ASCII itself.
+        Self { body: (!text.is_ascii()).then(|| folded(&plain)), parts }
+    }
+}
+
 /// The parts of words in `text` that a word tokenizer does not see: humps of camelCase and of identifiers
 /// with digits, and pairs of neighboring ideographs.
-pub fn parts(text: &str) -> String {
+fn parts(text: &str) -> String {
     let mut out = String::new();
     let mut push = |piece: &str| {
         if !out.is_empty() {
@@ -65,7 +96,13 @@ pub fn parts(text: &str) -> String {
         }
         let is_mixed = !word.is_ascii() && word.contains(is_ideograph);
         if is_mixed {
-            bigrams(word).iter().for_each(|pair| push(pair));
+            for run in word.split(|c| !is_ideograph(c)).filter(|run| !run.is_empty()) {
+                bigrams(run).iter().for_each(|pair| push(pair));
+                // A single one is looked for as the beginning of a pair.
+                if let Some((at, _)) = run.char_indices().next_back().filter(|(at, _)| *at > 0) {
+                    push(&run[at..]);
+                }
+            }
         }
         for run in word
             .split(|c| is_mixed && is_ideograph(c))
@@ -163,7 +200,7 @@ mod tests {
     #[test]
     fn words_have_parts() {
         assert_eq!(parts("call getUserName2 in HTTPServer now"), "get User Name 2 HTTP Server");
-        assert_eq!(parts("构建失败 of 东"), "构建 建失 失败 东");
+        assert_eq!(parts("构建失败 of 东"), "构建 建失 失败 败 东");
         assert_eq!(parts("plain Words of One piece only"), "");
         assert_eq!(parts("iOS 2nd X9 ABc éÀ ÀB"), "i OS 2 nd X 9 A Bc é À");
     }

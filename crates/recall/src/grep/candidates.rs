@@ -14,7 +14,7 @@ use super::Search;
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
 use lcm_model::error::Result;
-use lcm_store::{Pages, Passages, View};
+use lcm_store::{Filter, Pages, Passages, View};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -31,6 +31,8 @@ const RANKED: usize = 2_000;
 const ADDED_UP: usize = 30_000;
 /// How many of the newest passages with all frequent terms are used.
 const NEWEST: usize = 1_000;
+/// The most passages tried one by one if a filter leaves out the others.
+const BEYOND: usize = 500_000;
 /// Up to this many passages, phrases are searched like words.
 const SMALL: i64 = 100_000;
 /// The fewest letters of a word that is searched within others or by similar spelling.
@@ -59,6 +61,10 @@ pub(super) struct Candidates {
     pub stand_ins: HashMap<String, Vec<String>>,
     /// The expressions that were searched, with their weights.
     pub tiers: Vec<(String, f64)>,
+    /// The rows of the passages that may have the quoted phrases, oldest first.
+    pub quoted: Vec<i64>,
+    /// Expressions of which not all passages are here.
+    cut: Vec<String>,
 }
 
 /// A term that the index contains.
@@ -68,15 +74,12 @@ struct KnownTerm<'a> {
     matches: usize,
 }
 
-/// Finds the candidates for `query` among all passages.
-pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
+/// Finds the candidates for `query` among the passages that may pass `filter`.
+pub(super) fn reach(search: &Search<'_>, query: &Query, filter: &Filter) -> Result<Candidates> {
     let mut reach = Candidates::default();
-    let mut counter = Counter {
-        within: search.view.index().passages(search.filter.agent.as_deref())?,
-        left: COUNTED_IN_ALL,
-        passages: search.view.index().last_passage()?,
-        counted: HashMap::new(),
-    };
+    let within = search.view.index().passages(filter)?;
+    let mut counter =
+        Counter { left: COUNTED_IN_ALL, passages: within.size(), within, counted: HashMap::new() };
     let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
     let mut known = Vec::new();
     for term in &query.terms {
@@ -151,6 +154,9 @@ impl Candidates {
     ) -> Result<Option<KnownTerm<'a>>> {
         let from = counter.from(&term.tokens)?;
         let rows = counter.within.from(&term.expression, from)?;
+        if from > 0 || rows.len() > RANKED {
+            self.cut.push(term.expression.clone());
+        }
         let rows = &rows[rows.len().saturating_sub(RANKED)..];
         let worth = term.weight * counter.telling(rows.len());
         let is_word = words(&term.text).nth(1).is_none();
@@ -207,7 +213,7 @@ impl Candidates {
         self.stand_ins.insert(word.clone(), stand_ins.clone());
         let mut rows = Vec::new();
         for word in stand_ins {
-            rows.extend(vocabulary.view.index().passages_with(&word, RANKED)?.0);
+            rows.extend(counter.within.with(&word, RANKED)?);
             self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
         }
         rows.sort_unstable();
@@ -221,6 +227,7 @@ impl Candidates {
     /// them.
     fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[KnownTerm<'_>]) -> Result<()> {
         let nothing_else = self.passages.is_empty();
+        self.cut.extend(frequent.iter().map(|known| known.expression.clone()));
         let expressions: Vec<String> = frequent.iter().map(|known| known.expression.clone()).collect();
         let from = counter.from(&expressions)?;
         let joined = |between: &str| {
@@ -247,6 +254,14 @@ impl Candidates {
             }
         }
         Ok(())
+    }
+
+    /// The newest rows of the terms of which not all are here, if a filter may leave out those that are.
+    pub fn beyond(&self, search: &Search<'_>) -> Result<Vec<i64>> {
+        if self.cut.is_empty() || !search.is_narrow() {
+            return Ok(Vec::new());
+        }
+        search.view.index().passages(&search.filter)?.newest(&self.cut.join(" OR "), 0, BEYOND)
     }
 
     /// Sums the scores of each passage and sorts, best first.
@@ -283,7 +298,7 @@ impl Counter<'_> {
         // For each match of the rarest, the index looks up that position in the lists of all others.
         let matches = WALKED / i64::try_from(expressions.len()).unwrap_or(i64::MAX).max(1);
         let window = self.passages.saturating_mul(matches) / rarest.max(1);
-        Ok((self.passages - window).max(0))
+        Ok(self.within.newest_from(window))
     }
 
     /// The number of matching passages; extrapolated from the newest ones if there are many.
@@ -292,7 +307,7 @@ impl Counter<'_> {
         if matches < COUNTED {
             return Ok(i64::try_from(matches).unwrap_or(i64::MAX));
         }
-        let newest = (self.passages - SAMPLE).max(0);
+        let newest = self.within.newest_from(SAMPLE);
         let having = self.within.count(expression, newest, COUNTED)?;
         Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
     }

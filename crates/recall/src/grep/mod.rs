@@ -7,6 +7,7 @@ mod fold;
 mod inside;
 mod literal;
 mod pattern;
+mod phrases;
 mod query;
 mod ranked;
 mod rerank;
@@ -197,6 +198,8 @@ pub struct SearchResults {
     pub searched: Searched,
     /// Matches elsewhere, if there are none here.
     pub elsewhere: Elsewhere,
+    /// The quoted phrases that occur nowhere in what was searched.
+    pub missing: Vec<String>,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
     pub stopped_at: Option<i64>,
 }
@@ -286,12 +289,7 @@ pub fn grep(
     let Question { role, tool, agent, .. } = question.clone();
     let filter = Filter { conversation, role, tool, agent, after, before };
     let about = match &question.path {
-        Some(path) => Some(view.index().messages_about(
-            path,
-            &query::quote(path),
-            filter.agent.as_deref(),
-            MOST_ABOUT,
-        )?),
+        Some(path) => Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?),
         None => None,
     };
     let search = Search { view, scope, question, sight: &sight, filter, asking, about, cancel };
@@ -350,6 +348,13 @@ impl Search<'_> {
         Ok(is_about
             && !self.asking.contains(&message)
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
+    }
+
+    /// Whether some messages of the searched passages are no results.
+    fn is_narrow(&self) -> bool {
+        self.filter != Filter::default()
+            || self.about.is_some()
+            || self.question.branches == Branches::Current
     }
 
     /// Whether summaries are searched.

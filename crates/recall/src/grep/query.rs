@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::synonyms::synonyms;
 use super::words::{is_function_word, is_loose_word, words};
-use lcm_model::{bigrams, humps, is_ideograph};
+use lcm_model::{bigrams, humps, is_ideograph, plain};
 
 /// Characters of a query that are used.
 const LONGEST: usize = 2_000;
@@ -23,8 +23,6 @@ const LONGEST_JOINED: usize = 5;
 const TELLING: usize = 200;
 /// What an apostrophe appends to a word.
 const ENDINGS: &[&str] = &["s", "t", "m", "d", "ve", "re", "ll"];
-/// The weight of a quoted phrase, in addition to its words.
-const PHRASE_WEIGHT: f64 = 1.5;
 /// The total weight of a term's pieces, in addition to the whole.
 const PIECES_WEIGHT: f64 = 0.35;
 /// The weight of synonyms.
@@ -85,12 +83,9 @@ pub(super) struct Mark {
 impl Query {
     /// Parses a query; without any words, it has no terms.
     pub fn parse(text: &str) -> Self {
-        let text = &text[..text.floor_char_boundary(LONGEST)];
+        let text = &*plain(&text[..text.floor_char_boundary(LONGEST)]);
         let parts_of_query = terms(text);
         let mut terms: Vec<QueryTerm> = parts_of_query.iter().map(|term| asked(term)).collect();
-        terms.extend(
-            quoted_phrases(text).into_iter().map(|phrase| extra(phrase, quote(phrase), PHRASE_WEIGHT)),
-        );
         terms.extend(joined(&parts_of_query).into_iter().map(|word| extra(&word, quote(&word), 1.0)));
         for term in &parts_of_query {
             let pieces = parts(term);
@@ -195,14 +190,8 @@ fn without_ending(term: &str) -> &str {
     term.rsplit_once(['\'', '’']).filter(ending).map_or(term, |(word, _)| word)
 }
 
-/// The quoted phrases of several words.
-fn quoted_phrases(text: &str) -> Vec<&str> {
-    let text_in_quotes = text.split('"').skip(1).step_by(2);
-    text_in_quotes.filter(|phrase| words(phrase).nth(1).is_some()).take(MOST_TERMS).collect()
-}
-
 /// The index strings for a whole term: itself, its identifiers split, its ideographs in pairs.
-fn whole(term: &str) -> Vec<String> {
+pub(super) fn whole(term: &str) -> Vec<String> {
     let mut strings = Vec::new();
     let runs: Vec<&str> = term.split(|c| !is_ideograph(c)).filter(|run| !run.is_empty()).collect();
     if runs.iter().map(|run| run.len()).sum::<usize>() < term.len() {
@@ -332,15 +321,6 @@ mod tests {
             [r#"parts : "构建 建失 失败""#, r#"parts : "构建""#, r#"parts : "建失""#, r#"parts : "失败""#]
         );
         assert_eq!(expressions("东"), [r#"parts : "东" *"#]);
-    }
-
-    #[test]
-    fn a_quoted_phrase_adds_a_term() {
-        let query = Query::parse(r#"say "connection refused" now"#);
-        let weighty = |term: &&QueryTerm| term.expression.contains(' ');
-        let phrases: Vec<_> =
-            query.terms.iter().filter(weighty).map(|term| (term.expression.as_str(), term.weight)).collect();
-        assert_eq!(phrases, [(r#""connection refused""#, 1.5)]);
     }
 
     #[test]

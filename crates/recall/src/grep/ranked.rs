@@ -1,9 +1,11 @@
 //! Search by relevance: passages ranked by the index, then reranked by what the index can't see.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
+use super::phrases::{self, Phrase, PhraseText, stand_in};
 use super::query::{Mark, Query, QueryTerm};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
 use super::sessions::by_session;
@@ -18,8 +20,12 @@ use lcm_store::Filter;
 
 /// The best passages, which make up the results; lower-ranked ones are not found.
 const PASSAGES: usize = 500;
-/// Passages checked against the filter to find them.
+/// How long passages are searched that are too many to rank, if a filter leaves out the others.
+const WIDENED: Duration = Duration::from_secs(2);
+/// Passages checked for other words of messages with a phrase.
 const TRIED: usize = 6_000;
+/// The weight of a quoted phrase, in addition to its words.
+const QUOTED: f64 = 3.0;
 /// The best messages, whose text is read to rerank them; the others keep the index's order.
 const WEIGHED: usize = 60;
 /// The same for a mere talk, and if terms were too frequent for the index: only the text can tell.
@@ -60,20 +66,29 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
         Some(cursor) => cursor.trim().parse().map_err(|_| search.foreign_cursor())?,
         None => 0,
     };
-    let mut reach = reach(search, &query)?;
+    let phrases = Phrase::all_in(&search.question.query)?;
+    let quoted = phrases::rows(search, &phrases, &search.filter)?;
+    // Nothing else would be found, and similar words are not wanted.
+    let mut reach = if quoted.is_empty() && !phrases.is_empty() && !search.takes_summaries() {
+        Candidates::default()
+    } else {
+        reach(search, &query, &search.filter)?
+    };
+    reach.quoted = quoted;
     let marks: Vec<Mark> =
         query.marks.iter().cloned().chain(reach.marks.drain(..)).chain(alike(&query)).collect();
-    let candidates = candidates(search, &query, &reach)?;
+    let candidates = candidates(search, &query, &phrases, &reach)?;
     if candidates.is_empty() {
         return Ok(SearchResults {
-            elsewhere: elsewhere(search, &query, &reach)?,
+            elsewhere: elsewhere(search, &query, &phrases)?,
+            missing: missing(search, &phrases)?,
             ..SearchResults::default()
         });
     }
     let by_sessions = search.question.kinds == Kinds::Sessions;
     let candidates = match by_sessions {
         true => by_session(search, candidates)?,
-        false => in_order(search.question.sort, candidates),
+        false => in_order(search.question.sort, candidates, phrases.is_empty()),
     };
     let wants_more = by_sessions || search.limit() > DEFAULT_LIMIT;
     let shown = match search.question.sort {
@@ -93,11 +108,11 @@ fn alike(query: &Query) -> impl Iterator<Item = Mark> {
     query.synonyms.values().flatten().map(|word| Mark { word: (*word).to_owned(), weight: 2 })
 }
 
-/// When sorting by time, far weaker matches are left out.
-fn in_order(sort: Sort, mut candidates: Vec<RankedMatch>) -> Vec<RankedMatch> {
+/// When sorting by time, far weaker matches are left out, unless each has what was quoted.
+fn in_order(sort: Sort, mut candidates: Vec<RankedMatch>, without_weak: bool) -> Vec<RankedMatch> {
     if sort != Sort::Relevance {
         let best = candidates.first().map_or(0.0, |candidate| candidate.score);
-        candidates.retain(|candidate| candidate.score >= best * WEAK);
+        candidates.retain(|candidate| !without_weak || candidate.score >= best * WEAK);
         candidates.sort_by_key(|candidate| candidate.target);
         if sort == Sort::Recent {
             candidates.reverse();
@@ -121,10 +136,17 @@ fn shown(candidates: &[RankedMatch], from: usize, limit: usize, wants_more: bool
 }
 
 /// All matches, best first; among equals, newer first.
-fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<RankedMatch>> {
+fn candidates(
+    search: &Search<'_>,
+    query: &Query,
+    phrases: &[Phrase],
+    reach: &Candidates,
+) -> Result<Vec<RankedMatch>> {
     let kinds = search.question.kinds;
-    let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
-    let mut summaries = if search.takes_summaries() { summaries(search, query)? } else { Vec::new() };
+    let mut messages =
+        if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, phrases, reach)? };
+    let mut summaries =
+        if search.takes_summaries() { summaries(search, query, phrases)? } else { Vec::new() };
     if kinds == Kinds::All {
         rescale(&mut messages, 1.0);
         rescale(&mut summaries, SUMMARY_WEIGHT);
@@ -147,27 +169,111 @@ fn rescale(candidates: &mut [RankedMatch], best: f64) {
     }
 }
 
-fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<RankedMatch>> {
-    let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = Vec::new();
-    let mut places: HashMap<MessageId, usize> = HashMap::new();
-    let mut passages = 0;
-    for (row, score) in reach.passages.iter().take(TRIED) {
-        let Some(hit) = search.view.index().hit(*row, &search.filter)? else { continue };
-        if !search.lets_through(hit.message)? {
-            continue;
-        }
+/// The messages found so far, each with its passages and their scores.
+struct Found<'a> {
+    search: &'a Search<'a>,
+    /// What all of them say word for word.
+    phrases: &'a [Phrase],
+    messages: Vec<(MessageId, Vec<(usize, f64)>)>,
+    /// Where each stands in the list; none for those that lack a phrase.
+    places: HashMap<MessageId, Option<usize>>,
+    passages: usize,
+}
+
+impl Found<'_> {
+    /// Takes the passages with the highest scores.
+    fn take_best(&mut self, reach: &Candidates) -> Result<()> {
         // The passages are sorted, so a message is placed by its best passage, and its own passages are in
         // order.
-        let place = *places.entry(hit.message).or_insert_with(|| {
-            found.push((hit.message, Vec::new()));
-            found.len() - 1
-        });
-        found[place].1.push((hit.passage, *score));
-        passages += 1;
-        if passages == PASSAGES {
-            break;
+        for (row, score) in &reach.passages {
+            if self.passages == PASSAGES {
+                return Ok(());
+            }
+            self.take(*row, *score, true)?;
         }
+        if self.messages.len() > self.search.limit() {
+            return Ok(());
+        }
+        // Those most frequent in the store may all be filtered out.
+        let until = Instant::now() + WIDENED;
+        let had: HashSet<i64> = reach.passages.iter().map(|(row, _)| *row).collect();
+        for row in reach.beyond(self.search)?.into_iter().filter(|row| !had.contains(row)) {
+            if self.passages == PASSAGES || Instant::now() > until {
+                break;
+            }
+            self.take(row, 0.0, true)?;
+        }
+        Ok(())
     }
+
+    /// Takes passages that have the phrases, best first, or in the order of the answer, and the passages of the same
+    /// messages that have other words of the query.
+    fn take_quoted(&mut self, reach: &Candidates) -> Result<()> {
+        let scores: HashMap<i64, f64> = reach.passages.iter().copied().collect();
+        let score = |row: &i64| scores.get(row).copied().unwrap_or_default() + QUOTED;
+        let mut quoted: Vec<(i64, f64)> = reach.quoted.iter().map(|row| (*row, score(row))).collect();
+        match self.search.question.sort {
+            Sort::Relevance => {
+                quoted.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+            }
+            Sort::Recent => quoted.reverse(),
+            Sort::Oldest => {}
+        }
+        for (row, score) in quoted {
+            if self.passages == PASSAGES {
+                break;
+            }
+            self.take(row, score, true)?;
+        }
+        for (row, score) in reach.passages.iter().take(TRIED) {
+            self.take(*row, *score, false)?;
+        }
+        for (_, passages) in &mut self.messages {
+            passages.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        }
+        self.messages.sort_by(|one, other| other.1[0].1.total_cmp(&one.1[0].1).then(other.0.cmp(&one.0)));
+        Ok(())
+    }
+
+    /// Takes a passage if it may be a result; with `further`, also of a message that was not found yet.
+    fn take(&mut self, row: i64, score: f64, further: bool) -> Result<()> {
+        self.search.go_on()?;
+        let Some(hit) = self.search.view.index().hit(row, &self.search.filter)? else { return Ok(()) };
+        let place = match self.places.get(&hit.message) {
+            Some(place) => *place,
+            None if !further => None,
+            None => {
+                let is_one = self.search.lets_through(hit.message)?
+                    && stand_in(self.search, self.phrases, hit.message)?;
+                let place = is_one.then_some(self.messages.len());
+                self.messages.extend(is_one.then(|| (hit.message, Vec::new())));
+                self.places.insert(hit.message, place);
+                place
+            }
+        };
+        if let Some(place) = place
+            && self.messages[place].1.iter().all(|(passage, _)| *passage != hit.passage)
+        {
+            self.messages[place].1.push((hit.passage, score));
+            self.passages += 1;
+        }
+        Ok(())
+    }
+}
+
+fn messages(
+    search: &Search<'_>,
+    query: &Query,
+    phrases: &[Phrase],
+    reach: &Candidates,
+) -> Result<Vec<RankedMatch>> {
+    let mut found = Found { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
+    if phrases.is_empty() {
+        found.take_best(reach)?;
+    } else {
+        found.take_quoted(reach)?;
+    }
+    let mut found = found.messages;
     let (lens, wanted) = (Lens::new(query, reach), Intent::by(&query.phrase));
     let mut behind = found.split_off(found.len().min(WEIGHED));
     let mut weighed = Vec::new();
@@ -238,7 +344,7 @@ fn weigh(
     })
 }
 
-fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<RankedMatch>> {
+fn summaries(search: &Search<'_>, query: &Query, phrases: &[Phrase]) -> Result<Vec<RankedMatch>> {
     let mut scores: HashMap<SummaryId, f64> = HashMap::new();
     for QueryTerm { expression, weight, .. } in &query.terms {
         search.go_on()?;
@@ -252,7 +358,15 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<RankedMatch>> {
         if !search.lets_summary_through(summary)? {
             continue;
         }
-        let closeness = lens.read(&search.view.summaries().summary(summary)?.text).gain;
+        let stored = search.view.summaries().summary(summary)?;
+        let text = &stored.text;
+        if !phrases.is_empty() {
+            let said = PhraseText::of(text);
+            if !phrases.iter().all(|phrase| said.has(phrase)) {
+                continue;
+            }
+        }
+        let closeness = lens.read(text).gain;
         candidates.push(RankedMatch { target: MatchedNode::Summary(summary), score: score * closeness });
     }
     candidates.sort_by(by_score);
@@ -275,18 +389,48 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: MatchedNode) -> Result<Searc
     }
 }
 
+/// The phrases that nothing has of what was searched.
+fn missing(search: &Search<'_>, phrases: &[Phrase]) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for phrase in phrases {
+        let one = std::slice::from_ref(phrase);
+        let mut stands = search.takes_summaries() && stands_in_summary(search, phrase)?;
+        for row in phrases::rows(search, one, &search.filter)? {
+            if stands || search.question.kinds == Kinds::Summaries {
+                break;
+            }
+            search.go_on()?;
+            if let Some(hit) = search.view.index().hit(row, &search.filter)? {
+                stands = search.lets_through(hit.message)? && stand_in(search, one, hit.message)?;
+            }
+        }
+        missing.extend((!stands).then(|| phrase.written.clone()));
+    }
+    Ok(missing)
+}
+
+/// Whether a summary has a phrase.
+fn stands_in_summary(search: &Search<'_>, phrase: &Phrase) -> Result<bool> {
+    let query = Query::parse(&phrase.written);
+    Ok(!summaries(search, &query, std::slice::from_ref(phrase))?.is_empty())
+}
+
 /// What a wider search would find, for a query without results.
-fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Elsewhere> {
+fn elsewhere(search: &Search<'_>, query: &Query, phrases: &[Phrase]) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
     if search.question.kinds == Kinds::Messages && !search.question.is_of_messages() {
-        elsewhere.summaries = summaries(search, query)?.len();
+        elsewhere.summaries = summaries(search, query, phrases)?.len();
     }
     if search.filter.conversation.is_some() && search.question.kinds != Kinds::Summaries {
         let filter = Filter { conversation: None, ..search.filter.clone() };
+        let rows: Vec<i64> = match phrases {
+            [] => reach(search, query, &filter)?.passages.into_iter().map(|(row, _)| row).collect(),
+            _ => phrases::rows(search, phrases, &filter)?.into_iter().rev().collect(),
+        };
         let mut found: HashSet<MessageId> = HashSet::new();
-        for (row, _) in reach.passages.iter().take(PASSAGES) {
-            let Some(hit) = search.view.index().hit(*row, &filter)? else { continue };
-            if search.lets_through(hit.message)? {
+        for row in rows.into_iter().take(PASSAGES) {
+            let Some(hit) = search.view.index().hit(row, &filter)? else { continue };
+            if search.lets_through(hit.message)? && stand_in(search, phrases, hit.message)? {
                 found.insert(hit.message);
             }
         }

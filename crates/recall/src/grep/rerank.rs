@@ -3,8 +3,8 @@
 use super::candidates::Candidates;
 use super::query::Query;
 use super::words::{are_kin, words};
-use lcm_model::humps;
 use lcm_model::ids::MessageId;
+use lcm_model::{folded, humps, plain};
 
 /// Two words of the query are near each other with at most this many words between them.
 const NEAR: usize = 6;
@@ -116,6 +116,7 @@ impl<'a> Lens<'a> {
 
     /// Compares a passage with the query.
     pub fn read(&self, passage: &str) -> Closeness {
+        let passage = &*plain(passage);
         let places = self.places(passage);
         let mut gain = self.as_it_stands(passage);
         if places.len() > 1 {
@@ -128,7 +129,7 @@ impl<'a> Lens<'a> {
 
     /// How well a text has each word of the query.
     pub fn has(&self, text: &str) -> Vec<f64> {
-        best(&self.places(text))
+        best(&self.places(&plain(text)))
     }
 
     fn places(&self, text: &str) -> Vec<Places> {
@@ -241,7 +242,7 @@ pub(super) fn frequent_words(frequent: &[(String, f64)], passage: &str) -> f64 {
     if frequent.is_empty() {
         return 0.0;
     }
-    let lower = passage.to_lowercase();
+    let lower = folded(passage);
     let has = |wanted: &str| words(&lower).any(|(_, word)| are_kin(word, wanted));
     frequent.iter().filter(|(word, _)| has(word)).map(|(_, worth)| worth).sum()
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::query::Mark;
 use super::words::{are_kin, words};
-use lcm_model::is_ideograph;
 use lcm_model::text::is_unsafe;
+use lcm_model::{folded, is_ideograph};
 
 /// Characters of a snippet.
 pub(super) const WIDTH: usize = 240;
@@ -75,7 +75,7 @@ pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Ve
     let mut found = as_they_stand(text, within, marks);
     for (range, word) in words(&text[within.clone()]) {
         let range = range.start + within.start..range.end + within.start;
-        let lower = word.to_lowercase();
+        let lower = folded(word);
         for (mark, wanted) in marks.iter().map(|mark| mark.word.as_str()).enumerate() {
             if are_kin(&lower, wanted) {
                 found.push(Sighting { range: range.clone(), mark });

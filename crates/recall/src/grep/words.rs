@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use lcm_model::{is_diacritic, is_invisible};
+
 /// Endings in which two forms of a word may differ.
 pub(super) const SUFFIXES: &[&str] = &[
     "", "s", "es", "e", "d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "y", "ies", "ied",
@@ -37,15 +39,16 @@ pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
 }
 
-/// The runs of letters and digits in `text`, with their positions.
+/// The runs of letters and digits in `text`, with their positions. What belongs to a letter, or nobody sees, breaks
+/// no word.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    let between = |c: char| !c.is_alphanumeric();
+    let between = |c: char| !(c.is_alphanumeric() || is_diacritic(c) || is_invisible(c));
     let mut at = 0;
     text.split_inclusive(between).filter_map(move |piece| {
         let start = at;
         at += piece.len();
         let word = piece.trim_end_matches(between);
-        (!word.is_empty()).then(|| (start..start + word.len(), word))
+        word.contains(char::is_alphanumeric).then(|| (start..start + word.len(), word))
     })
 }
 

@@ -68,22 +68,61 @@ impl<'c> FullTextIndex<'c> {
         Ok(last.unwrap_or(0))
     }
 
-    /// The passages to search: all, or with another agent's name those between the first and the last of each of its sessions, so
-    /// that those of Pi, which may be far more, use up no limit.
-    pub fn passages(&self, agent: Option<&str>) -> Result<Passages<'c>> {
-        let among = agent.filter(|agent| *agent != PI).map(|agent| self.ranges_of(agent)).transpose()?;
-        Ok(Passages { connection: self.connection, among })
+    /// The passages to search: all, or with a session or another agent those of its messages, so that others, which
+    /// may be far more, use up no limit. Some others may be among them: `filter` still applies to each.
+    pub fn passages(&self, filter: &Filter) -> Result<Passages<'c>> {
+        let messages = match (filter.conversation, filter.agent.as_deref()) {
+            (Some(session), _) => Some(self.rows_of(session)?),
+            (None, Some(agent)) if agent != PI => Some(self.rows_of_agent(agent)?),
+            _ => None,
+        };
+        let (among, ranges) = match messages {
+            Some(rows) => {
+                let ranges = self.passages_of(rows)?;
+                (Some(json!(ranges).to_string()), ranges)
+            }
+            None => (None, vec![(1, self.last_passage()?)]),
+        };
+        Ok(Passages { connection: self.connection, among, ranges })
     }
 
-    /// The ranges of an agent's passages in JSON. Sessions that were imported together make one.
-    fn ranges_of(&self, agent: &str) -> Result<String> {
+    /// The ranges of the rows of an agent's messages.
+    fn rows_of_agent(&self, agent: &str) -> Result<Vec<(i64, i64)>> {
         let sql = "SELECT id FROM conversations WHERE session_id GLOB ?1 || ':*'";
         let sessions: Vec<ConversationId> = self.connection.all(sql, [agent])?;
+        let rows = |session| Ok(Messages::new(self.connection).counts(session)?.rows);
+        sessions.into_iter().filter_map(|session| rows(session).transpose()).collect()
+    }
+
+    /// The ranges of the rows of a session's messages, few enough to search each: ranges near each other are one.
+    fn rows_of(&self, session: ConversationId) -> Result<Vec<(i64, i64)>> {
+        /// The most ranges.
+        const MOST: usize = 64;
+        /// Rows of other sessions that are cheaper to search than to leave out.
+        const NEAR: i64 = 500;
+        let counts = Messages::new(self.connection).counts(session)?;
+        let Some((lowest, highest)) = counts.rows else { return Ok(Vec::new()) };
+        let own = i64::try_from(counts.messages).unwrap_or(i64::MAX);
+        if highest - lowest <= own.saturating_add(NEAR) {
+            return Ok(vec![(lowest, highest)]);
+        }
+        // A fork shows old messages and new ones, and other sessions were stored in between.
+        let sql = "SELECT message_id FROM entries WHERE conversation_id = ?1 AND message_id IS NOT NULL";
+        let mut rows: Vec<i64> = self.connection.all(sql, [session])?;
+        rows.sort_unstable();
+        let mut ranges: Vec<(i64, i64)> = rows.into_iter().map(|row| (row, row)).collect();
+        let mut near = NEAR;
+        while near == NEAR || ranges.len() > MOST {
+            ranges = merged(ranges, near);
+            near *= 4;
+        }
+        Ok(ranges)
+    }
+
+    /// The ranges of the passages of messages in these ranges of rows.
+    fn passages_of(&self, messages: Vec<(i64, i64)>) -> Result<Vec<(i64, i64)>> {
         let mut ranges: Vec<(i64, i64)> = Vec::new();
-        for session in sessions {
-            let Some((lowest, highest)) = Messages::new(self.connection).counts(session)?.rows else {
-                continue;
-            };
+        for (lowest, highest) in messages {
             // Passages are numbered in the order of their messages.
             let range: Option<(i64, i64)> = self.connection.first(
                 "SELECT first_passage,
@@ -98,14 +137,7 @@ impl<'c> FullTextIndex<'c> {
             );
         }
         ranges.sort_unstable();
-        let mut merged: Vec<(i64, i64)> = Vec::new();
-        for (first, last) in ranges {
-            match merged.last_mut() {
-                Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
-                _ => merged.push((first, last)),
-            }
-        }
-        Ok(json!(merged).to_string())
+        Ok(merged(ranges, 1))
     }
 
     /// The message of the passage in row `passage`, if it passes `filter`.
@@ -219,11 +251,11 @@ impl<'c> FullTextIndex<'c> {
         &self,
         path: &str,
         expression: &str,
-        agent: Option<&str>,
+        filter: &Filter,
         most: usize,
     ) -> Result<HashSet<MessageId>> {
         let mut about = HashSet::new();
-        for row in self.passages(agent)?.newest(expression, 0, most)? {
+        for row in self.passages(filter)?.newest(expression, 0, most)? {
             let Some(hit) = self.hit(row, &Filter::default())? else { continue };
             if about.insert(hit.message) {
                 about.extend(self.results_about(path, hit.message)?);
@@ -272,11 +304,25 @@ impl<'c> FullTextIndex<'c> {
     }
 }
 
+/// Sorted ranges, those at most `near` apart as one.
+fn merged(ranges: Vec<(i64, i64)>, near: i64) -> Vec<(i64, i64)> {
+    let mut merged: Vec<(i64, i64)> = Vec::new();
+    for (first, last) in ranges {
+        match merged.last_mut() {
+            Some((_, end)) if first <= end.saturating_add(near) => *end = last.max(*end),
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
+}
+
 /// The passages to search.
 pub struct Passages<'c> {
     connection: &'c Connection,
     /// If not all, the ranges of their rows in JSON, each by its first and last.
     among: Option<String>,
+    /// These ranges.
+    ranges: Vec<(i64, i64)>,
 }
 
 impl Passages<'_> {
@@ -313,6 +359,42 @@ impl Passages<'_> {
             &format!("SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3", self.matching()),
             params![expression, self.among, from],
         )
+    }
+
+    /// Some of the passages with a word, spelled as in the index: the first `most`.
+    pub fn with(&self, word: &str, most: usize) -> Result<Vec<i64>> {
+        let sql = "SELECT DISTINCT doc FROM temp.index_places WHERE term = ?1";
+        let mut query = self.connection.prepared(sql)?;
+        let mut rows = query.query([word])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let row = row.get(0)?;
+            if self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&row)) {
+                found.push(row);
+                if found.len() == most {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// About how many passages these are.
+    pub fn size(&self) -> i64 {
+        self.ranges.iter().map(|(first, last)| (last - first).saturating_add(1)).fold(0, i64::saturating_add)
+    }
+
+    /// The first of the newest `most` rows.
+    pub fn newest_from(&self, most: i64) -> i64 {
+        let mut left = most.max(0);
+        for (first, last) in self.ranges.iter().rev() {
+            let here = (last - first).saturating_add(1);
+            if here > left {
+                return last.saturating_add(1).saturating_sub(left);
+            }
+            left -= here;
+        }
+        0
     }
 
     /// All matching passages with their scores; higher is better.

@@ -81,19 +81,6 @@ impl FullTextIndex<'_> {
         }
         Ok(true)
     }
-
-    /// The passages with a word, spelled as in the index, and whether these are all: at most `most` positions
-    /// are read.
-    pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
-        let sql = "SELECT doc FROM temp.index_places WHERE term = ?1 LIMIT ?2";
-        let mut rows: Vec<i64> = self.connection.all(sql, params![word, most + 1])?;
-        // Computed before duplicates are removed: a word often occurs several times in one passage.
-        let are_all = rows.len() <= most;
-        rows.truncate(most);
-        rows.sort_unstable();
-        rows.dedup();
-        Ok((rows, are_all))
-    }
 }
 
 /// The words that begin on a page, each with its prefix. `None` if the page has another layout.
@@ -191,27 +178,6 @@ mod tests {
         }
         let mut one = Pages(1);
         assert!(!FullTextIndex::new(&connection).index_words("", None, &mut one, |_| true).unwrap());
-    }
-
-    #[test]
-    fn a_truncated_list_of_positions_says_so() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../db/schema.sql")).unwrap();
-        connection
-            .execute_batch(
-                "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance)",
-            )
-            .unwrap();
-        for row in 1..=20 {
-            let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, 'word word word', '')";
-            connection.execute(insert, [row]).unwrap();
-        }
-        let index = FullTextIndex::new(&connection);
-        // Sixty positions in twenty passages.
-        assert_eq!(index.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
-        assert_eq!(index.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
-        assert_eq!(index.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
-        assert_eq!(index.passages_with("other", 60).unwrap(), (Vec::new(), true));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{IndexWriter, MessageWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId};
-use lcm_model::{Role, agent_of, parts, passages};
+use lcm_model::{Indexed, Role, agent_of, passages};
 
 /// A message to store.
 pub struct NewMessage<'a> {
@@ -37,8 +37,8 @@ pub struct NewMessage<'a> {
 pub struct Prepared {
     packed: Vec<u8>,
     codec: i64,
-    /// Each passage of the searchable text, with its parts.
-    passages: Vec<(Range<usize>, String)>,
+    /// Each passage of the searchable text, with what the index gets of it.
+    passages: Vec<(Range<usize>, Indexed)>,
 }
 
 impl Prepared {
@@ -51,7 +51,10 @@ impl Prepared {
         Self {
             packed,
             codec,
-            passages: ranges.into_iter().map(|range| (range.clone(), parts(&searchable[range]))).collect(),
+            passages: ranges
+                .into_iter()
+                .map(|range| (range.clone(), Indexed::of(&searchable[range])))
+                .collect(),
         }
     }
 }
@@ -98,7 +101,9 @@ impl MessageWriter<'_> {
             Err(error) => return Err(writing(error)),
         };
         if let Some(first) = first_passage {
-            let passages = passages.iter().map(|(range, parts)| (&message.searchable[range.clone()], parts));
+            let passages = passages.iter().map(|(range, Indexed { body, parts })| {
+                (body.as_deref().unwrap_or(&message.searchable[range.clone()]), parts)
+            });
             IndexWriter::new(self.connection).add_passages(first, passages)?;
         }
         Ok(MessageId(id))

@@ -7,11 +7,11 @@ use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::summaries::extras::Extras;
 use crate::{IndexWriter, Summary, SummaryWriter};
+use lcm_model::Indexed;
 use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
 use lcm_model::ids::SummaryId;
-use lcm_model::parts;
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct PreparedText {
     /// `None` if compression gains nothing.
     packed: Option<Vec<u8>>,
     codec: i64,
-    parts: String,
+    indexed: Indexed,
 }
 
 impl PreparedText {
@@ -43,7 +43,7 @@ impl PreparedText {
     }
 
     fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
-        Self { packed: (packed.len() < text.len()).then_some(packed), codec, parts: parts(text) }
+        Self { packed: (packed.len() < text.len()).then_some(packed), codec, indexed: Indexed::of(text) }
     }
 }
 
@@ -79,7 +79,7 @@ impl SummaryWriter<'_> {
             ));
         }
         let span = self.span_of(sources)?;
-        let PreparedText { packed, codec, parts } = prepared;
+        let PreparedText { packed, codec, indexed } = prepared;
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
@@ -111,7 +111,11 @@ impl SummaryWriter<'_> {
             },
         )?;
         self.add_edges(SummaryId(id), sources)?;
-        IndexWriter::new(self.connection).add_text(id, &summary.text, parts)?;
+        IndexWriter::new(self.connection).add_text(
+            id,
+            indexed.body.as_deref().unwrap_or(&summary.text),
+            &indexed.parts,
+        )?;
         Ok(SummaryId(id))
     }
 

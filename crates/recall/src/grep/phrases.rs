@@ -1,0 +1,175 @@
+//! Quoted phrases, which must stand in a message word for word: whole words, their order and the punctuation
+//! between them. Case, diacritics and the width of white space do not matter, as in the index.
+//!
+//! The index finds the passages that may have a phrase, also where it is cut between two; the text decides.
+
+use memchr::memmem;
+
+use super::Search;
+use super::query::{quote, whole};
+use super::words::words;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::MessageId;
+use lcm_model::text::one_line;
+use lcm_model::{folded, is_ideograph, searchable};
+use lcm_store::Filter;
+
+/// The most words of a phrase, its last, that are looked up in the index.
+const LOOKED_UP: usize = 8;
+
+/// A quoted phrase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Phrase {
+    /// As written in the query.
+    pub written: String,
+    /// As compared with texts.
+    folded: String,
+}
+
+/// A text to look for phrases in.
+pub(super) struct PhraseText(String);
+
+impl PhraseText {
+    pub fn of(text: &str) -> Self {
+        let folded = folded(text).replace('’', "'");
+        let mut out = String::with_capacity(folded.len());
+        for word in folded.split_whitespace() {
+            if !out.is_empty() {
+                out.push(' ');
+            }
+            out.push_str(word);
+        }
+        Self(out)
+    }
+
+    /// Of a message's JSON.
+    pub fn of_message(json: &str) -> Self {
+        Self::of(&searchable(json))
+    }
+
+    pub fn has(&self, phrase: &Phrase) -> bool {
+        let (text, wanted) = (&self.0, phrase.folded.as_str());
+        memmem::find_iter(text.as_bytes(), wanted).any(|at| {
+            is_boundary(text[..at].chars().next_back(), wanted.chars().next())
+                && is_boundary(wanted.chars().next_back(), text[at + wanted.len()..].chars().next())
+        })
+    }
+}
+
+/// Whether no word goes on from one character to the next. Ideographs have no spaces between words.
+fn is_boundary(one: Option<char>, next: Option<char>) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() && !is_ideograph(c);
+    !(one.is_some_and(is_of_word) && next.is_some_and(is_of_word))
+}
+
+impl Phrase {
+    /// The quoted phrases of a query. A quotation mark within or after a word, as in 5", begins none.
+    ///
+    /// # Errors
+    /// When there is one without a word.
+    pub fn all_in(query: &str) -> Result<Vec<Self>> {
+        let is_mark = |c: char| matches!(c, '"' | '“' | '”' | '„');
+        let (mut phrases, mut begun) = (Vec::new(), None);
+        for (at, c) in query.char_indices().filter(|(_, c)| is_mark(*c)) {
+            let (last, next) = (query[..at].chars().next_back(), query[at + c.len_utf8()..].chars().next());
+            match begun {
+                None if is_boundary(last, Some('a')) => {
+                    begun = Some(at + c.len_utf8());
+                }
+                Some(start) if is_boundary(Some('a'), next) => {
+                    phrases.push(query[start..at].trim());
+                    begun = None;
+                }
+                _ => {}
+            }
+        }
+        phrases.retain(|phrase| !phrase.is_empty());
+        if let Some(phrase) = phrases.iter().find(|phrase| words(phrase).next().is_none()) {
+            return Err(Error::invalid(format!(
+                "there is no word in the phrase \"{}\" to look for: a regular expression finds other signs too",
+                one_line(phrase, 60)
+            )));
+        }
+        Ok(phrases
+            .into_iter()
+            .map(|phrase| Self { written: phrase.to_owned(), folded: PhraseText::of(phrase).0 })
+            .collect())
+    }
+
+    /// What finds each passage in which the phrase may end.
+    fn expression(&self) -> String {
+        let all: Vec<&str> = words(&self.folded).map(|(_, word)| word).collect();
+        let last = &all[all.len().saturating_sub(LOOKED_UP)..];
+        if self.folded.contains(is_ideograph) {
+            return last.last().map(|word| whole(word).join(" OR ")).unwrap_or_default();
+        }
+        let joined = |words: &[&str]| quote(&words.join(" "));
+        let mut any = vec![joined(last)];
+        // It may begin in the passage before.
+        any.extend((1..last.len()).map(|from| format!("^{}", joined(&last[from..]))));
+        if let [first, between @ .., end] = last {
+            // Next to ideographs, a word is only a part.
+            let all = |outer: &[String]| -> String {
+                let between = (!between.is_empty()).then(|| joined(between));
+                let all: Vec<String> = outer.iter().cloned().chain(between).collect();
+                format!("({})", all.join(" AND "))
+            };
+            let (part, word) = (|word: &str| format!("parts : {}", quote(word)), quote);
+            any.push(all(&[part(first), word(end)]));
+            any.push(all(&[word(first), part(end)]));
+        }
+        any.join(" OR ")
+    }
+}
+
+/// The rows of the passages that may have all phrases, oldest first: those of the rarest one.
+pub(super) fn rows(search: &Search<'_>, phrases: &[Phrase], filter: &Filter) -> Result<Vec<i64>> {
+    let within = search.view.index().passages(filter)?;
+    let mut rarest: Option<Vec<i64>> = None;
+    for phrase in phrases {
+        search.go_on()?;
+        let rows = within.from(&phrase.expression(), 0)?;
+        if rarest.as_ref().is_none_or(|rarest| rows.len() < rarest.len()) {
+            rarest = Some(rows);
+        }
+    }
+    Ok(rarest.unwrap_or_default())
+}
+
+/// Whether a message has all phrases.
+pub(super) fn stand_in(search: &Search<'_>, phrases: &[Phrase], message: MessageId) -> Result<bool> {
+    if phrases.is_empty() {
+        return Ok(true);
+    }
+    let text = PhraseText::of_message(&search.view.messages().message(message)?.json);
+    Ok(phrases.iter().all(|phrase| text.has(phrase)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phrases(query: &str) -> Vec<String> {
+        Phrase::all_in(query).unwrap().into_iter().map(|phrase| phrase.written).collect()
+    }
+
+    #[test]
+    fn phrases_stand_between_quotation_marks() {
+        assert_eq!(phrases(r#"say "connection refused" now"#), ["connection refused"]);
+        assert_eq!(phrases("“one two” and \"three\""), ["one two", "three"]);
+        assert_eq!(phrases(r#"{"name": "foo bar"}"#), ["name", "foo bar"]);
+        assert!(phrases(r#"3.5" and 5.25" disks"#).is_empty() && phrases("an \"open end").is_empty());
+        assert!(phrases("\"\" \" \"").is_empty() && Phrase::all_in("\"=>\"").is_err());
+    }
+
+    #[test]
+    fn a_phrase_stands_as_whole_words_with_its_punctuation() {
+        let has = |text: &str, phrase: &str| {
+            PhraseText::of(text).has(&Phrase::all_in(&format!("\"{phrase}\"")).unwrap()[0])
+        };
+        assert!(has("The Ｃｏｎｎｅｃｔｉｏｎ\n\n  refused", "connection refused"));
+        assert!(has("Déjà vu, don’t", "deja vu, don't") && !has("deja vu dont", "deja vu, don't"));
+        assert!(!has("reconnection refused", "connection refused") && !has("get userNames", "get userName"));
+        assert!(has("昨天构建失败了", "构建失败") && has("用docker部署", "docker") && has("a.b.c", "b.c"));
+    }
+}

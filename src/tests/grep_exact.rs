@@ -81,8 +81,9 @@ fn says(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (spaced(text), spaced(phrase));
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !"日本".contains(c));
     text.match_indices(&phrase).any(|(at, _)| {
-        !(is_word(text[..at].chars().next_back()) && is_word(phrase.chars().next()))
-            && !(is_word(text[at + phrase.len()..].chars().next()) && is_word(phrase.chars().next_back()))
+        let goes_on = |one: Option<char>, next: Option<char>| is_word(one) && is_word(next);
+        let (before, behind) = (text[..at].chars().next_back(), text[at + phrase.len()..].chars().next());
+        !goes_on(before, phrase.chars().next()) && !goes_on(phrase.chars().next_back(), behind)
     })
 }
 

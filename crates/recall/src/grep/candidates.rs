@@ -32,7 +32,7 @@ const ADDED_UP: usize = 30_000;
 /// How many of the newest passages with all frequent terms are used.
 const NEWEST: usize = 1_000;
 /// The most passages tried one by one if a filter leaves out the others.
-const BEYOND: usize = 500_000;
+const BEYOND: usize = 200_000;
 /// Up to this many passages, phrases are searched like words.
 const SMALL: i64 = 100_000;
 /// The fewest letters of a word that is searched within others or by similar spelling.

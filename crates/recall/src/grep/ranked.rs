@@ -1,7 +1,6 @@
 //! Search by relevance: passages ranked by the index, then reranked by what the index can't see.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
@@ -20,8 +19,6 @@ use lcm_store::Filter;
 
 /// The best passages, which make up the results; lower-ranked ones are not found.
 const PASSAGES: usize = 500;
-/// How long passages are searched that are too many to rank, if a filter leaves out the others.
-const WIDENED: Duration = Duration::from_secs(2);
 /// Passages checked for other words of messages with a phrase.
 const TRIED: usize = 6_000;
 /// The weight of a quoted phrase, in addition to its words.
@@ -195,10 +192,9 @@ impl Found<'_> {
             return Ok(());
         }
         // Those most frequent in the store may all be filtered out.
-        let until = Instant::now() + WIDENED;
         let had: HashSet<i64> = reach.passages.iter().map(|(row, _)| *row).collect();
         for row in reach.beyond(self.search)?.into_iter().filter(|row| !had.contains(row)) {
-            if self.passages == PASSAGES || Instant::now() > until {
+            if self.passages == PASSAGES {
                 break;
             }
             self.take(row, 0.0, true)?;

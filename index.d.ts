@@ -66,6 +66,11 @@ export declare class Engine {
    */
   missing(ids: string): Promise<string>;
   /**
+   * Sets aside the stored entries that the session's file shows otherwise: those of the file are unknown then.
+   * Returns JSON: `{"ok": how many}` or `{"error"}`.
+   */
+  setAside(): Promise<string>;
+  /**
    * Whether the entry with this id is stored or queued. An entry that was neither passed to `missing` nor
    * handed over counts as unknown.
    */

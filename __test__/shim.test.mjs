@@ -181,7 +181,7 @@ test("a compaction uses Pi's own model call and has Pi's format", async (t) => {
   const { host } = hosted(t, {
     answer: async (context, options) => {
       asked.push({ context, options });
-      return reply(`Talk ${asked.length}\nMuch was said.`);
+      return reply(`Talk ${asked.length}\nMuch was said.\nExpand for details about: all`);
     },
   });
   host.history.talk(20);

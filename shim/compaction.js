@@ -43,7 +43,7 @@ export class Compaction {
       model: modelOf(ctx),
       failure: failureOf(manager),
       promptTokens: promptSizes(session).promptTokens,
-      shownFrom: session.context.begin().from,
+      ...session.context.shown(),
       canRecall: canRecall(session.pi),
     };
     const stop = session.footer.followCompaction(() => engine.compactionProgress());

@@ -1,7 +1,7 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
 import { summarizerOf } from "./models.js";
-import { COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
 
 /** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
 
@@ -36,13 +36,19 @@ export class Context {
     return begin;
   }
 
+  /** The beginning as the engine takes it. */
+  shown() {
+    const { from, block = "" } = this.begin();
+    return { shownFrom: from, shownBlock: Math.ceil(block.length / CHARACTERS_PER_TOKEN) };
+  }
+
   /** The context of the branch, and what it costs. @param {number | undefined} contextTokens */
   live(contextTokens) {
     const { ctx, manager, pi } = this.#session;
     const model = physicalModel(ctx);
     return {
       leafId: manager.getLeafId() ?? "",
-      shownFrom: this.begin().from,
+      ...this.shown(),
       // Pi takes it from the last report.
       contextTokens: countsOf({ input: contextTokens }).input || undefined,
       contextWindow: windowOf(ctx),

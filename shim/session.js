@@ -31,6 +31,10 @@ const REST_MS = 1000;
 const DUPLICATE_IDS = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, \
 but Pi compacts this session by itself: repair its file, or continue in a new session`;
 
+/** The report on a session whose file was changed by others. */
+const EDITED = `this session's file was edited since it was stored. From now on, summaries and the model have what Pi shows; the earlier text \
+stays stored and can be found`;
+
 const ABSURD = `the provider reports more tokens for a request than any can use. Figures of this extension leave such reports out; Pi's own total of \
 the session has them`;
 
@@ -218,6 +222,7 @@ export class Session {
     if (notice) this.report(notice);
     await this.sync.start(engine);
     if (this.sync.hasDuplicates) this.report(DUPLICATE_IDS);
+    if (this.sync.edited > 0) this.report(EDITED);
   }
 
   /** @param {Promise<void>} caughtUp */

@@ -34,6 +34,9 @@ export class Sync {
   #duplicates = new Set();
   /** Entries beyond the first of their id. */
   #surplus = 0;
+  /** Entries that differ from what was stored of them, once that is known. */
+  edited = 0;
+  #isCompared = false;
 
   /** @param {Session} session */
   constructor(session) {
@@ -133,12 +136,23 @@ export class Sync {
     this.#isCatchingUp = true;
     try {
       this.isLive = await this.#handOverAll();
+      if (this.isLive && !this.#isCompared) await this.#compare();
     } finally {
       this.#isCatchingUp = false;
     }
     this.walk();
     // What came meanwhile was not handed over when the footer counted it.
     void this.#session.footer.update();
+  }
+
+  /** Hands over what Pi shows of entries whose file was edited since they were stored. Others do not wait for the comparison. */
+  async #compare() {
+    this.#isCompared = true;
+    this.edited = unwrap(await this.#engine.setAside());
+    if (this.edited === 0) return;
+    this.isLive = false;
+    this.#last = null;
+    this.isLive = await this.#handOverAll();
   }
 
   /** @returns {Promise<boolean>} whether nothing was left over */

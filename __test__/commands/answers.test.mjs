@@ -3,7 +3,7 @@
  * JSON.
  */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
@@ -120,4 +120,28 @@ test("a purged message is exported neither from the store nor from the session f
   assert.ok(read("before.jsonl").includes(secret));
   for (const name of ["after.jsonl", "after.md"]) assert.ok(!read(name).includes(secret), name);
   assert.equal(new SessionFile(path.join(project.cwd, "after.jsonl")).entries.filter(({ message }) => message?.role === "user").length, 31);
+});
+
+test("/lcm redo has the next compaction write the summaries again", async (t) => {
+  const project = await aProject(t);
+  const file = path.join(project.agentDir, "models.json");
+  const { providers } = JSON.parse(readFileSync(file, "utf8"));
+  providers.demo.models.push({ ...providers.demo.models[0], id: "other" });
+  writeFileSync(file, JSON.stringify({ providers }));
+  const history = project.history();
+  history.talk(30);
+  project.configure({ lcm: { leafChunkTokens: 1_000, background: false } });
+  project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put badly.` });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.request("compact");
+  await pi.prompt("/lcm redo all --model demo/other");
+  const said = await pi.waitFor(() => pi.ui("notify").find(({ message }) => message.includes("written again")));
+  assert.match(said.message, /^\d+ summaries will be written again by demo\/other, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
+  project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put well.` });
+  await pi.prompt(filler("more", 300));
+  await pi.request("compact");
+  const { summary } = (await project.session(pi)).lastCompaction;
+  assert.ok(project.summaryCalls.some(({ body }) => body.model === "other"));
+  assert.ok(summary.includes("It was put well.") && !summary.includes("badly"), summary);
+  assert.match(summary, /none missing, 0 degraded/);
 });

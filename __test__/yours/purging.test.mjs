@@ -146,6 +146,24 @@ test("in rpc mode", async (t) => {
   });
 });
 
+for (const host of hostsFor()) {
+  test(`whatever holds a text is purged after the places are shown, on ${host.name}`, async (t) => {
+    const project = await aSecret(t, { host });
+    /** @type {any[]} */
+    const asked = [];
+    const pi = project.startPi(["-c"], undefined, (dialog) => asked.push(dialog) > 0);
+    await pi.prompt(`/lcm purge --text "${secret}"`);
+    const removed = () => pi.ui("notify").find(({ message }) => message.startsWith("Permanently removed"));
+    const { message } = await pi.waitFor(removed);
+    assert.match(asked[0].title, /^Permanently remove 2 messages\?/);
+    assert.match(asked[0].message, /The text is in: text 2\./);
+    assert.match(message, /The database and its log contain nothing of it/);
+    await pi.stop();
+    assertGone(project);
+    await assertStaysAway(project);
+  });
+}
+
 test("in the TUI the user is asked, and the session continues", { skip: noTerminal }, async (t) => {
   const project = await aSecret(t);
   const terminal = project.openTerminal(["-c"]);

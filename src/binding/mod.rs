@@ -101,6 +101,13 @@ impl Engine {
         Ok(answer(self.inner.missing(&ids).await))
     }
 
+    /// Sets aside the stored entries that the session's file shows otherwise: those of the file are unknown then.
+    /// Returns JSON: `{"ok": how many}` or `{"error"}`.
+    #[napi]
+    pub async fn set_aside(&self) -> napi::Result<String> {
+        Ok(answer(self.inner.set_aside().await))
+    }
+
     /// Whether the entry with this id is stored or queued. An entry that was neither passed to `missing` nor
     /// handed over counts as unknown.
     #[napi(catch_unwind)]

@@ -385,7 +385,8 @@ impl Invocation {
     /// The exit code for an answer.
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
-        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty());
+        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
+            || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
         match self.name.as_str() {
             GREP if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, import, search, simulate};
+use super::{Command, import, redo, search, simulate};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -195,6 +195,7 @@ pub(crate) fn valued(command: &str) -> &'static [&'static str] {
         "search" => &search::VALUED,
         "import" | "export" => &[import::FROM],
         "simulate" => &[simulate::MODEL],
+        "redo" => &[redo::MODEL],
         _ => &[],
     }
 }

@@ -189,7 +189,8 @@ fn as_json(report: &Report) -> Value {
     json!({
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
         "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
-        "brokenLines": report.broken, "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
+        "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -228,7 +229,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
-        (report.broken, "broken line", "left out".to_owned()),
+        (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.lost, "unreadable row", "left out".to_owned()),
         (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
@@ -252,6 +253,25 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         );
     }
     out
+}
+
+/// Names the first files with broken lines.
+fn broken_in(files: &[(String, Vec<usize>)]) -> String {
+    let named = files.iter().take(NAMED).map(|(name, lines)| {
+        let name = one_line(name, 80);
+        let numbers: Vec<String> = lines.iter().take(NAMED).map(|line| grouped(*line)).collect();
+        let more = if lines.len() > NAMED { ", …" } else { "" };
+        match numbers.as_slice() {
+            [] => name,
+            [one] => format!("{name}: line {one}"),
+            numbers => format!("{name}: lines {}{more}", numbers.join(", ")),
+        }
+    });
+    let mut named: Vec<String> = named.collect();
+    if files.len() > NAMED {
+        named.push(format!("and {} more", grouped(files.len() - NAMED)));
+    }
+    named.join("; ")
 }
 
 fn reasons(failed: &[Unreadable]) -> String {

@@ -13,6 +13,7 @@ mod help;
 pub mod import;
 mod notes;
 mod purge;
+mod redo;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub mod settings;
@@ -76,6 +77,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     show::COMMAND,
     notes::COMMAND,
     compact::COMMAND,
+    redo::COMMAND,
     context::COMMAND,
     simulate::COMMAND,
     doctor::COMMAND,

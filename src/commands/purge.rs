@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::upkeep::purge::{Removed, Still, find, remove};
+use crate::upkeep::purge::{Removed, Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{
     count, folded, grouped, grouped_count, in_line, local_minute, local_span, one_line, timestamp,
@@ -14,6 +15,8 @@ use lcm_store::{PurgePlan, View};
 
 /// Skips the question to the user.
 pub(super) const AGREED: &str = "--yes";
+/// Purges by text instead of by name.
+const TEXT: &str = "--text";
 
 /// How many names are listed.
 const NAMED: usize = 5;
@@ -30,16 +33,25 @@ pub(super) const COMMAND: Command = Command {
         ),
         ("purge SESSION", "all messages of a session, by Pi's session id or its first eight characters"),
         ("purge before 2026-11-20", "all messages before a day or time (UTC)"),
+        (
+            "purge --text \"…\"",
+            "whatever holds this text, also where search does not look: arguments, thinking, details, notes, summaries",
+        ),
         ("purge … --yes", "without asking; required where Pi can't ask"),
     ],
-    arguments: &[("before", "all messages before a day"), (AGREED, "without asking")],
+    arguments: &[
+        ("before", "all messages before a day"),
+        (TEXT, "whatever holds a text"),
+        (AGREED, "without asking"),
+    ],
     is_long: true,
     answer: |asked| Box::pin(run(asked)),
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let what = folded(&asked.rest.text);
-    let found = find(asked.store(), asked.scope, &what).await?;
+    let (wish, line) = wish(asked);
+    let what = wish.to_string();
+    let found = find(asked.store(), asked.scope, &wish).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
@@ -48,13 +60,25 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         let confirm = Confirm {
             title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
             message: answer.text.clone(),
-            line: format!("purge {what} --yes"),
+            line: line.clone(),
         };
-        answer.text += &format!(" /lcm purge {what} --yes removes it.");
+        answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
     let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
     Ok(answer(&what, &plan, &still, Some(complete)))
+}
+
+/// What to purge, and the line that does it without asking.
+fn wish(asked: &CommandContext<'_>) -> (Wish, String) {
+    if !asked.rest.has(TEXT) {
+        let what = folded(&asked.rest.text);
+        let line = format!("purge {what} {AGREED}");
+        return (Wish::Named(what), line);
+    }
+    let text = behind_options(asked.rest.text.trim());
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    (Wish::Text(inner.to_owned()), format!("purge {TEXT} {AGREED} -- \"{inner}\""))
 }
 
 /// The first messages that a plan removes: id, role, time and first words.
@@ -111,9 +135,16 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     if let [_, .., last] = removed.as_mut_slice() {
         last.insert_str(0, "and ");
     }
+    if !plan.lists.is_empty() {
+        removed.push(count(plan.lists.len(), "list") + " of files");
+    }
     let removed = removed.join(", ");
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
     let mut text = format!("{verb}: {removed}.");
+    if !plan.places.is_empty() {
+        let places = plan.places.iter().map(|(place, n)| format!("{place} {}", grouped(*n)));
+        text += &format!(" The text is in: {}.", places.collect::<Vec<_>>().join(", "));
+    }
     if sessions.len() > 1 {
         let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));
         text += &format!(" They are in {n} and are removed from each: {names}.");
@@ -143,7 +174,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         "what": what, "done": done, "messages": messages, "ignored": ignored,
         // Our tools' answers that repeat them, and our summaries of abandoned branches that carry summaries of
         // them.
-        "answers": answers.len(), "accounts": accounts.len(), "records": records.len(), "summaries": summaries.len(),
+        "places": plan.places, "lists": plan.lists.len(), "answers": answers.len(), "accounts": accounts.len(), "records": records.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,
     });
@@ -162,6 +193,8 @@ fn remains(still: &Still, done: bool) -> String {
         ),
         ("backups and unused databases", paths(&still.backups)),
         ("Pi's summaries of other branches, which may mention it", still.branch_summaries.clone()),
+        ("messages and summaries with a long string of it", still.also.clone()),
+        ("settings and logs, which only you can change", paths(&still.files)),
         ("notes of this branch, which may mention it (see /lcm notes)", notes),
         (
             "messages with an old short id of it or of later messages, which could confirm a guess",

@@ -119,7 +119,7 @@ impl Stats {
         rows.push(("Background", background(asked.doing, self.ready)));
         rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));
         let more = || format!("{FULL} shows more, but reads all of this long history");
-        rows.push(("", long.map_or_else(more, |long| parts(&long.parts))));
+        rows.push(("", long.map_or_else(more, |long| parts(&long.parts, !self.depths.is_empty()))));
         rows
     }
 
@@ -199,13 +199,15 @@ fn summaries(depths: &[DepthCount], degraded: usize) -> String {
 }
 
 /// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
-fn parts(sizes: &Sizes) -> String {
+fn parts(sizes: &Sizes, has_summaries: bool) -> String {
+    // Empty tables take space too.
+    let empty = if has_summaries { 0 } else { sizes.summaries };
     let named = [
         ("full text", sizes.full_text),
         ("entries", sizes.entries),
-        ("identities", sizes.identities),
-        ("summaries", sizes.summaries),
-        ("other", sizes.other),
+        ("ids", sizes.identities),
+        ("summaries", sizes.summaries - empty),
+        ("other", sizes.other + empty),
         ("free", sizes.free),
     ];
     let mut parts =

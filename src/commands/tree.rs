@@ -73,7 +73,7 @@ fn as_json(item: &Item) -> Value {
 }
 
 /// Visits every summary of an item.
-fn each(item: &Item, visit: &mut impl FnMut(&SummaryCard)) {
+pub(super) fn each(item: &Item, visit: &mut impl FnMut(&SummaryCard)) {
     if let Item::Summary(card, sources) = item {
         visit(card);
         sources.iter().for_each(|source| each(source, visit));

@@ -159,6 +159,14 @@ impl Engine {
         preamble::preamble(self.earlier.as_deref())
     }
 
+    /// Sets aside what the session's file shows otherwise. Returns how many entries differ.
+    ///
+    /// # Errors
+    /// When the store can't be read or written.
+    pub async fn set_aside(&self) -> Result<usize> {
+        self.persistor.set_aside(&self.closing).await
+    }
+
     /// Which entries are neither stored nor queued, as indexes into `ids`: a JSON array of all or some entry
     /// ids of the session.
     ///

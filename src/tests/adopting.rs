@@ -151,7 +151,7 @@ async fn messages_purged_in_either_history_stay_purged() {
         async move {
             let message =
                 store.read(|view| view.upkeep().purgeable_at(ConversationId(1), "e5")).await.unwrap();
-            store.write(move |batch| batch.upkeep().purge(Purge::Message(message.unwrap()))).await.unwrap();
+            store.write(move |batch| batch.upkeep().purge(&Purge::Message(message.unwrap()))).await.unwrap();
         }
     };
     let old = machine.open("old");

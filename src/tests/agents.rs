@@ -267,7 +267,10 @@ async fn a_growing_log_is_continued_and_an_incomplete_line_waits() {
     let cut = whole.find("apply_patch").unwrap();
     fs::write(&path, &whole[..cut]).unwrap();
     let line = format!("--from codex \"{}\"", path.display());
-    assert_eq!(machine.run(&line).await, "1 session: 1 message new, 0 known already, 1 broken line left out");
+    assert_eq!(
+        machine.run(&line).await,
+        "1 session: 1 message new, 0 known already, 1 broken line (log.jsonl: line 6)"
+    );
     fs::write(&path, &whole).unwrap();
     assert_eq!(machine.run(&line).await, "1 session: 3 messages new, 1 known already");
     let at_once = Machine::new();
@@ -286,7 +289,7 @@ async fn a_session_in_two_logs_is_stored_once_and_counted_right() {
     let line = format!("--from codex \"{}\"", machine.at("logs").display());
     assert_eq!(
         machine.run(&line).await,
-        "1 session: 4 messages new, 1 known already, 1 broken line left out"
+        "1 session: 4 messages new, 1 known already, 1 broken line (rollout-1.jsonl: line 6)"
     );
     let at_once = Machine::new();
     at_once.run(&format!("--from codex \"{}\"", file.display())).await;

@@ -91,6 +91,13 @@ async fn asking_creates_nothing_and_names_a_remedy() {
     let file = machine.session("out.jsonl", "one", &Session::new().chat(2, 5));
     let (imported, code) = machine.ask(&["import", file.to_str().unwrap()]).await;
     assert_eq!((&imported["newMessages"], code), (&json!(4), 0));
+    let damaged = file.with_file_name("damaged.jsonl");
+    fs::write(&damaged, fs::read_to_string(&file).unwrap() + "{\"type\":\n").unwrap();
+    let (imported, code) = machine.ask(&["import", damaged.to_str().unwrap()]).await;
+    assert_eq!(
+        (&imported["brokenLines"], &imported["brokenIn"][0]["name"], code),
+        (&json!(1), &json!("damaged.jsonl"), 2)
+    );
     let below = machine.say_in(&machine.at("project/src"), None, &["stats"]).await;
     assert!(below.complaint.ends_with(&format!("--project {}", project.display())), "{}", below.complaint);
     let before = machine.files();

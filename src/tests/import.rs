@@ -11,6 +11,8 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::commands::import::{Importer, offer};
 use lcm_ingest::import::{Folders, Home, Progress, Source, import};
 use lcm_model::dag::Step;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 use lcm_store::{Store, real_path};
 
 /// A machine with one project, its store, and Pi's session folders.
@@ -237,6 +239,59 @@ async fn summaries_are_restored_without_a_model() {
 }
 
 #[tokio::test]
+async fn a_value_that_cannot_be_costs_its_summary_alone() {
+    let session = Session::new().chat(12, 30);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compaction = compacted(
+        Compact::new(&store, conversation, session.leaf(), "e23").run(&ScriptedModel::helpful()).await,
+    );
+    let entry =
+        json!({"summary": compaction.summary, "firstKeptEntryId": "e23", "details": compaction.details});
+    let made = compaction.details.summaries.len();
+    for (field, value) in [
+        ("tokens", json!(i64::MAX)),
+        ("tokens", json!(u64::MAX)),
+        ("tokens", json!(1_u64 << 62)),
+        ("tokens", json!(-1)),
+        ("tokens", json!(1e300)),
+        ("tokens", json!("many")),
+        ("createdAt", json!(i64::MAX)),
+        ("createdAt", json!(i64::MIN)),
+        ("depth", json!(u32::MAX)),
+        ("depth", json!(1_u64 << 40)),
+        ("promptVersion", json!(-5)),
+        ("usage", json!({"input": u64::MAX, "cost": {"total": 1e308}})),
+        ("sources", json!(7)),
+    ] {
+        let mut damaged = entry.clone();
+        damaged["details"]["summaries"][0][field] = value.clone();
+        let machine = Machine::new();
+        let leaf = session.clone().entry("compaction", damaged).user("after it");
+        machine.write("a.jsonl", "one", &leaf.entries);
+        machine.write("b.jsonl", "two", &Session::new().user("another").entries);
+        let report = machine.run("").await;
+        assert_eq!(report, "2 sessions: 26 messages new, 0 known already", "{field} {value}");
+        let read = machine.home.store.read(|view| {
+            let one = view.messages().conversation("one")?.unwrap();
+            let times = view.messages().session_facts(one).is_ok();
+            Ok((view.summaries().totals(one)?.summaries, times))
+        });
+        let (summaries, is_readable) = read.await.unwrap();
+        assert!(summaries <= made && is_readable, "{field} {value}: {summaries}");
+        let scope = Scope::at(ConversationId(1), Some("e23".into()));
+        for line in ["doctor", "stats", "context", "tree"] {
+            super::asking::ask(&machine.home.store, &scope, line).await.unwrap();
+        }
+        // The same session, opened in Pi.
+        let live = TestStore::new();
+        live.ingest("one", &leaf).await;
+        let said = live.store.read(|view| view.messages().project_messages()).await.unwrap();
+        assert_eq!(said, 25, "{field} {value}");
+    }
+}
+
+#[tokio::test]
 async fn a_version_1_file_gets_stable_ids_and_the_messages_of_the_migrated_file() {
     let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 5});
     let time = "2025-12-01T09:00:00.000Z";
@@ -290,7 +345,10 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
     text.insert(4, String::new());
     text.insert(5, "null".into());
     fs::write(&path, text.join("\n")).unwrap();
-    assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
+    assert_eq!(
+        machine.run("").await,
+        "1 session: 6 messages new, 0 known already, 2 broken lines (a.jsonl: lines 4, 11)"
+    );
     // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {
         let conversation = view.messages().conversation("one")?.unwrap();

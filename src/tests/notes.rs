@@ -190,7 +190,7 @@ async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
         asking
             .store
             .store
-            .write(move |batch| batch.upkeep().purge(Purge::Message(message.unwrap())))
+            .write(move |batch| batch.upkeep().purge(&Purge::Message(message.unwrap())))
             .await
             .unwrap();
     };

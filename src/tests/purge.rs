@@ -242,7 +242,7 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
         }
         let (id, json) = pick.get(&all).clone();
         gone.extend(marks(&json));
-        store.write(move |batch| batch.upkeep().purge(Purge::Message(id))).await.unwrap();
+        store.write(move |batch| batch.upkeep().purge(&Purge::Message(id))).await.unwrap();
     }
     // Repeated text belongs to others: in this world only summaries repeat it.
     assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");

@@ -209,7 +209,7 @@ async fn claims_made_after_a_purge_are_removed() {
     };
     let claims = || secrets.ask::<i64>("SELECT count(*) FROM claims");
     let message = secrets.message_of("e2").await;
-    secrets.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+    secrets.store.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await.unwrap();
     claim(b"one").await.unwrap();
     assert_eq!(claims(), 1);
     assert!(secrets.store.vacuum().await.unwrap());
@@ -225,7 +225,7 @@ async fn a_reader_delays_the_log_cleanup_until_the_next_start() {
     let reader = Connection::open(secrets.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
     let message = secrets.message_of("e14").await;
-    secrets.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+    secrets.store.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await.unwrap();
     assert!(!secrets.store.vacuum().await.unwrap());
     let pending = secrets.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
     assert!(pending.starts_with("log:"), "{pending}");

@@ -38,7 +38,7 @@ pub async fn stored(machine: &Machine) -> Vec<(MessageId, bool, String)> {
 }
 
 pub async fn purge(machine: &Machine, message: MessageId) {
-    machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+    machine.home.store.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await.unwrap();
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_purged_record_without_a_message_does_not_stand_for_a_new_message() {
     assert!(machine.run(&line).await.contains(": 1 message new, "));
     assert!(stored(&machine).await.iter().all(|(.., json)| !json.contains("hunter2")));
     // A copy's entries have the same parent and time, and no digest distinguishes them either.
-    machine.home.store.write(move |batch| batch.upkeep().purge(Purge::Before(i64::MAX))).await.unwrap();
+    machine.home.store.write(move |batch| batch.upkeep().purge(&Purge::Before(i64::MAX))).await.unwrap();
     let copy = gemini(&machine, "session-b.jsonl", "t", &records);
     machine.run(&copy).await;
     assert!(stored(&machine).await.iter().all(|(_, said, _)| !said));

@@ -234,10 +234,10 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
     assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));
 }
 
-async fn ask(secrets: &SecretStore, line: &str) -> crate::commands::Answer {
+pub(super) async fn ask(secrets: &SecretStore, line: &str) -> crate::commands::Answer {
     super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap()
 }
 
-async fn refused(secrets: &SecretStore, line: &str) -> String {
+pub(super) async fn refused(secrets: &SecretStore, line: &str) -> String {
     super::asking::ask(&secrets.store, &secrets.scope(), line).await.unwrap_err().to_string()
 }

@@ -30,7 +30,7 @@ fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
             let conversation = other.read(|view| Ok(view.messages().conversation("one")?.unwrap())).await?;
             let message =
                 other.read(move |view| view.upkeep().purgeable_at(conversation, &entry)).await?.unwrap();
-            other.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await?;
+            other.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await?;
             other.close().await;
             lcm_model::error::Result::Ok(())
         };

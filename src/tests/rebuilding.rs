@@ -147,7 +147,7 @@ async fn what_was_purged_stays_purged_in_any_of_the_files() {
         let message =
             patient.store.read(|view| view.upkeep().purgeable_at(lcm_model::ids::ConversationId(1), "e6"));
         let message = message.await.unwrap().unwrap();
-        patient.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
+        patient.store.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await.unwrap();
         patient.store.vacuum().await.unwrap();
     };
     let patient = Patient::new().await;

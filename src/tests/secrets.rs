@@ -113,8 +113,9 @@ impl SecretStore {
     }
 
     pub async fn purge_all(&self, purge: Purge) -> PurgePlan {
-        let planned = self.store.read(move |view| view.upkeep().purge_plan(purge)).await.unwrap();
-        let plan = self.store.write(move |batch| batch.upkeep().purge(purge)).await.unwrap();
+        let planning = purge.clone();
+        let planned = self.store.read(move |view| view.upkeep().purge_plan(&planning)).await.unwrap();
+        let plan = self.store.write(move |batch| batch.upkeep().purge(&purge)).await.unwrap();
         assert_eq!(plan, planned);
         assert!(self.store.vacuum().await.unwrap());
         plan

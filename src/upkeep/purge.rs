@@ -11,7 +11,7 @@ use lcm_model::error::{Error, Result};
 use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_iso};
 use lcm_recall::Scope;
-use lcm_store::{Place, Purge, PurgePlan, Store, View};
+use lcm_store::{Needles, Place, Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]
@@ -31,11 +31,38 @@ pub struct Still {
     pub old_ids: Vec<String>,
     /// Possibly in the remaining notes of this branch.
     pub notes: Vec<u32>,
+    /// A long string of it, such as a key, in other messages and summaries.
+    pub also: Vec<String>,
+    /// A requested text in these settings and logs of ours.
+    pub files: Vec<String>,
 }
+
+/// What the user asks to remove.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// A message, a session, or `before` and a day.
+    Named(String),
+    /// Whatever holds this text.
+    Text(String),
+}
+
+impl std::fmt::Display for Wish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(what) => f.write_str(what),
+            Self::Text(text) => write!(f, "--text \"{text}\""),
+        }
+    }
+}
+
+/// The fewest characters of a text to purge.
+const SHORTEST: usize = 4;
 
 /// What a purge would remove.
 pub struct PurgePreview {
     purge: Purge,
+    /// What else would tell of it.
+    needles: Needles,
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -50,23 +77,30 @@ pub struct Removed {
     pub complete: Result<bool>,
 }
 
-/// Resolves `wish`, seen from `scope`: a message, a session, or `before` and a day. Changes nothing.
+/// Resolves `wish`, seen from `scope`. Changes nothing.
 ///
 /// # Errors
-/// When it means nothing or more than one thing, when no message is stored for it, or the store can't be
+/// When it means nothing or more than one thing, when nothing is stored for it, or the store can't be
 /// read.
-pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<PurgePreview> {
-    let (open, wish, place) = (scope.clone(), wish.to_owned(), store.place().clone());
+pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePreview> {
+    let (open, wish, place) = (scope.clone(), wish.clone(), store.place().clone());
     let look = move |view: &View<'_>| {
         let purge = resolve(view, &open, &wish)?;
-        let plan = view.upkeep().purge_plan(purge)?;
-        let still = still(view, &open, &plan, &place)?;
-        if plan.messages.is_empty() {
-            return Err(Error::invalid(format!(
-                "there is nothing to remove: no message is stored for {wish}"
-            )));
+        let plan = view.upkeep().purge_plan(&purge)?;
+        let needles = match &purge {
+            Purge::Text(text) => Needles::of([text.clone()]),
+            Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
+            Purge::Session(_) | Purge::Before(_) => Needles::of([]),
+        };
+        let still = still(view, &open, &purge, &needles, &plan, &place)?;
+        if plan.is_empty() {
+            let what = match purge {
+                Purge::Text(_) => "nothing stored holds this text".to_owned(),
+                _ => format!("no message is stored for {wish}"),
+            };
+            return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
-        Ok(PurgePreview { purge, plan, still })
+        Ok(PurgePreview { purge, needles, plan, still })
     };
     store.read(look).await
 }
@@ -76,18 +110,26 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<PurgePrevi
 /// # Errors
 /// When the store can't be written; nothing is removed then.
 pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result<Removed> {
-    let purge = found.purge;
-    let plan = store.write(move |batch| batch.upkeep().purge(purge)).await?;
+    let PurgePreview { purge, needles, still: before, .. } = found;
+    let asked = purge.clone();
+    let plan = store.write(move |batch| batch.upkeep().purge(&asked)).await?;
     // Remaining messages may have other ids now.
     let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
-    let still = store.read(move |view| still(view, &scope, &removed, &place)).await;
+    let still = store.read(move |view| still(view, &scope, &purge, &needles, &removed, &place)).await;
     let complete = store.vacuum().await;
-    Ok(Removed { plan, still: still.unwrap_or(found.still), complete })
+    Ok(Removed { plan, still: still.unwrap_or(before), complete })
 }
 
 /// Resolves `wish`, seen from `scope`.
-fn resolve(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
+fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     let unclear = |why: String| Error::invalid(format!("{why}; see /lcm help purge"));
+    let wish = match wish {
+        Wish::Named(wish) => wish.as_str(),
+        Wish::Text(text) if text.trim().chars().count() < SHORTEST => {
+            return Err(unclear(format!("--text needs at least {SHORTEST} characters")));
+        }
+        Wish::Text(text) => return Ok(Purge::Text(text.clone())),
+    };
     if let Some(date) = wish.strip_prefix("before ") {
         let time = ["", "Z", ":00Z", "T00:00:00Z"].iter().find_map(|end| parse_iso(&format!("{date}{end}")));
         return time.map(Purge::Before).ok_or_else(|| {
@@ -122,9 +164,19 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
     }
 }
 
-/// Where the removed text remains outside the store, as far as known.
-fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> Result<Still> {
-    let mut still = Still::default();
+/// Where the removed text remains, as far as known.
+fn still(
+    view: &View<'_>,
+    scope: &Scope,
+    purge: &Purge,
+    needles: &Needles,
+    plan: &PurgePlan,
+    database: &Place,
+) -> Result<Still> {
+    let mut still = Still { also: view.upkeep().also_holding(needles, plan)?, ..Still::default() };
+    if let (Purge::Text(_), Place::File(database)) = (purge, database) {
+        still.files = telling_files(database, needles);
+    }
     if let Some(leaf) = &scope.leaf {
         let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
         still.notes = notes.list().iter().map(|note| note.number).collect();
@@ -160,6 +212,23 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     // A file's name need not be valid Unicode.
     still.backups = backups.iter().map(|path| path.display().to_string()).collect();
     Ok(still)
+}
+
+/// Our settings and logs that hold a text: the files beside the database that are none themselves, and Pi's settings above.
+fn telling_files(database: &Path, needles: &Needles) -> Vec<String> {
+    let beside = database.parent().into_iter().flat_map(|dir| [Some(dir), dir.parent()]).flatten();
+    let files = beside.flat_map(|dir| dir.read_dir().ok()).flatten().flatten().map(|file| file.path());
+    let is_text = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|ending| ["json", "jsonl", "log", "md"].iter().any(|text| ending == *text))
+    };
+    let holds = |path: &PathBuf| {
+        std::fs::read(path).is_ok_and(|bytes| needles.are_in(&String::from_utf8_lossy(&bytes)))
+    };
+    let mut found: Vec<String> =
+        files.filter(is_text).filter(holds).map(|path| path.display().to_string()).collect();
+    found.sort();
+    found
 }
 
 /// Databases of the project that were skipped for the one in use, and all their backups, including the

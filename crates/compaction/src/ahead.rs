@@ -88,7 +88,7 @@ async fn make(
             break;
         }
         tried.extend(chunks.iter().cloned());
-        let nodes = Job::leaves(&branch, chunks, recent, Fallback::Nothing);
+        let nodes = job.leaves(&branch, chunks, recent, Fallback::Nothing);
         // The session goes on meanwhile, and its branch would be copied.
         drop(branch);
         job.make(nodes).await?;

@@ -19,8 +19,14 @@ pub fn fences(bytes: &[u8]) {
     is_fenced(&prompts::focus(&guidance, history, instructions, 400));
     for depth in 0..3 {
         for level in [Level::Detailed(400), Level::Bullets(400)] {
-            let material =
-                Material { depth, history, before, instructions: Some(instructions), stretch: None };
+            let material = Material {
+                depth,
+                history,
+                before,
+                instructions: Some(instructions),
+                stretch: None,
+                by: None,
+            };
             is_fenced(&prompts::render(&guidance, &material, level));
         }
     }

@@ -3,7 +3,7 @@
 //! Which summaries are valid is read again after each step. So steps need not share results, and work of
 //! other processes is noticed the same way.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
@@ -58,6 +58,8 @@ pub(super) struct Job<'a> {
     /// Estimated tokens the block may take.
     pub budget: usize,
     pub ratios: Ratios,
+    /// The models that the user named for summaries to be written again.
+    writers: HashMap<SummaryId, String>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
 }
@@ -86,8 +88,9 @@ impl<'a> Job<'a> {
             redact: settings.redact,
         };
         let claims = Claims::new(store);
+        let writers = store.read(|view| view.summaries().writers()).await?;
         let Target { leaf, model, .. } = target;
-        Ok(Self { session, progress, cancel, leaf, summarizer, pass, claims, budget, ratios, model })
+        Ok(Self { session, progress, cancel, leaf, summarizer, pass, claims, budget, ratios, writers, model })
     }
 
     /// The outcome of the first round of `work` during which nothing was purged, here or elsewhere. What was read
@@ -226,11 +229,12 @@ impl<'a> Job<'a> {
         recent: usize,
         otherwise: Fallback,
     ) -> Result<()> {
-        self.make(Self::leaves(branch, chunks, recent, otherwise)).await
+        self.make(self.leaves(branch, chunks, recent, otherwise)).await
     }
 
     /// The leaf summaries of chunks, to be made.
     pub(super) fn leaves(
+        &self,
         branch: &Branch,
         chunks: Vec<Span>,
         recent: usize,
@@ -245,12 +249,13 @@ impl<'a> Job<'a> {
                 Some(_) => Fallback::Nothing,
                 None => otherwise,
             };
+            let by = branch.degraded_leaf_over(&chunk).and_then(|old| self.writers.get(&old).cloned());
             let before = branch.orientation(chunk.start, passes::BEFORE);
             let recent = chunk.start >= recent;
             let place = chunk.start;
             let chunk = branch.visible()[chunk].to_vec();
             let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, Material::Messages { chunk, place, before, recent }, otherwise)
+            (span, Material::Messages { chunk, place, before, recent, by }, otherwise)
         };
         chunks.into_iter().map(leaf).collect()
     }

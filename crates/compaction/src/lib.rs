@@ -150,6 +150,26 @@ impl Session<'_> {
         Ok((branch, session))
     }
 
+    /// The tokens of the context after a compaction: what `before` counts besides the conversation (the system
+    /// prompt, tools, errors of the estimate), the block `summary`, and the messages that stay. The context
+    /// before had a block of so many tokens and the messages from an entry on.
+    async fn after(
+        &self,
+        branch: Branch,
+        before: &Value,
+        (from, block): (Option<String>, usize),
+        summary: &str,
+    ) -> Result<(Branch, usize)> {
+        let measure = move |view: &View<'_>| {
+            let from = branch.shown_from(view, from.as_deref())?;
+            Ok((block + tokens_of(&branch, from), branch))
+        };
+        let (conversation, branch) = self.store.read(measure).await?;
+        let before = before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
+        let kept = tokens_of(&branch, branch.before().len());
+        Ok((branch, before.saturating_sub(conversation) + tokens::estimate(summary) + kept))
+    }
+
     /// The block that replaces `branch`.
     async fn block(
         &self,
@@ -198,6 +218,9 @@ pub struct Request {
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
+    /// Approximate tokens of that compaction's block.
+    #[serde(default)]
+    pub shown_block: usize,
     /// Whether the model can look up what the block replaces.
     #[serde(default = "yes")]
     pub can_recall: bool,
@@ -265,6 +288,9 @@ pub struct Compaction {
     /// The total usage of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
+    /// Tokens of the context afterwards, counted as those before.
+    #[serde(skip)]
+    pub tokens_after: usize,
 }
 
 /// Compacts the branch that `request` names.
@@ -364,7 +390,10 @@ async fn compaction(
     focus: Option<String>,
 ) -> Result<Option<(Branch, Compaction)>> {
     let (branch, summary) = job.session.block(job.budget, branch, HISTORY, focus).await?;
+    let shown = (request.shown_from.clone(), request.shown_block);
+    let (branch, tokens_after) = job.session.after(branch, &request.tokens_before, shown, &summary).await?;
     let compaction = Compaction {
+        tokens_after,
         summary,
         first_kept_entry_id: kept,
         tokens_before: request.tokens_before.clone(),
@@ -446,8 +475,8 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
         details.summaries.len(),
     );
     if let Some(before) = compaction.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
-        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
-        line += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
+        let after = text::grouped(compaction.tokens_after);
+        line += &format!(", {} → about {after} tokens", text::grouped(before));
     }
     (line, degraded(branch) > 0)
 }

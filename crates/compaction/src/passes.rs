@@ -67,6 +67,8 @@ pub(super) enum Material {
         before: Vec<Visible>,
         /// Whether it is one of the newest.
         recent: bool,
+        /// The model that the user named for it.
+        by: Option<String>,
     },
     /// A condensed summary of these consecutive ones.
     Summaries(Vec<StoredSummary>),
@@ -105,8 +107,8 @@ impl Pass {
             return Ok(self.extracts(vec![(sources, otherwise)], 1).await?.pop());
         }
         match sources {
-            Material::Messages { chunk, before, recent, .. } => {
-                self.leaf(chunk, before, recent, otherwise).await
+            Material::Messages { chunk, before, recent, by, .. } => {
+                self.leaf(chunk, before, recent, by.as_deref(), otherwise).await
             }
             Material::Summaries(sources) => self.condensed(sources, otherwise).await,
         }
@@ -185,12 +187,13 @@ impl Pass {
     }
 
     /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
-    /// newest.
+    /// newest, `by` is the model that the user named.
     async fn leaf(
         &self,
         chunk: Vec<Visible>,
         before: Vec<Visible>,
         recent: bool,
+        by: Option<&str>,
         otherwise: Fallback,
     ) -> Result<Option<Made>> {
         let before = self.messages(before).await?;
@@ -209,6 +212,7 @@ impl Pass {
             before: &orientation.join("\n"),
             instructions: self.instructions.as_deref(),
             stretch: stretch.as_ref(),
+            by,
         };
         let target = self.leaf_target(recent, size);
         let extract = |cap| extract::of_messages(&said, cap);
@@ -232,7 +236,8 @@ impl Pass {
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
         let history = self.summaries_written_out(&sources);
         let (depth, instructions) = (depth_above(&sources), self.instructions.as_deref());
-        let question = Question { depth, history: &history, before: "", instructions, stretch: None };
+        let question =
+            Question { depth, history: &history, before: "", instructions, stretch: None, by: None };
         let extract = |cap| extract::of_summaries(&texts, cap);
         let target = self.target(CONDENSED_TARGET, size);
         let written = self.summarizer.summarize(&question, size, target, extract).await?;

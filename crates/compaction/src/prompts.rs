@@ -63,6 +63,8 @@ pub(super) struct Material<'a> {
     pub instructions: Option<&'a str>,
     /// The sources' place in the session's own conversation.
     pub stretch: Option<&'a Stretch>,
+    /// The only model that may write it.
+    pub by: Option<&'a str>,
 }
 
 /// A range of the session's conversation.
@@ -188,7 +190,7 @@ mod tests {
         for depth in 0..3 {
             for level in [Level::Detailed(400), Level::Bullets(400)] {
                 let instructions = Some(instructions);
-                let material = Material { depth, history, before, instructions, stretch: None };
+                let material = Material { depth, history, before, instructions, stretch: None, by: None };
                 prompts.push(render(&Guidance::default(), &material, level));
             }
         }

@@ -202,7 +202,7 @@ impl Summarizer {
     ) -> Result<Answer> {
         let in_session = prompts::in_session(&self.guidance, material, level);
         let prompt = prompts::render(&self.guidance, material, level);
-        let answer = self.ask(prompt.clone(), in_session, target).await?;
+        let answer = self.ask(prompt.clone(), in_session, target, material.by).await?;
         count_usage(usage, &answer);
         match answer {
             Err(Failure { kind: Kind::TooLong { room }, .. }) if rounds > 0 => {
@@ -257,7 +257,7 @@ impl Summarizer {
         if self.has_given_up() {
             return Ok(None);
         }
-        match self.ask(prompt, None, target).await? {
+        match self.ask(prompt, None, target, None).await? {
             Ok(reply) => {
                 self.patience.renew();
                 Ok(Some(plausible::unwrapped(&reply.text)).filter(|text| !text.is_empty()))
@@ -269,7 +269,13 @@ impl Summarizer {
         }
     }
 
-    async fn ask(&self, prompt: String, in_session: Option<InSession>, target: usize) -> Result<Answer> {
+    async fn ask(
+        &self,
+        prompt: String,
+        in_session: Option<InSession>,
+        target: usize,
+        by: Option<&str>,
+    ) -> Result<Answer> {
         if self.patience.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
@@ -281,6 +287,7 @@ impl Summarizer {
             max_tokens: target * 3 + 2_048,
             reasoning: None,
             timeout_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
+            by: by.map(ToOwned::to_owned),
             in_session,
         };
         let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);

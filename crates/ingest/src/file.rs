@@ -61,6 +61,11 @@ pub(super) trait Slices: Send + 'static {
     /// Lines, records or rows so far that could not be read.
     fn broken(&self) -> usize;
 
+    /// The numbers of these lines, as far as they have some.
+    fn broken_lines(&self) -> &[usize] {
+        &[]
+    }
+
     /// Records so far of unknown kinds.
     fn unknown(&self) -> usize {
         0
@@ -88,7 +93,11 @@ impl Slices for SessionFile {
     }
 
     fn broken(&self) -> usize {
-        self.broken
+        self.broken.len()
+    }
+
+    fn broken_lines(&self) -> &[usize] {
+        &self.broken
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -107,8 +116,8 @@ pub struct SessionFile {
     order: Order,
     /// Whether the end was reached.
     ended: bool,
-    /// Lines so far that could not be read and were skipped.
-    pub broken: usize,
+    /// The numbers of the lines so far that could not be read and were skipped.
+    pub broken: Vec<usize>,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -128,7 +137,7 @@ impl SessionFile {
             unnamed: 0,
             order: Order::default(),
             ended: false,
-            broken: 0,
+            broken: Vec::new(),
             supplements: Vec::new(),
         })
     }
@@ -193,7 +202,7 @@ impl SessionFile {
                 Line::TooLong => None,
             };
             let Some(json) = json else {
-                self.broken += 1;
+                self.broken.push(self.lines.number);
                 continue;
             };
             match Fields::of(&json) {
@@ -273,6 +282,8 @@ pub(super) struct Lines {
     reader: Box<dyn BufRead + Send>,
     /// Ends the reading.
     cancel: CancellationToken,
+    /// The number of the last line, from 1.
+    pub number: usize,
     /// Whether the last line has no line break: it seems to be still being written.
     pub is_cut: bool,
     /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
@@ -290,7 +301,7 @@ impl Lines {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
         let reader = reading(file, SLICE).map_err(unreadable)?;
-        Ok(Self { reader, cancel: cancel.clone(), is_cut: false, skips: false })
+        Ok(Self { reader, cancel: cancel.clone(), number: 0, is_cut: false, skips: false })
     }
 
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
@@ -306,6 +317,7 @@ impl Lines {
         if read == 0 {
             return Ok(None);
         }
+        self.number += 1;
         self.is_cut = line.last() != Some(&b'\n');
         if !self.is_cut {
             line.pop();

@@ -56,6 +56,8 @@ pub struct Report {
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
+    /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
+    pub broken_in: Vec<(String, Vec<usize>)>,
     /// Rows of an old database that could not be read.
     pub lost: usize,
     /// Records of unknown kinds; they are stored.
@@ -264,7 +266,7 @@ impl Run<'_> {
             let read = aside(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
             let Some(session) = read.0 else { break };
-            self.session(session, store).await?;
+            self.session(&file.path, session, store).await?;
         }
         // Anyone may have made another file.
         if let Some((old, _)) = old.filter(|_| is_of_ours) {
@@ -276,7 +278,7 @@ impl Run<'_> {
     }
 
     /// Writes a session as it is read: a slice is read while the one before is written.
-    async fn session(&mut self, reading: Reading, store: &Store) -> Result<()> {
+    async fn session(&mut self, file: &Path, reading: Reading, store: &Store) -> Result<()> {
         let (reading, mut conversation) = reading.compare(store).await?;
         let ahead = |mut reading: Reading| aside(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
@@ -299,6 +301,10 @@ impl Run<'_> {
         let (slices, report) = (reading.slices(), &mut self.report);
         report.is_growing |= slices.is_growing();
         let broken = broken + slices.broken();
+        if broken > 0 && !is_in_database {
+            let name = Unreadable::new(file, "").name;
+            report.broken_in.push((name, slices.broken_lines().to_vec()));
+        }
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += slices.unknown();
         let (known, supplements) = (slices.known(), slices.supplements());

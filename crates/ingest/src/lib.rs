@@ -4,6 +4,8 @@
 //! entries give the same rows in whatever way they arrive. So start, resume, fork, `/tree`, crashes and
 //! imports need no special cases.
 
+mod damage;
+mod edited;
 pub mod export;
 pub mod file;
 mod finding;

@@ -10,14 +10,18 @@
 //! held back until then.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
+use super::edited::{Edited, edited};
 use super::fold::{Handover, PreparedHandover};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::ConversationId;
+use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::log::{Field, Log};
 use lcm_model::sync::lock;
 use lcm_model::text;
@@ -156,6 +160,39 @@ impl Persistor {
             }
         }
         Ok(missing)
+    }
+
+    /// Sets aside what the session's file shows otherwise: another text, or another place. The file's entries count as
+    /// unknown then. Returns how many differ.
+    pub async fn set_aside(&self, cancel: &CancellationToken) -> Result<usize> {
+        let conversation = self.conversation();
+        let PiSession { id, file, .. } = self.0.session.clone();
+        let Some(path) = file.map(PathBuf::from).filter(|_| conversation != ConversationId::NONE) else {
+            return Ok(0);
+        };
+        let cancel = cancel.clone();
+        let compare = move |view: &View<'_>| edited(view, conversation, &id, &path, &cancel);
+        let Edited { entries, all } = match self.0.store.read(compare).await {
+            Ok(edited) => edited,
+            // Whether its file can be read is Pi's matter.
+            Err(error) if error.code() == Code::Invalid => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        let count = entries.len();
+        let mark = Hash::plain(format!("{} {}", text::now(), entries.join(" ")).as_bytes());
+        let write = move |batch: &Batch<'_>| batch.messages().set_aside(conversation, &entries, &all, &mark);
+        let free = self.0.store.write(write).await?;
+        let mut state = self.lock();
+        for id in &free {
+            state.known.remove(id);
+            if let Some(unnamed) = &mut state.unnamed {
+                unnamed.remove(id);
+            }
+        }
+        Ok(if free.is_empty() { 0 } else { count })
     }
 
     /// Whether this entry is stored or queued, if the session has named it.

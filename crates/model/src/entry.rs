@@ -214,7 +214,8 @@ fn fields(json: &str) -> Option<Vec<Field<'_>>> {
         }
     }
     let mut reader = serde_json::Deserializer::from_str(json);
-    serde::Deserializer::deserialize_map(&mut reader, Fields).ok()
+    let fields = serde::Deserializer::deserialize_map(&mut reader, Fields).ok()?;
+    reader.end().ok().map(|()| fields)
 }
 
 fn is_named(key: &RawValue, name: &str) -> bool {

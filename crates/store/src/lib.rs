@@ -48,6 +48,7 @@ pub use summaries::records::{StoredSummary, Summary};
 pub use summaries::{Summaries, SummaryWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
+pub use upkeep::holding::Needles;
 pub use upkeep::old::{OldEntries, OldStore, PurgedEntries, RECOVERED};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::{PurgedTexts, purged_variant};

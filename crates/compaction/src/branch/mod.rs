@@ -324,6 +324,14 @@ impl Branch {
         degraded.into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
     }
 
+    /// The degraded leaf summary that covers these messages.
+    pub(super) fn degraded_leaf_over(&self, chunk: &Span) -> Option<SummaryId> {
+        let covers = |id: &SummaryId| {
+            self.forest.span(*id).is_some_and(|span| span.start <= chunk.start && chunk.end <= span.end)
+        };
+        self.forest.degraded_leaves().into_iter().find(covers)
+    }
+
     /// The `spans` that no model's leaf summary covers.
     pub(super) fn without_sound(&self, mut spans: Vec<Span>) -> Vec<Span> {
         if !spans.is_empty() {

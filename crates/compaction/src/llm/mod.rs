@@ -44,6 +44,9 @@ pub struct Request {
     pub reasoning: Option<&'static str>,
     /// The call's time limit, in ms.
     pub timeout_ms: u64,
+    /// The only model that may be asked, `provider/id`.
+    #[serde(skip)]
+    pub by: Option<String>,
     /// The same question, for asking the session's own model within its conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_session: Option<InSession>,

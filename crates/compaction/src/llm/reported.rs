@@ -73,7 +73,8 @@ mod tests {
     fn left(usage: &Value, in_session: Option<InSession>) -> (Result<Option<Value>, String>, bool) {
         let prompt = "some words of a prompt ".repeat(2_000);
         let (system, max_tokens, timeout_ms) = (String::new(), 500, 0);
-        let request = Request { system, prompt, max_tokens, reasoning: None, timeout_ms, in_session };
+        let request =
+            Request { system, prompt, max_tokens, reasoning: None, timeout_ms, by: None, in_session };
         let answer = Ok(Reply { text: "t".into(), model: None, usage: Some(usage.clone()) });
         let (answer, notice) = checked(answer, &request, "p/m");
         (answer.map(|reply| reply.usage).map_err(|failure| failure.reason), notice.is_some())

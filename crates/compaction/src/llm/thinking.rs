@@ -116,7 +116,7 @@ mod tests {
         let in_session = Some(InSession { prompt, first, last, effort: None, mark });
         let (system, prompt) = Default::default();
         let mut request =
-            Request { system, prompt, max_tokens: 1, reasoning: None, timeout_ms: 1, in_session };
+            Request { system, prompt, max_tokens: 1, reasoning: None, timeout_ms: 1, by: None, in_session };
         thinking.set(model, &mut request);
         (request.reasoning, request.in_session.unwrap().effort, request.max_tokens - 1)
     }

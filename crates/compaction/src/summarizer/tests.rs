@@ -86,7 +86,7 @@ fn reply(text: &str) -> Answer {
 }
 
 fn material(history: &str) -> Material<'_> {
-    Material { depth: 0, history, before: "", instructions: None, stretch: None }
+    Material { depth: 0, history, before: "", instructions: None, stretch: None, by: None }
 }
 
 impl World {

@@ -107,6 +107,8 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     Reading {
         id: record.text("uuid"),
         above: above(record),
+        // One that was typed meanwhile may be written late.
+        is_prompt: kind == "user" && shown.iter().any(|shown| shown.role == "user"),
         side: record.is("isSidechain").then(|| record.text("agentId").unwrap_or_else(|| "side".to_owned())),
         time: record.time(),
         is_unknown: shown.is_empty() && !is_among(SILENT, &kind),

@@ -54,8 +54,9 @@ const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compact
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     // A fork that copies lines begins with the metadata of all sessions above it, the first of them last.
     let mut metas: Vec<Value> = Vec::new();
-    let (mut cwd, mut is_begun) = (None, false);
+    let (mut cwd, mut is_begun, mut is_log) = (None, false, false);
     let records = head(path, cancel, |fields| {
+        is_log |= is_record(fields);
         match meta(fields) {
             Some(meta) if !is_begun => metas.push(meta),
             _ => is_begun = !metas.is_empty(),
@@ -63,6 +64,11 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         cwd = cwd.take().or_else(|| folder(fields));
         is_begun && cwd.is_some()
     })?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // Without its first line, a log has no id but that in its name.
+    if metas.is_empty() && is_log {
+        metas.push(json!({"id": id_in(&name)}));
+    }
     let [meta, ..] = metas.as_slice() else { return Ok(Vec::new()) };
     let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let own = said(&meta["id"]).unwrap_or_default();
@@ -75,7 +81,6 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let base = &meta["history_base"];
     let begin = if above.is_some() { format!("{own}:") } else { String::new() };
     let of_log = |log: &str| if log == own { begin.clone() } else { format!("{begin}{log}.") };
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let log = name.split('.').next().and_then(|name| Some(name.split_once(&format!("-{own}_"))?.1));
     // A copy may have any name.
     let log = log.filter(|log| Uuid::parse_str(log).is_ok()).unwrap_or(&own);
@@ -92,6 +97,21 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         records: Box::new(records),
         broken: 0,
     }])
+}
+
+/// Whether only Codex writes this.
+fn is_record(fields: &Fields<'_>) -> bool {
+    let kind = fields.text("type").unwrap_or_default();
+    let has_payload = fields.value("payload").is_object();
+    has_payload && (kind == "response_item" || is_among(SILENT, &kind))
+        || (kind == "message" && fields.value("content").is_array() && fields.text("role").is_some())
+}
+
+/// The session's id in the name of a log, after the time; another name stands for it.
+fn id_in(name: &str) -> String {
+    let name = name.split('.').next().unwrap_or_default();
+    let ids = name.match_indices('-').filter_map(|(at, _)| name.get(at + 1..at + 37));
+    ids.into_iter().find(|id| Uuid::parse_str(id).is_ok()).unwrap_or(name).to_owned()
 }
 
 /// The session's metadata.

@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, read_file, text,
-    thinking,
+    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, is_among, read_file,
+    text, thinking,
 };
+use crate::damage::whole_objects;
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::AGENTS;
@@ -60,7 +61,7 @@ fn folder(path: &Path) -> String {
 }
 
 fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
-    let (mut session, mut hash) = (None, None);
+    let (mut session, mut hash, mut is_log) = (None, None, false);
     let mut look = |fields: &Fields<'_>| {
         session = session.take().or_else(|| fields.text("sessionId"));
         hash = hash.take().or_else(|| fields.text("projectHash"));
@@ -69,20 +70,32 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let records: Box<dyn Records> = match path.extension().is_some_and(|ending| ending == "json") {
         true => {
             let whole = read_file(path)?;
-            Fields::of(&whole).iter().for_each(|fields| {
+            // What a damaged or cut session begins with.
+            let begin =
+                whole.split_once("\"messages\"").map(|(begin, _)| begin.trim_end().trim_end_matches(','));
+            let begin = begin.map(|begin| format!("{begin}}}")).unwrap_or_default();
+            Fields::of(&whole).or_else(|| Fields::of(&begin)).iter().for_each(|fields| {
                 look(fields);
             });
+            is_log = whole_objects(&whole).into_iter().any(|at| is_message(&whole[at]));
             Box::new(messages(whole).into_iter())
         }
-        false => Box::new(head(path, cancel, look)?),
+        false => Box::new(head(path, cancel, |fields| {
+            is_log |= is_message_of(fields);
+            look(fields)
+        })?),
     };
-    let (Some(session), Some(hash)) = (session, hash) else { return Ok(Vec::new()) };
+    // Without its first line, a log has no id but its name.
+    let name = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(session) = session.filter(|_| hash.is_some()).or_else(|| is_log.then(name)) else {
+        return Ok(Vec::new());
+    };
     let above = is_subagent_s(path).then(|| folder(path));
     Ok(vec![Log {
         prefix: if above.is_some() { format!("{session}:") } else { String::new() },
         session: above.unwrap_or(session),
         cwd: project(path),
-        cwd_hash: Some(hash),
+        cwd_hash: hash,
         parent: None,
         continues: None,
         version: String::new(),
@@ -91,7 +104,17 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     }])
 }
 
-/// Splits a session that is one JSON object into records: its metadata, then each message byte for byte.
+fn is_message(json: &str) -> bool {
+    Fields::of(json).as_ref().is_some_and(is_message_of)
+}
+
+fn is_message_of(fields: &Fields<'_>) -> bool {
+    let kind = fields.text("type").unwrap_or_default();
+    fields.text("id").is_some() && is_among("user gemini info error warning", &kind)
+}
+
+/// Splits a session that is one JSON object into records: its metadata, then each message byte for byte. A damaged one stays
+/// whole.
 fn messages(whole: String) -> Vec<String> {
     #[derive(Deserialize)]
     struct Session<'a> {

@@ -20,6 +20,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::damage::whole_objects;
 use super::file::{LINE, Line, Lines};
 use super::finding::Unreadable;
 use super::stringify::stringify;
@@ -202,6 +203,11 @@ struct Log {
 /// The records of a session, in order.
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;
+
+    /// The number of the last one's line.
+    fn line(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A record of a log.
@@ -213,8 +219,12 @@ enum Raw {
         id: String,
         json: String,
     },
-    /// Unreadable: incomplete or too long.
-    Broken,
+    /// The end of a log, which breaks off: the agent may still be writing it.
+    Cut(String),
+    /// Unreadable, or too long; of a message, its parts follow.
+    Broken {
+        is_message: bool,
+    },
 }
 
 impl Records for std::vec::IntoIter<String> {
@@ -231,12 +241,16 @@ impl Records for Lines {
                 None => return Ok(None),
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
                 Some(Line::Text(line)) if self.is_cut && Fields::of(&line).is_none() => {
-                    return Ok(Some(Raw::Broken));
+                    return Ok(Some(Raw::Cut(line)));
                 }
                 Some(Line::Text(line)) => return Ok(Some(Raw::Text(line))),
-                Some(Line::TooLong) => return Ok(Some(Raw::Broken)),
+                Some(Line::TooLong) => return Ok(Some(Raw::Broken { is_message: false })),
             }
         }
+    }
+
+    fn line(&self) -> Option<usize> {
+        Some(self.number)
     }
 }
 
@@ -245,7 +259,14 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
         let Some(Line::Text(line)) = lines.next(LINE)? else { break };
-        if Fields::of(&line).is_some_and(|fields| read(&fields)) {
+        if let Some(fields) = Fields::of(&line) {
+            if read(&fields) {
+                break;
+            }
+            continue;
+        }
+        let mut whole = whole_objects(&line).into_iter().filter_map(|at| Fields::of(&line[at]));
+        if whole.any(|fields| read(&fields)) {
             break;
         }
     }
@@ -353,6 +374,8 @@ struct Reading {
     id: Option<String>,
     /// What it hangs below.
     above: Above,
+    /// Whether it is a prompt of the user's: only that goes back.
+    is_prompt: bool,
     /// The side chain that it is of, if its log has more than one conversation.
     side: Option<String>,
     /// In ms since the epoch; without one, the time of the record before.

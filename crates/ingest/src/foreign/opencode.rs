@@ -81,11 +81,12 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let Some(folder) = path.parent().and_then(Path::parent) else { return Ok(Vec::new()) };
     let json = read_file(path)?;
     let session: Value = read_json(&json).unwrap_or_default();
-    let Some(id) =
-        session["id"].as_str().filter(|id| !id.is_empty() && Path::new(id).components().count() == 1)
-    else {
-        return Ok(Vec::new());
-    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_one = |id: &&str| !id.is_empty() && Path::new(id).components().count() == 1;
+    // A session whose own file is damaged has its messages in a folder of its name.
+    let is_damaged = session.is_null() && folders(path, folder, &name).0.is_dir();
+    let id = session["id"].as_str().filter(is_one).or_else(|| is_damaged.then_some(&*name));
+    let Some(id) = id else { return Ok(Vec::new()) };
     let (messages, parts) = folders(path, folder, id);
     let messages = json_files(&messages);
     // Older versions store it with each answer.
@@ -157,7 +158,8 @@ impl Records for Files {
         let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // A file that is being written is complete at the next import.
         let whole = read_file(&path).ok().filter(|json| read_json(json).is_ok());
-        Ok(Some(whole.map_or(Raw::Broken, |json| Raw::Row { kind, id, json })))
+        let broken = Raw::Broken { is_message: kind == "message" };
+        Ok(Some(whole.map_or(broken, |json| Raw::Row { kind, id, json })))
     }
 }
 
@@ -211,7 +213,8 @@ impl Records for Rows {
         }
         let Some(place) = self.next.pop_front() else { return Ok(None) };
         let row = database.row(place)?;
-        Ok(Some(row.map_or(Raw::Broken, |(kind, id, json)| Raw::Row { kind, id, json })))
+        let broken = Raw::Broken { is_message: place.is_message() };
+        Ok(Some(row.map_or(broken, |(kind, id, json)| Raw::Row { kind, id, json })))
     }
 }
 

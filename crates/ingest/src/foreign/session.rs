@@ -3,14 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Above, Agent, Context, Log, Raw, Reading, Record, Shown};
+use super::{Above, Agent, Context, Log, Message, Raw, Reading, Record, Shown};
+use crate::damage::{says_nothing, whole_objects};
 use crate::file::{Header, Known, SLICE, Slices};
 use crate::fold::Handover;
 use crate::order::Order;
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
-use lcm_model::{Content, Entry, Fields, digest, foreign, said_digest, slot_of, split_version};
+use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
 
 /// A session of another agent that is being read.
 pub(crate) struct ForeignSession {
@@ -34,6 +35,8 @@ pub(crate) struct ForeignSession {
     last: Option<String>,
     /// The time of the last record.
     time: i64,
+    /// The numbers of damaged lines.
+    broken_lines: Vec<usize>,
     unknown: usize,
     /// Messages that were already stored.
     known: usize,
@@ -46,16 +49,16 @@ struct Thread {
     side: Option<String>,
     /// The entry of its last message.
     last: Option<String>,
-    /// How many messages of the user it has, with those above it.
-    requests: usize,
+    /// How many prompts it has, with those above it.
+    prompts: usize,
 }
 
-/// Where a record is in a thread: what was last there, and how many messages of the user were.
+/// Where a record is in a thread: what was last there, and how many prompts were.
 #[derive(Clone)]
 struct Place {
     thread: usize,
     last: Option<String>,
-    requests: usize,
+    prompts: usize,
 }
 
 /// What is stored of a session whose records are rewritten.
@@ -91,7 +94,7 @@ impl ForeignSession {
             context: Context { version: log.version.clone(), ..Context::default() },
             log,
             order: Order::default(),
-            threads: vec![Thread { side: None, last: None, requests: 0 }],
+            threads: vec![Thread { side: None, last: None, prompts: 0 }],
             current: HashMap::from([(None, 0)]),
             places: HashMap::new(),
             came: HashMap::new(),
@@ -99,6 +102,7 @@ impl ForeignSession {
             above: HashMap::new(),
             last: None,
             time: began,
+            broken_lines: Vec::new(),
             unknown: 0,
             known: 0,
             is_growing: false,
@@ -119,7 +123,14 @@ impl ForeignSession {
     /// Adds a record. Returns about how many bytes that takes.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &Known) -> usize {
         let record = Record { json, fields: Fields::of(json), row };
+        if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+            return self.take_damaged(json, false, known);
+        }
         let reading = (self.agent.read)(&mut self.context, &record);
+        self.add(&record, reading, known)
+    }
+
+    fn add(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
         if reading.is_growing {
             (self.is_growing, self.ended) = (true, true);
             return 0;
@@ -127,14 +138,45 @@ impl ForeignSession {
         self.unknown += usize::from(reading.is_unknown);
         self.time = reading.time.unwrap_or(self.time);
         match self.agent.rewrites {
-            true => self.take_version(&record, reading, known),
-            false => self.take_record(&record, reading, known),
+            true => self.take_version(record, reading, known),
+            false => self.take_record(record, reading, known),
         }
+    }
+
+    /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
+    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &Known) -> usize {
+        self.note_broken();
+        let mut from = 0;
+        for at in whole_objects(line) {
+            let json = &line[at.clone()];
+            let record = Record { json, fields: Fields::of(json), row: None };
+            let reading = (self.agent.read)(&mut self.context, &record);
+            // A part of a broken record.
+            if reading.is_unknown {
+                continue;
+            }
+            self.take_broken(&line[from..at.start], is_cut, known);
+            self.add(&record, reading, known);
+            from = at.end;
+        }
+        self.take_broken(&line[from..], is_cut, known);
+        line.len()
+    }
+
+    fn take_broken(&mut self, text: &str, is_cut: bool, known: &Known) {
+        if !is_cut && !says_nothing(text) {
+            self.add(&Record { json: text, fields: None, row: None }, Reading::default(), known);
+        }
+    }
+
+    fn note_broken(&mut self) {
+        self.log.broken += 1;
+        self.broken_lines.extend(self.log.records.line());
     }
 
     /// Adds a record that never changes.
     fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
-        let Reading { id: own, above, side, shown, .. } = reading;
+        let Reading { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
         let fields: Vec<(&str, String)> = shown.iter().map(|shown| (shown.role, shown.fields())).collect();
@@ -145,8 +187,8 @@ impl ForeignSession {
         if known.purged.contains(purged_as) && !known.entries.contains(&id) {
             return record.json.len();
         }
-        let is_request = !is_repeated && shown.iter().any(|shown| shown.role == "user");
-        let thread = self.thread_of(&above, &side, is_request);
+        let is_prompt = is_prompt && !is_repeated;
+        let thread = self.thread_of(&above, &side, is_prompt);
         let aside = Shown::aside(Vec::new());
         let fields = match fields.is_empty() || is_repeated {
             true => vec![(aside.role, aside.fields())],
@@ -163,19 +205,19 @@ impl ForeignSession {
         // Nothing is below what search ignores.
         if !is_repeated && shown.iter().any(|shown| shown.role != "system") {
             place.last = parent;
-            place.requests += usize::from(is_request);
+            place.prompts += usize::from(is_prompt);
             self.current.insert(side, thread);
         }
         if let Some(own) = own.filter(|_| !is_repeated) {
-            let (last, requests) = (place.last.clone(), place.requests);
-            self.places.insert(own, Place { thread, last, requests });
+            let (last, prompts) = (place.last.clone(), place.prompts);
+            self.places.insert(own, Place { thread, last, prompts });
         }
         bytes
     }
 
     /// The thread that a record continues: that of the record above it, or else the current one of its side chain. The user's next
     /// message starts another one if it goes back to before his last.
-    fn thread_of(&mut self, above: &Above, side: &Option<String>, is_request: bool) -> usize {
+    fn thread_of(&mut self, above: &Above, side: &Option<String>, is_prompt: bool) -> usize {
         let place = match above {
             Above::Record(id) => self.places.get(id).cloned(),
             _ => None,
@@ -186,12 +228,12 @@ impl ForeignSession {
                 place.map_or_else(|| self.threads[self.current[&None]].last.clone(), |place| place.last);
             return self.add_thread(side, last, 0);
         };
-        let so_far = self.threads[thread].requests;
+        let so_far = self.threads[thread].prompts;
         match (own, above) {
-            (Some(place), _) if is_request && place.requests < so_far => {
-                self.add_thread(side, place.last.clone(), place.requests)
+            (Some(place), _) if is_prompt && place.prompts < so_far => {
+                self.add_thread(side, place.last.clone(), place.prompts)
             }
-            (None, Above::Start) if is_request && so_far > 0 => {
+            (None, Above::Start) if is_prompt && so_far > 0 => {
                 // A side chain begins where the conversation is.
                 let last = side.as_ref().and_then(|_| self.threads[self.current[&None]].last.clone());
                 self.add_thread(side, last, 0)
@@ -200,8 +242,8 @@ impl ForeignSession {
         }
     }
 
-    fn add_thread(&mut self, side: &Option<String>, last: Option<String>, requests: usize) -> usize {
-        self.threads.push(Thread { side: side.clone(), last, requests });
+    fn add_thread(&mut self, side: &Option<String>, last: Option<String>, prompts: usize) -> usize {
+        self.threads.push(Thread { side: side.clone(), last, prompts });
         self.current.insert(side.clone(), self.threads.len() - 1);
         self.threads.len() - 1
     }
@@ -301,8 +343,13 @@ impl ForeignSession {
         Ok(match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
-            Some(Raw::Broken) => {
-                self.log.broken += 1;
+            Some(Raw::Cut(line)) => self.take_damaged(&line, true, known),
+            Some(Raw::Broken { is_message }) => {
+                self.note_broken();
+                if is_message {
+                    // Nobody knows who said what follows: not the user.
+                    self.context.message = Message { role: "assistant", ..Message::default() };
+                }
                 0
             }
             None => {
@@ -339,6 +386,10 @@ impl Slices for ForeignSession {
 
     fn broken(&self) -> usize {
         self.log.broken
+    }
+
+    fn broken_lines(&self) -> &[usize] {
+        &self.broken_lines
     }
 
     fn unknown(&self) -> usize {

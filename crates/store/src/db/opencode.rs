@@ -59,6 +59,13 @@ pub struct OpenCodeSession {
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCodePlace(&'static str, i64);
 
+impl OpenCodePlace {
+    /// Whether it is a message whose parts follow.
+    pub fn is_message(&self) -> bool {
+        self.0 == "message"
+    }
+}
+
 /// What orders a row.
 struct Key {
     /// The hash of the session or message that it belongs to.

@@ -132,18 +132,17 @@ CREATE TABLE counts (
   -- counted when needed, and gets its row at the next checkpoint.
   conversation_id INTEGER PRIMARY KEY,   -- -1: the whole project, of which only `messages` is counted
   messages        INTEGER NOT NULL,      -- that its entries show, including those kept from the model
-  visible         INTEGER NOT NULL,      -- those of kind 0
-  from_time       INTEGER,               -- ms, of the first of these
+  from_time       INTEGER,               -- ms, of the first of kind 0
   to_time         INTEGER,               -- ms, of the last
   first_request   INTEGER,               -- the user's first message
   lowest          INTEGER,               -- the first row of `messages` that an entry refers to
   highest         INTEGER                -- the last
 ) STRICT;
 
-INSERT INTO counts (conversation_id, messages, visible) VALUES (-1, 0, 0);
+INSERT INTO counts (conversation_id, messages) VALUES (-1, 0);
 
 CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
-  INSERT OR REPLACE INTO counts (conversation_id, messages, visible) VALUES (NEW.id, 0, 0);
+  INSERT OR REPLACE INTO counts (conversation_id, messages) VALUES (NEW.id, 0);
 END;
 
 -- Passages of the messages' searchable text. The index stores no text; passages are cut from the message again.

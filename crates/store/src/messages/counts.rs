@@ -18,7 +18,6 @@ macro_rules! counted {
             "
     SELECT ?1 AS conversation_id,
            count(CASE WHEN e.kind = 1 AND m.kind IN (0, 1) THEN 1 END) AS messages,
-           count(CASE WHEN e.kind = 1 AND m.kind = 0 THEN 1 END) AS visible,
            min(CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END) AS from_time,
            max(CASE WHEN e.kind = 1 AND m.kind = 0 THEN m.timestamp END) AS to_time,
            min(CASE WHEN e.kind = 1 AND m.kind = 0 AND m.role = 'user' THEN m.id END) AS first_request,
@@ -40,7 +39,7 @@ const ADDED: &str = counted!("e.id > ?2");
 
 /// The same of the project.
 const COUNTED_IN_ALL: &str = "
-    SELECT -1 AS conversation_id, count(*) AS messages, 0 AS visible, NULL AS from_time, NULL AS to_time,
+    SELECT -1 AS conversation_id, count(*) AS messages, NULL AS from_time, NULL AS to_time,
            NULL AS first_request, NULL AS lowest, NULL AS highest
       FROM messages WHERE kind IN (0, 1) AND ?1 = -1";
 
@@ -52,9 +51,7 @@ const PROJECT: ConversationId = ConversationId(-1);
 pub struct Counts {
     /// Messages that it shows on any branch, including those kept from the model.
     pub messages: usize,
-    /// Those not kept from the model.
-    pub visible: usize,
-    /// Times of the first and the last of these, in ms.
+    /// Times of the first and the last that is not kept from the model, in ms.
     pub times: Option<(i64, i64)>,
     pub first_request: Option<MessageId>,
     /// The first and the last row of the messages that its entries refer to.
@@ -68,7 +65,6 @@ impl FromRow for Counts {
         };
         Ok(Self {
             messages: row.get("messages")?,
-            visible: row.get("visible")?,
             times: pair("from_time", "to_time")?,
             first_request: row.get("first_request")?,
             rows: pair("lowest", "highest")?,
@@ -165,16 +161,14 @@ impl MessageWriter<'_> {
         // With the SELECT inside, SQLite would open a savepoint.
         self.connection.change(
             "UPDATE counts
-                SET messages = messages + ?2, visible = visible + ?3,
-                    from_time = coalesce(min(from_time, ?4), from_time, ?4),
-                    to_time = coalesce(max(to_time, ?5), to_time, ?5),
-                    first_request = coalesce(min(first_request, ?6), first_request, ?6),
-                    lowest = coalesce(min(lowest, ?7), lowest, ?7),
-                    highest = coalesce(max(highest, ?8), highest, ?8)
+                SET messages = messages + ?2,
+                    from_time = coalesce(min(from_time, ?3), from_time, ?3),
+                    to_time = coalesce(max(to_time, ?4), to_time, ?4),
+                    first_request = coalesce(min(first_request, ?5), first_request, ?5),
+                    lowest = coalesce(min(lowest, ?6), lowest, ?6),
+                    highest = coalesce(max(highest, ?7), highest, ?7)
               WHERE conversation_id = ?1",
-            params![
-                conversation, added.messages, added.visible, from, to, added.first_request, lowest, highest
-            ],
+            params![conversation, added.messages, from, to, added.first_request, lowest, highest],
         )?;
         Ok(messages)
     }

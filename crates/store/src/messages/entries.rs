@@ -1,5 +1,7 @@
 //! Entries: which messages a session shows, and the tree they form.
 
+use std::collections::HashSet;
+
 use rusqlite::params;
 
 use crate::columns::Queries as _;
@@ -58,6 +60,19 @@ impl Messages<'_> {
         )
     }
 
+    /// The row of an entry, and the id of the entry above it.
+    pub fn placed(
+        &self,
+        conversation: ConversationId,
+        entry_id: &str,
+    ) -> Result<Option<(EntryId, Option<String>)>> {
+        self.connection.first(
+            "SELECT e.id, above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
+              WHERE e.conversation_id = ?1 AND e.entry_id = ?2",
+            params![conversation, entry_id],
+        )
+    }
+
     /// The last message at or above an entry: what its children extend.
     pub fn head_of(&self, entry: EntryId) -> Result<Option<Head>> {
         self.connection.first(
@@ -88,6 +103,51 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
+    /// Gives the entries `edited` and all below them other ids, which end with `mark`, so that others can have theirs. Returns
+    /// the ids that are free now. Leaves out those with a purged message of `kept` below them: it would be stored again.
+    pub fn set_aside(
+        &self,
+        conversation: ConversationId,
+        edited: &[String],
+        kept: &HashSet<String>,
+        mark: &Hash,
+    ) -> Result<Vec<String>> {
+        let rows: Vec<(i64, Option<i64>, String, bool)> = self.connection.all(
+            "SELECT e.id, e.parent_id, e.entry_id, coalesce(m.kind = 4, 0)
+               FROM entries e LEFT JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 ORDER BY e.id",
+            [conversation],
+        )?;
+        let edited: HashSet<&str> = edited.iter().map(String::as_str).collect();
+        // Parents come first, so those below a purged message are known backwards.
+        let mut above_purged = HashSet::new();
+        for (id, parent, name, is_purged) in rows.iter().rev() {
+            if *is_purged && kept.contains(name) || above_purged.contains(id) {
+                above_purged.extend([Some(*id), *parent].into_iter().flatten());
+            }
+        }
+        let mut aside: HashSet<i64> = HashSet::new();
+        let mut free = Vec::new();
+        for (id, parent, name, _) in rows {
+            let is_below = parent.is_some_and(|parent| aside.contains(&parent));
+            if is_below || edited.contains(name.as_str()) && !above_purged.contains(&id) {
+                aside.insert(id);
+                free.push((id, name));
+            }
+        }
+        let names: HashSet<&str> = free.iter().map(|(_, name)| name.as_str()).collect();
+        for (id, _) in &free {
+            let target: Option<String> =
+                self.connection.first("SELECT target FROM entries WHERE id = ?1", [id])?.flatten();
+            self.connection.change(
+                "UPDATE entries SET entry_id = entry_id || ' ' || ?2,
+                                    target = iif(?3, target || ' ' || ?2, target) WHERE id = ?1",
+                params![id, mark.to_string(), target.is_some_and(|target| names.contains(target.as_str()))],
+            )?;
+        }
+        Ok(free.into_iter().map(|(_, name)| name).collect())
+    }
+
     /// Stores an entry, and returns its row. [`MessageWriter::count_added`] counts its message.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
         let (kind, message, target) = match entry.role {

@@ -136,10 +136,10 @@ impl Messages<'_> {
 
     /// The facts of a session. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
-        let Counts { visible, times, first_request, .. } = self.counts(conversation)?;
+        let Counts { messages, times, first_request, .. } = self.counts(conversation)?;
         let (from_time, to_time) = times.unwrap_or_default();
         let session_id = self.session_id(conversation)?;
-        Ok(SessionFacts { session_id, messages: visible, from_time, to_time, first_request })
+        Ok(SessionFacts { session_id, messages, from_time, to_time, first_request })
     }
 
     /// All sessions, oldest first, or only this one.

@@ -70,6 +70,7 @@ impl SummaryWriter<'_> {
     fn insert(&self, new: &NewSummary, facts: Option<&Facts>, restored: bool) -> Result<SummaryId> {
         let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
+            self.is_redone(id)?;
             return Ok(id);
         }
         if summary.identity(&self.identities(sources)?) != summary.hash {

@@ -8,6 +8,7 @@ pub(super) mod counts;
 pub(super) mod extras;
 pub(super) mod identities;
 pub(super) mod records;
+pub(super) mod redo;
 pub(super) mod spans;
 
 crate::view::handles!("Summaries, and claims on those in progress." Summaries, "Adds summaries and the data stored with them." SummaryWriter);

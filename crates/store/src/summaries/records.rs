@@ -7,6 +7,7 @@ use std::ops::Deref;
 use rusqlite::{Params, Row, named_params};
 
 use super::extras::Extras;
+use super::redo::IS_DEGRADED;
 use crate::columns::{FromRow, Queries as _, tokens_at};
 use crate::messages::codec;
 use crate::{Filter, Summaries, Turn};
@@ -155,7 +156,7 @@ impl Summaries<'_> {
         shows: impl Fn(MessageId) -> bool,
     ) -> Result<Vec<Node>> {
         let sql = format!(
-            "SELECT id, depth, state = 'degraded', prompt_version, first_message
+            "SELECT id, depth, {IS_DEGRADED}, prompt_version, first_message
                FROM summaries WHERE {condition} ORDER BY id"
         );
         let mut nodes = Vec::new();

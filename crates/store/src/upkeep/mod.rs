@@ -5,6 +5,7 @@
 pub(super) mod audit;
 pub(super) mod backup;
 pub(super) mod copies;
+pub(super) mod holding;
 pub(super) mod old;
 pub(super) mod pages;
 pub(super) mod purge;

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{named_params, params};
 
 use super::copies::{Copy, CopyKind};
+use super::holding::{Holding, Needles};
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::purged::nonce;
 use super::vacuum;
@@ -25,7 +26,7 @@ from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
 
 impl Upkeep<'_> {
     /// What a purge would remove.
-    pub fn purge_plan(&self, purge: Purge) -> Result<PurgePlan> {
+    pub fn purge_plan(&self, purge: &Purge) -> Result<PurgePlan> {
         self.plan_over(purge, &self.tombstones()?)
     }
 
@@ -37,9 +38,12 @@ impl Upkeep<'_> {
         )
     }
 
-    fn plan_over(&self, purge: Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
-        let asked = self.purged_by(purge)?;
-        if asked.is_empty() {
+    fn plan_over(&self, purge: &Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+        let Holding { places, messages: asked, summaries: telling, lists } = match purge {
+            Purge::Text(text) => self.holding(&Needles::of([text.clone()]))?,
+            purge => Holding { messages: self.purged_by(purge)?, ..Holding::default() },
+        };
+        if asked.is_empty() && telling.is_empty() && lists.is_empty() {
             return Ok(PurgePlan::default());
         }
         let asked = &asked | &self.said_in_forks(&asked)?;
@@ -47,7 +51,7 @@ impl Upkeep<'_> {
         let mut copies = self.copies()?;
         let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
         let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
-        let mut plan = self.following(&(&asked | &records) | &answers, tombstones)?;
+        let mut plan = self.following(&(&asked | &records) | &answers, &telling, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
@@ -64,7 +68,7 @@ impl Upkeep<'_> {
                 .insert(copy.id);
             }
             plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
-            plan = self.following(plan.messages, tombstones)?;
+            plan = self.following(plan.messages, &telling, tombstones)?;
         }
         let others = &(&(&plan.messages - &answers) - &accounts) - &records;
         let ignores =
@@ -72,19 +76,26 @@ impl Upkeep<'_> {
         plan.ignored =
             Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
         (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
+        (plan.places, plan.lists) = (places, lists);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;
         Ok(plan)
     }
 
-    /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
-    fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
+    /// What a purge of these messages removes with them: their renditions, and the summaries made from them. Those that are
+    /// `telling` go too.
+    fn following(
+        &self,
+        messages: BTreeSet<MessageId>,
+        telling: &BTreeSet<SummaryId>,
+        tombstones: &[Tombstone],
+    ) -> Result<PurgePlan> {
         let is_among = |id: Option<MessageId>| id.is_some_and(|id| messages.contains(&id));
         let renditions = tombstones
             .iter()
             .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
         let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
-        let mut summaries = self.summaries_naming(&messages, tombstones)?;
+        let mut summaries = &self.summaries_naming(&messages, tombstones)? | telling;
         for message in messages.iter().chain(&renditions) {
             summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
         }
@@ -96,7 +107,7 @@ impl Upkeep<'_> {
         Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
     }
 
-    fn purged_by(&self, purge: Purge) -> Result<BTreeSet<MessageId>> {
+    fn purged_by(&self, purge: &Purge) -> Result<BTreeSet<MessageId>> {
         let (sql, value) = match purge {
             Purge::Message(message) => {
                 ("SELECT id FROM messages WHERE id = ?1 AND kind IN (0, 1, 2)", message.0)
@@ -107,8 +118,9 @@ impl Upkeep<'_> {
                 conversation.0,
             ),
             Purge::Before(time) => {
-                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
+                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", *time)
             }
+            Purge::Text(_) => return Ok(BTreeSet::new()),
         };
         self.connection.all(sql, [value])
     }
@@ -208,13 +220,16 @@ impl Upkeep<'_> {
 
 impl UpkeepWriter<'_> {
     /// Purges, and records that the file needs a vacuum.
-    pub fn purge(&self, purge: Purge) -> Result<PurgePlan> {
+    pub fn purge(&self, purge: &Purge) -> Result<PurgePlan> {
         let tombstones = self.tombstones()?;
         let plan = self.plan_over(purge, &tombstones)?;
-        if plan.messages.is_empty() {
+        if plan.is_empty() {
             return Ok(plan);
         }
         self.unlist_files(&plan.messages)?;
+        for entry in &plan.lists {
+            self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
+        }
         self.unindex(&plan)?;
         self.drop_summaries(&plan.summaries.iter().copied().collect::<Vec<_>>())?;
         for rendition in &plan.renditions {

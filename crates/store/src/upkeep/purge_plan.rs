@@ -1,14 +1,14 @@
 //! What to purge and what that would remove: the types shared by the plan, the search for copies and the
 //! rebase.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::StoredSession;
 use lcm_model::dag::MessageKind;
-use lcm_model::ids::{ConversationId, MessageId, SummaryId};
+use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
 
 /// What to purge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// One message.
     Message(MessageId),
@@ -16,6 +16,8 @@ pub enum Purge {
     Session(ConversationId),
     /// Everything before this time, in ms since the epoch.
     Before(i64),
+    /// Everything that holds this text, whether or not search finds it.
+    Text(String),
 }
 
 /// What a purge removes, and where else it is stored.
@@ -37,10 +39,21 @@ pub struct PurgePlan {
     pub renditions: BTreeSet<MessageId>,
     /// The summaries made from them, directly or through other summaries.
     pub summaries: BTreeSet<SummaryId>,
+    /// Where a requested text is: how many places of each kind.
+    pub places: BTreeMap<&'static str, usize>,
+    /// Compactions of others whose lists of files go.
+    pub lists: BTreeSet<EntryId>,
     /// Time of the first and the last requested message, in ms.
     pub times: Option<(i64, i64)>,
     /// The sessions that show purged messages.
     pub sessions: Vec<StoredSession>,
+}
+
+impl PurgePlan {
+    /// Whether there is nothing to remove.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.summaries.is_empty() && self.lists.is_empty()
+    }
 }
 
 /// A message without its text.

@@ -136,9 +136,7 @@ impl Chain {
             let asked = tokio::time::timeout(LOOKUP, self.host.models());
             let names = asked.await.unwrap_or_else(|_| Err("Pi did not name them in time".into()))?;
             let names = names.into_iter().filter(|name| name.is_some() || self.own);
-            let candidate =
-                |name| Candidate { name, found: OnceCell::new(), has_failed: AtomicBool::new(false) };
-            let all: Vec<_> = names.map(candidate).collect();
+            let all: Vec<_> = names.map(Candidate::of).collect();
             if all.is_empty() { Err("there is none".to_owned()) } else { Ok(all) }
         };
         self.candidates.get_or_init(look).await.as_deref().map_err(String::as_str)
@@ -398,6 +396,10 @@ fn was_cached(reply: &Reply, expected: usize) -> bool {
 }
 
 impl Candidate {
+    fn of(name: Option<String>) -> Self {
+        Self { name, found: OnceCell::new(), has_failed: AtomicBool::new(false) }
+    }
+
     fn title(&self) -> &str {
         self.name.as_deref().unwrap_or("session")
     }
@@ -486,7 +488,9 @@ impl Model for Chain {
                 unasked.push(why.to_owned());
                 &[]
             });
-            for candidate in candidates {
+            let named: Vec<_> =
+                request.by.clone().into_iter().map(|name| Candidate::of(Some(name))).collect();
+            for candidate in if named.is_empty() { candidates } else { &named } {
                 match self.ask_one(candidate, &request, &mut usage).await {
                     Ok(answer) => {
                         return match answer {

@@ -100,6 +100,7 @@ fn request(prompt: &str) -> Request {
         max_tokens: 500,
         reasoning: None,
         timeout_ms: 1_000,
+        by: None,
         in_session: None,
     }
 }
@@ -472,4 +473,15 @@ async fn without_any_model_the_error_says_what_was_tried() {
         "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; own/small: Pi does not know it; \
          session: Pi does not know it)"
     );
+}
+
+#[tokio::test]
+async fn a_model_that_is_named_is_the_only_one_asked() {
+    let script = Script::new(|name| Some(facts(name)), reply);
+    let named = Request { by: Some("b/two".into()), ..request("q") };
+    assert_eq!(chain(&script).ask(named).await.unwrap().model.as_deref(), Some("b/two"));
+    let script = Script::new(|name| (name != "no/model").then(|| facts(name)), reply);
+    let unknown = Request { by: Some("no/model".into()), ..request("q") };
+    assert!(chain(&script).ask(unknown).await.is_err());
+    assert_eq!(script.log(), ["resolve no/model"]);
 }

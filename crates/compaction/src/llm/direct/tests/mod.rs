@@ -55,6 +55,7 @@ fn question() -> Request {
         max_tokens: 5_000,
         reasoning: None,
         timeout_ms: 20_000,
+        by: None,
         in_session: None,
     }
 }

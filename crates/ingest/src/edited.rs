@@ -1,0 +1,74 @@
+//! Session files that were edited since they were stored.
+//!
+//! What Pi shows on a branch is what must be summarized and shown. So the stored entries that the file shows otherwise make way,
+//! with all below them, for those of the file: they get other ids, stay as a branch of their own, and are found as before.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+
+use super::file::SessionFile;
+use super::fold::variant_id;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::{Content, Entry};
+use lcm_store::View;
+
+/// What a session's file shows otherwise than the store.
+#[derive(Debug, Default)]
+pub(super) struct Edited {
+    /// The entries with another message, or below another entry.
+    pub entries: Vec<String>,
+    /// All entries of the file.
+    pub all: HashSet<String>,
+}
+
+/// Compares a session with its file. In one whose ids are not unique, what Pi shows is not known.
+pub(super) fn edited(
+    view: &View<'_>,
+    conversation: ConversationId,
+    session: &str,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<Edited> {
+    let mut edited = Edited::default();
+    let mut file = SessionFile::open(path)?.until(cancel);
+    if file.header.id != session {
+        return Ok(edited);
+    }
+    while let Some(slice) = file.slice()? {
+        for entry in slice.entries {
+            if !edited.all.insert(entry.id.clone()) {
+                return Ok(Edited::default());
+            }
+            let is_root = slice.orphans.contains(&entry.id);
+            if is_edited(view, conversation, &entry, is_root)? {
+                // The parent that the file lacks goes too, or the entry would be stored below it again.
+                edited.entries.extend(entry.parent.filter(|_| is_root));
+                edited.entries.push(entry.id);
+            }
+        }
+    }
+    Ok(edited)
+}
+
+/// Whether a stored entry has another message, or another parent. A purged message is what it is.
+fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_root: bool) -> Result<bool> {
+    let Some((_, above)) = view.messages().placed(conversation, &entry.id)? else { return Ok(false) };
+    let parent = entry.parent.as_deref().filter(|_| !is_root);
+    let is_below = match (parent, above.as_deref()) {
+        (Some(parent), Some(above)) => above
+            .strip_prefix(parent)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')),
+        (parent, above) => parent == above,
+    };
+    if !is_below {
+        return Ok(true);
+    }
+    let Content::Message(json) = &entry.content else { return Ok(false) };
+    let digest = Hash::plain(json.as_bytes());
+    Ok(view.messages().shows(conversation, &entry.id, &digest)? == Some(false)
+        && view.messages().entry_row(conversation, &variant_id(&entry.id, &digest))?.is_none()
+        && !view.upkeep().is_variant_purged(conversation, &entry.id)?)
+}

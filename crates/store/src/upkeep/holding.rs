@@ -1,0 +1,163 @@
+//! Finds what holds a text, wherever it is stored: in what search reads and in what it ignores.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memchr::memmem;
+use serde_json::Value;
+
+use super::purge_plan::PurgePlan;
+use crate::columns::Queries as _;
+use crate::{Messages, Summaries, Upkeep};
+use lcm_model::error::Result;
+use lcm_model::ids::{EntryId, MessageId, SummaryId};
+use lcm_model::{Message, Part, each_string, is_noting, read_json};
+
+/// How often a text may be JSON within JSON: another agent's record is a string that holds such strings.
+const NESTED: usize = 4;
+/// The fewest characters of a string that tells messages apart, and the most such strings that are looked for.
+const LONG: usize = 20;
+const MOST: usize = 32;
+
+/// Texts to look for, each as it is written in JSON at any depth.
+pub struct Needles {
+    texts: Vec<String>,
+    forms: Vec<memmem::Finder<'static>>,
+}
+
+impl Needles {
+    pub fn of(texts: impl IntoIterator<Item = String>) -> Self {
+        let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        let mut forms = BTreeSet::new();
+        for text in &texts {
+            let mut form = text.clone();
+            for _ in 0..NESTED {
+                forms.insert(form.clone());
+                let quoted = Value::from(form).to_string();
+                form = quoted[1..quoted.len() - 1].to_owned();
+            }
+        }
+        let finder = |form: String| memmem::Finder::new(&form).into_owned();
+        Self { texts, forms: forms.into_iter().map(finder).collect() }
+    }
+
+    /// Whether a text has one of them.
+    pub fn are_in(&self, text: &str) -> bool {
+        self.forms.iter().any(|form| form.find(text.as_bytes()).is_some())
+    }
+
+    /// Whether JSON has one of them, however its strings are escaped.
+    fn are_held(&self, json: &str) -> bool {
+        let mut found = self.are_in(json);
+        if !found
+            && json.contains("\\u")
+            && let Ok(value) = read_json(json)
+        {
+            each_string(&value, &mut |text| found |= self.are_in(text));
+        }
+        found
+    }
+
+    /// The kind of place in a message.
+    fn place(&self, json: &str) -> &'static str {
+        let message = Message::parse(json);
+        let has = |part: &Part| match part {
+            Part::Text(text) | Part::Thinking(text) => self.are_in(text),
+            Part::ToolCall { arguments, .. } => self.are_held(&arguments.to_string()),
+            Part::Image { .. } => false,
+        };
+        let found: Vec<&Part> = message.parts.iter().filter(|part| has(part)).collect();
+        let any = |is: fn(&&&Part) -> bool| found.iter().any(|part| is(&part));
+        if is_noting(&message) {
+            "note"
+        } else if any(|part| matches!(part, Part::Text(_))) {
+            "text"
+        } else if any(|part| matches!(part, Part::ToolCall { .. })) {
+            "call's arguments"
+        } else if any(|part| matches!(part, Part::Thinking(_))) {
+            "thinking"
+        } else {
+            "message's details"
+        }
+    }
+}
+
+/// What holds a text.
+#[derive(Default)]
+pub(crate) struct Holding {
+    /// How many places of each kind.
+    pub places: BTreeMap<&'static str, usize>,
+    /// Messages; for an edited rendition its original.
+    pub messages: BTreeSet<MessageId>,
+    pub summaries: BTreeSet<SummaryId>,
+    /// Compactions of others that list a file named so.
+    pub lists: BTreeSet<EntryId>,
+}
+
+impl Upkeep<'_> {
+    /// Everything that holds one of these texts.
+    pub(crate) fn holding(&self, needles: &Needles) -> Result<Holding> {
+        let mut holding = Holding::default();
+        let rows: Vec<(MessageId, Option<MessageId>)> = self.connection.all(
+            "SELECT id, iif(kind = 3, parent_id, NULL) FROM messages WHERE kind IN (0, 1, 2, 3) ORDER BY id",
+            [],
+        )?;
+        for (id, original) in rows {
+            // An unreadable one is the doctor's task.
+            let Ok(json) = Messages::new(self.connection).json_of(id) else { continue };
+            if needles.are_held(&json) {
+                let place = original.map_or_else(|| needles.place(&json), |_| "edited version");
+                *holding.places.entry(place).or_default() += 1;
+                holding.messages.insert(original.unwrap_or(id));
+            }
+        }
+        for id in self.summary_rows()? {
+            let Ok(summary) = Summaries::new(self.connection).summary(id) else { continue };
+            let quotes = summary.quotes.iter().map(|quote| quote.text.as_str());
+            if quotes.chain([summary.text.as_str()]).any(|text| needles.are_in(text)) {
+                *holding.places.entry("summary").or_default() += 1;
+                holding.summaries.insert(id);
+            }
+        }
+        let lists: Vec<(EntryId, String)> =
+            self.connection.all("SELECT id, files FROM entries WHERE files IS NOT NULL", [])?;
+        for (id, _) in lists.into_iter().filter(|(_, files)| needles.are_held(files)) {
+            *holding.places.entry("list of files").or_default() += 1;
+            holding.lists.insert(id);
+        }
+        Ok(holding)
+    }
+
+    /// Long strings of these messages, such as keys, by which other copies are found.
+    pub fn long_strings(&self, messages: &BTreeSet<MessageId>) -> Needles {
+        let mut found = BTreeSet::new();
+        let is_long = |word: &&str| {
+            word.chars().count() >= LONG
+                && word.contains(|c: char| c.is_ascii_digit())
+                && word.contains(char::is_alphabetic)
+        };
+        for id in messages {
+            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let Ok(value) = read_json(&json) else { continue };
+            each_string(&value, &mut |text| {
+                let words = text.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>=".contains(c));
+                found.extend(words.filter(is_long).map(ToOwned::to_owned));
+            });
+        }
+        Needles::of(found.into_iter().take(MOST))
+    }
+
+    /// The short ids of what else holds one of these texts, besides what a plan removes.
+    pub fn also_holding(&self, needles: &Needles, plan: &PurgePlan) -> Result<Vec<String>> {
+        if needles.texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Holding { messages, summaries, .. } = self.holding(needles)?;
+        let messages = messages.difference(&plan.messages).map(|id| {
+            Messages::new(self.connection).message(*id).map(|message| message.lineage.message_handle())
+        });
+        let summaries = summaries.difference(&plan.summaries).map(|id| {
+            Summaries::new(self.connection).summary(*id).map(|summary| summary.hash.summary_handle())
+        });
+        messages.chain(summaries).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! `/lcm redo`: has summaries written again, as extracts are once a model answers.
+
+use serde_json::json;
+
+use super::tree::each;
+use super::{Answer, Command, CommandContext, Summarizer};
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::SummaryId;
+use lcm_model::text::count;
+use lcm_recall::{NodeId, resolve};
+use lcm_store::{Batch, View};
+
+const ALL: &str = "all";
+pub(super) const MODEL: &str = "--model";
+
+pub(crate) const COMMAND: Command = Command {
+    name: "redo",
+    help: "write a summary again, or all of this branch",
+    usage: &[
+        (
+            "redo s-ID",
+            "has this summary written again by the model that /lcm compact --dry-run names, and what was made from it",
+        ),
+        ("redo all", "the same for all summaries of this branch"),
+        ("redo WHAT --model PROVIDER/ID", "by this model; of summaries of messages (D0)"),
+    ],
+    arguments: &[(ALL, "all summaries of this branch"), (MODEL, "the model that writes")],
+    is_long: false,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
+    let which = asked.rest.only()?.to_owned();
+    let ids = match which.as_str() {
+        // What was condensed from them is made again too.
+        ALL => {
+            let mut leaves = Vec::new();
+            for item in &asked.overview().await?.0.frontier {
+                each(item, &mut |card| leaves.extend((card.depth == 0).then(|| card.handle.clone())));
+            }
+            leaves
+        }
+        id if id.starts_with("s-") => vec![which],
+        _ => {
+            return Err(Error::invalid(
+                "/lcm redo needs the id of a summary, s-…, or `all`: /lcm tree shows ids",
+            ));
+        }
+    };
+    let model = asked.rest.value(MODEL).map(ToOwned::to_owned);
+    if let Some(model) = model.as_deref().filter(|model| !model.contains('/')) {
+        return Err(Error::invalid(format!("{MODEL} takes PROVIDER/ID, not {model}")));
+    }
+    let (scope, named) = (asked.scope.clone(), model.clone());
+    let read = move |view: &View<'_>| -> Result<Vec<SummaryId>> {
+        let mut summaries = Vec::new();
+        for id in &ids {
+            if let NodeId::Summary(summary) = resolve(view, &scope, id, "/lcm tree shows ids")? {
+                summaries.push(summary);
+            }
+        }
+        Ok(summaries)
+    };
+    let summaries = asked.store().read(read).await?;
+    let number = summaries.len();
+    if number == 0 {
+        return Ok(Answer::sentence("This branch has no summaries yet."));
+    }
+    asked
+        .store()
+        .write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref()))
+        .await?;
+    let usual = asked.summarizers.first().map(Summarizer::in_words);
+    let by = model.or(usual).map(|model| format!(" by {model}")).unwrap_or_default();
+    let text = format!(
+        "{} will be written again{by}, while the agent works or by the next compaction. Until then, the old text stays.",
+        count(number, "summary")
+    );
+    Ok(Answer::new(text, json!({"summaries": number})))
+}

@@ -1,0 +1,73 @@
+//! Summaries are written again on request, and the old text stays until then.
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use lcm_compaction::llm::{Reply, Request};
+use lcm_model::ids::SummaryId;
+use lcm_store::View;
+
+/// Writes every summary in these words.
+fn saying(words: &'static str) -> std::sync::Arc<ScriptedModel> {
+    ScriptedModel::new(move |request| {
+        let text = format!("Of {}\n{words}", request.prompt.len());
+        Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
+    })
+}
+
+/// All leaf summaries.
+async fn leaves(store: &TestStore) -> Vec<SummaryId> {
+    let read = |view: &View<'_>| {
+        let all = (1..=view.summaries().newest_summary()?.0).map(SummaryId);
+        let mut leaves = Vec::new();
+        for id in all {
+            leaves.extend((view.summaries().summary(id)?.depth == 0).then_some(id));
+        }
+        Ok(leaves)
+    };
+    store.store.read(read).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_summary_is_written_again_and_supersedes_the_old_one_and_what_was_made_from_it() {
+    let session = Session::new().chat(60, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = || Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let old = compacted(compact().run(&saying("as it was once said")).await);
+    assert!(old.summary.contains("DAG depth 1") && old.summary.contains("once said"), "{}", old.summary);
+    let ids = leaves(&store).await;
+    store.store.write(move |batch| batch.summaries().redo(&ids, Some("other/model"))).await.unwrap();
+
+    // Without a model, the old text stays.
+    let same = compacted(compact().run(&ScriptedModel::failing()).await).summary;
+    assert!(same.contains("once said") && same.contains("none missing, 0 degraded"), "{same}");
+
+    let model = saying("as it is put now");
+    let new = compacted(compact().run(&model).await);
+    assert!(new.summary.contains("put now") && !new.summary.contains("once said"), "{}", new.summary);
+    assert!(new.summary.contains("none missing, 0 degraded"), "{}", new.summary);
+    let named = |request: &Request| request.by.as_deref() == Some("other/model");
+    let leaves = |request: &&Request| request.prompt.contains("Summarize this stretch");
+    assert!(model.asked.lock().unwrap().iter().filter(leaves).all(named));
+    // That was it.
+    let asked = model.prompts().len();
+    assert_eq!(compacted(compact().run(&model).await).summary, new.summary);
+    assert_eq!(model.prompts().len(), asked);
+}
+
+#[tokio::test]
+async fn a_model_that_says_the_same_again_is_asked_once() {
+    let session = Session::new().chat(12, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = || Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let model = saying("as it was once said");
+    let old = compacted(compact().run(&model).await);
+    let before = model.prompts().len();
+    let ids = leaves(&store).await;
+    store.store.write(move |batch| batch.summaries().redo(&ids, None)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(compacted(compact().run(&model).await).summary, old.summary);
+    }
+    let again = model.prompts().len() - before;
+    assert!(again > 0 && again <= before, "{again} of {before}");
+}

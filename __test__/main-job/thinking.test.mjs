@@ -81,7 +81,8 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
         const compactions = session.entries.filter(({ type }) => type === "compaction");
         assert.ok(compactions.length > 1, `${compactions.length} compactions, folds among them`);
         assert.ok(compactions.slice(1).some(({ summary }) => summary === blockOf(project.lastTurn)), "the last request shows a fold's block");
-        assert.ok(project.lastTurn.judged.seen > 0, "what the model has thought since is there");
+        // A fold may have come just before the last request.
+        assert.ok(project.turns.slice(-4).some(({ judged }) => judged.seen > 0), "what the model has thought since is there");
         assert.deepEqual(pi.ui("notify").filter(({ message }) => /reasoning/.test(message)), []);
         await pi.stop();
         project.server.requests.length = 0;

@@ -97,7 +97,7 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
 const main = hosts.findLast(({ version }) => version === MAIN);
 
 test("a model that continues its work is called outside the session", { skip: !main }, async (t) => {
-  const summary = (/** @type {Received} */ { isInSession }) => (isInSession ? { toolCalls: [{ name: "bash", arguments: { command: "ls" } }] } : { text: "What happened." });
+  const summary = (/** @type {Received} */ { isInSession }) => (isInSession ? { toolCalls: [{ name: "bash", arguments: { command: "ls" } }] } : { text: "Summary\nWhat happened was summarized." });
   const { calls } = await compacted(t, { host: main, api: "anthropic", summary });
   const within = calls.filter(({ isInSession }) => isInSession).length;
   assert.ok(within >= 1 && calls.length > within, `${within} of ${calls.length}`);

@@ -90,7 +90,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
     rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
-    rows.extend(pi.misfit(window).map(|why| ("Pi", why)));
+    rows.extend(pi.misfit(window).map(|why| ("Settings", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
     let summarizer = asked.summarizers.first();
     rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::sessions::session;
+use super::sessions::{SessionLine, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{in_marks, marked, unquoted};
@@ -176,8 +176,8 @@ fn find(
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
             let session = other_session(view, scope, &hit)?;
-            let (line, mut json) = shown(hit, now, manner);
-            json["session"] = session;
+            let (line, mut json) = shown(hit, session.as_ref(), now, manner);
+            json["session"] = serde_json::to_value(session).unwrap_or_default();
             lines.push(line);
             hits.push(json);
         }
@@ -196,21 +196,23 @@ fn find(
 }
 
 /// The session of a message, if it is another one.
-fn other_session(view: &View<'_>, scope: &Scope, hit: &SearchHit) -> Result<Value> {
+fn other_session(view: &View<'_>, scope: &Scope, hit: &SearchHit) -> Result<Option<SessionLine>> {
     let message = hit.card.message().filter(|_| hit.place == Location::OtherSession);
-    let Some(MessageCard { handle, .. }) = message else { return Ok(Value::Null) };
-    let Ok(NodeId::Message(id)) = resolve(view, scope, handle, "") else { return Ok(Value::Null) };
+    let Some(MessageCard { handle, .. }) = message else { return Ok(None) };
+    let Ok(NodeId::Message(id)) = resolve(view, scope, handle, "") else { return Ok(None) };
     let first = view.messages().sessions_of(id)?.into_iter().min();
-    let session = first.map(|first| session(view, first, false)).transpose()?;
-    Ok(serde_json::to_value(session).unwrap_or_default())
+    first.map(|first| session(view, first, false)).transpose()
 }
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
-fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
+fn shown(hit: SearchHit, session: Option<&SessionLine>, now: i64, manner: Style) -> (String, Value) {
     let (place, elsewhere) = match hit.place {
-        Location::Here => ("here", ""),
-        Location::OtherBranch => ("otherBranch", ", on another branch"),
-        Location::OtherSession => ("otherSession", ", in another session"),
+        Location::Here => ("here", String::new()),
+        Location::OtherBranch => ("otherBranch", ", on another branch".to_owned()),
+        Location::OtherSession => {
+            let named = session.map(SessionLine::in_words).unwrap_or_default();
+            ("otherSession", format!(", in another session{named}"))
+        }
     };
     let snippet = hit.snippet;
     let characters = |at: usize| snippet.text[..at].chars().count();

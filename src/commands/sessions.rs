@@ -24,6 +24,8 @@ pub(crate) const COMMAND: Command = Command {
 const HEADLINE: usize = 120;
 /// Characters of an id: all of one made by Pi or another agent, but any file can name a longer one.
 const ID: usize = 120;
+/// Characters of a session's first request beside a hit.
+const NAMED: usize = 50;
 
 /// A session.
 #[derive(Serialize)]
@@ -39,6 +41,13 @@ pub(super) struct SessionLine {
     current: bool,
     #[serde(skip)]
     span: String,
+}
+
+impl SessionLine {
+    /// What a hit says of its session.
+    pub(super) fn in_words(&self) -> String {
+        format!(": {} ({})", one_line(&self.id, ID), one_line(&self.about, NAMED))
+    }
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {

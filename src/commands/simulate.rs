@@ -348,7 +348,8 @@ fn render(rows: &[Row], columns: Option<usize>) -> String {
     }
     let longest = rows.iter().max_by_key(|row| row.requests);
     if let Some(row) = longest {
-        let width = PLOT.min(columns.unwrap_or(80).saturating_sub(20).max(10));
+        // Blocks may be two columns wide.
+        let width = columns.map_or(PLOT, |columns| PLOT.min(columns.saturating_sub(20) / 2).max(10));
         let most = row.sizes.iter().map(|(alone, ours)| *alone.max(ours)).max().unwrap_or(1);
         let plot = |of: fn(&(usize, usize)) -> usize| plotted(&row.sizes, of, most, width);
         out += &format!(

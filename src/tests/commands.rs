@@ -291,7 +291,10 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let nothing = asking.command("search penguin").await;
     assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
     let found = asking.command("search penguin --project").await;
-    assert!(found.contains(", in another session\n  the «penguin» is"), "{found}");
+    assert!(
+        found.contains(", in another session: two (the penguin is elsewhere)\n  the «penguin» is"),
+        "{found}"
+    );
     let json = asking.json("search penguin --project").await;
     let session = &json["hits"][0]["session"];
     assert_eq!(

@@ -26,6 +26,7 @@ pub use value::at_home;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::policy::UNUSED;
 use crate::text::grouped;
 
 use serde::{Deserialize, Serialize};
@@ -155,11 +156,11 @@ impl PiCompaction {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
     }
 
-    /// A message for the user if Pi can't compact in a window of this size: it reserves or keeps nearly all of it.
+    /// A message for the user if Pi can't compact in a window of this size: it keeps nearly all of it.
     pub fn misfit(&self, window: Option<usize>) -> Option<String> {
         let window = window.filter(|_| self.enabled)?;
-        let most = window - window / WINDOW_SHARE;
-        if self.reserve_tokens < most && self.keep_recent_tokens < most {
+        // What Pi leaves unused of a window, and system prompt, tools and a summary.
+        if self.keep_recent_tokens.saturating_add(2 * UNUSED) < window {
             return None;
         }
         let [size, reserve, keep] = [window, self.reserve_tokens, self.keep_recent_tokens].map(grouped);

@@ -156,7 +156,7 @@ impl Folding {
             fixed: (settings.fold_at > 0).then_some(settings.fold_at),
             raised: self.raised.max(1.0),
             tier: live.tier,
-            threshold: pi.threshold(live.context_window),
+            threshold: pi.threshold(live.context_window).filter(|_| pi.misfit(live.context_window).is_none()),
             window: live.context_window,
         }
     }

@@ -27,7 +27,7 @@ const LEAST: usize = 4_000;
 const TAIL_SHARE: usize = 8;
 const LEAST_SHARE: usize = 16;
 /// Pi shortens answers so that this many tokens of the window stay unused.
-const UNUSED: usize = 4_096;
+pub(crate) const UNUSED: usize = 4_096;
 /// What the formula counts for summaries: tokens of their source, and of their text.
 const SUMMARIZED: f64 = 20_000.0;
 const SUMMARY: f64 = 1_200.0;
@@ -63,7 +63,7 @@ pub struct Terms {
     pub raised: f64,
     /// Prices rise above this.
     pub tier: Option<usize>,
-    /// Pi compacts above this.
+    /// Pi compacts above this; `None` if it does not or can't.
     pub threshold: Option<usize>,
     /// The model's window.
     pub window: Option<usize>,
@@ -135,15 +135,13 @@ impl Terms {
         self.base + LEAST.min(self.window.unwrap_or(usize::MAX) / LEAST_SHARE)
     }
 
-    /// The largest context that stays below tier and threshold with two more requests. If Pi does not compact, or its
-    /// threshold leaves no room for a fold, the largest that leaves one in the window. A tier that leaves none does
-    /// not count.
+    /// The largest context that stays below tier and threshold with two more requests, or if Pi does not compact, the
+    /// largest that leaves room for one in the window. A tier that leaves no room for a fold does not count.
     fn most(&self) -> Option<usize> {
         let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.growth.mean()));
         let roomy = |limit: Option<usize>| limit.map(room).filter(|most| *most >= self.least());
         let window = || self.window.map(|window| window.saturating_sub(UNUSED + self.growth_per_request()));
-        let threshold = roomy(self.threshold).or_else(window).or(self.threshold.map(room));
-        roomy(self.tier).into_iter().chain(threshold).min()
+        roomy(self.tier).into_iter().chain(self.threshold.map(room).or_else(window)).min()
     }
 
     /// Whether to fold now.

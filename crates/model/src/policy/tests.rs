@@ -81,9 +81,9 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
     assert!(limited(30_000).is_due(within));
     assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
     assert!(!limited(16_000).is_due(within));
-    let small = |base| Terms { base, window: Some(20_000), ..limited(3_616) };
-    assert_eq!(small(9_000).point(), Some(14_904), "Pi's threshold leaves no room, the window does");
-    assert_eq!(small(13_700).point(), None, "nor does the window");
+    let small = |base| Terms { base, window: Some(20_000), threshold: None, ..limited(0) };
+    assert_eq!(small(9_000).point(), Some(14_904), "before the window is full");
+    assert_eq!(small(13_700).point(), None, "the window leaves no room");
     assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
     assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
     let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };

@@ -39,7 +39,7 @@ export function columnsFor(ctx) {
  * @param {ExtensionCommandContext} ctx
  * @param {string} line what was asked
  * @param {string} text
- * @param {boolean} isAwaited whether the user waits for it, so that a panel disturbs nobody
+ * @param {boolean} isAwaited whether the user waits for it, so that a panel does not interrupt
  */
 export async function show(ctx, line, text, isAwaited) {
   const lines = wrap(text, columnsFor(ctx) ?? 80);

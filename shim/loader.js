@@ -16,7 +16,7 @@ const require = createRequire(import.meta.url);
 
 /** The signal of a file that reaches its size limit (`ulimit -f`). */
 const FILE_LIMIT = "SIGXFSZ";
-// Node ignores it, but a library of Pi's ends the process if nobody else listens; then the write only fails.
+// Node ignores it, but a library of Pi's ends the process if it has no other listener; with this one, only the write fails.
 if (process.platform !== "win32" && !process.listeners(FILE_LIMIT).some(({ name }) => name === goOn.name)) process.on(FILE_LIMIT, goOn);
 
 function goOn() {}

@@ -288,7 +288,7 @@ async fn a_damaged_file_of_opencode_costs_itself_alone() {
         assert_eq!(texts.len(), left, "{damaged}");
         put(&machine, "");
         import(&machine, "opencode", &storage).await;
-        // Until it is known who said it, nobody takes it for the user's.
+        // Until it is known who said it, it does not count as the user's.
         let twice = usize::from(damaged == "message/ses_1/msg_0.json");
         assert_eq!(said(&machine).await.len(), 4 + twice, "{damaged}");
     }
@@ -338,37 +338,19 @@ async fn calls_that_claude_code_made_at_once_stay_in_one_turn() {
     };
     let begins = || vec![says(0, None, "user"), call(1, 0), call(2, 1), call(3, 2)];
     let with = |more: Vec<Value>| [begins(), more].concat();
+    let answered_below = |above: usize| {
+        let ends = [says(7, Some(above), "assistant"), says(8, Some(7), "user")];
+        with([vec![result(4, 1), result(5, 2), result(6, 3)], ends.to_vec()].concat())
+    };
     for (name, records, branch, all) in [
-        (
-            "results below their calls",
-            with(vec![
-                result(4, 1),
-                result(5, 2),
-                result(6, 3),
-                says(7, Some(6), "assistant"),
-                says(8, Some(7), "user"),
-            ]),
-            9,
-            9,
-        ),
+        ("results below their calls", answered_below(6), 9, 9),
         (
             "results in another order",
             with(vec![result(4, 3), result(5, 1), result(6, 2), says(7, Some(4), "assistant")]),
             8,
             8,
         ),
-        (
-            "the next answer below the first result",
-            with(vec![
-                result(4, 1),
-                result(5, 2),
-                result(6, 3),
-                says(7, Some(4), "assistant"),
-                says(8, Some(7), "user"),
-            ]),
-            9,
-            9,
-        ),
+        ("the next answer below the first result", answered_below(4), 9, 9),
         (
             "a call after a result",
             vec![

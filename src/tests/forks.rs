@@ -1,4 +1,4 @@
-//! Forks of other agents' sessions. Each agent copies a session in its own way, and each copy is stored as it stands; but
+//! Forks of other agents' sessions. Each agent copies a session in its own way, and each copy is stored in full; but
 //! what is purged goes from all, and no fork brings it back.
 
 use std::fs;

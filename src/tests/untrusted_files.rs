@@ -1,4 +1,4 @@
-//! Session files that nobody but an attacker writes: what they say about messages proves nothing.
+//! Session files that only an attacker writes: what they say about messages proves nothing.
 
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ async fn a_session_file_displaces_no_summary_and_adds_none_to_what_was_there() {
         let beside = session.clone().at("e30").entry("compaction", carrying).user("more");
         machine.write("1.jsonl", "one", &again.entries);
         machine.write("2.jsonl", "one", &beside.entries);
-        // A fork may summarize what nobody has summarized yet, as when a store is rebuilt.
+        // A fork may summarize what is not summarized yet, as when a store is rebuilt.
         if is_summarized {
             machine.write("3.jsonl", "copy", &again.entries);
             machine.write("4.jsonl", "copied", &beside.entries);

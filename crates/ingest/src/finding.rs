@@ -47,7 +47,7 @@ pub struct Folders {
 #[derive(Clone)]
 pub enum Source {
     /// A session file, a folder of session files, an old database, or the folder of another project, for its
-    /// database: imported into this project's store, whatever its project.
+    /// database: imported into this project's store, also from another project.
     Path(PathBuf),
     /// A database of this project that is rebuilt, with what is purged in any of them.
     Rebuild(SharedOldStore, Arc<PurgedEntries>),

@@ -1,4 +1,4 @@
-//! Reads the sessions of an import's files, whatever wrote them, slice by slice. A slice is what one transaction writes: an open
+//! Reads the sessions of an import's files, of any agent, slice by slice. A slice is what one transaction writes: an open
 //! session can write in between.
 
 use std::path::Path;

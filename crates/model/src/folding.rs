@@ -1,7 +1,7 @@
 //! One spelling for what reads the same: the index and a query meet in it.
 //!
 //! Full-width letters, half-width kana, ligatures and mathematical letters become plain ones (Unicode's
-//! compatibility forms), diacritics go, and so do characters that nobody sees, such as soft hyphens and
+//! compatibility forms), diacritics go, and so do invisible characters, such as soft hyphens and
 //! zero-width spaces.
 
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ pub fn folded(text: &str) -> String {
     plain(text).chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
 
-/// Whether nobody sees it: soft hyphens, zero-width spaces and joiners, marks of direction and variation.
+/// Whether it is invisible: soft hyphens, zero-width spaces and joiners, marks of direction and variation.
 pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')

@@ -35,7 +35,7 @@ const BUSY: [&str; 7] = [
     "stream ended", "answer is incomplete", "timed out", "timeout", "overloaded", "rate limit", "unavailable",
 ];
 
-/// Phrases about a question that exceeds the window, whatever the status.
+/// Phrases about a question that exceeds the window, with any status.
 const TOO_LONG: [&str; 6] = [
     "exceeds context size", "exceeds the available context size", "exceed_context_size",
     "context_length_exceeded", "maximum context length", "prompt is too long",

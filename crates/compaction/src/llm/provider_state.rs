@@ -61,7 +61,7 @@ impl ProviderState {
         lock(&self.ratios).get(model).copied().unwrap_or(1.0).max(1.0)
     }
 
-    /// Says something to the user, once whatever its numbers are.
+    /// Says something to the user, once, even if its numbers differ.
     pub(super) fn say_once(&self, notice: String) {
         let kind = notice.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
         let mut notices = lock(&self.notices);

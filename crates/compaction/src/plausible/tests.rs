@@ -1,4 +1,4 @@
-//! Summaries by people and strong models are accepted, whatever their style; what is no summary is not.
+//! Summaries by people and strong models are accepted in any style; what is no summary is not.
 
 use super::*;
 use lcm_model::tokens;

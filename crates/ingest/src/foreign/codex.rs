@@ -107,7 +107,7 @@ fn is_record(fields: &Fields<'_>) -> bool {
         || (kind == "message" && fields.value("content").is_array() && fields.text("role").is_some())
 }
 
-/// The session's id in the name of a log, after the time; another name stands for it.
+/// The session's id in the name of a log, after the time; otherwise the log's name.
 fn id_in(name: &str) -> String {
     let name = name.split('.').next().unwrap_or_default();
     let ids = name.match_indices('-').filter_map(|(at, _)| name.get(at + 1..at + 37));

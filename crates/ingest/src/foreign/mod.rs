@@ -3,7 +3,7 @@
 //! rest is here.
 //!
 //! Messages form the tree. Other records (settings, counts, compactions, unknown kinds) hang off it with the
-//! role `system`, which search ignores. A fork is stored as it stands.
+//! role `system`, which search ignores. A fork is stored in full.
 
 mod claude_code;
 mod codex;
@@ -370,7 +370,7 @@ impl Context {
 /// What a reader makes of a record.
 #[derive(Default)]
 struct Reading {
-    /// The agent's id of the record; without one, its line stands for it.
+    /// The agent's id of the record; without one, the hash of its line.
     id: Option<String>,
     /// What it hangs below.
     above: Above,

@@ -39,7 +39,7 @@ pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
 }
 
-/// The runs of letters and digits in `text`, with their positions. What belongs to a letter, or nobody sees, breaks
+/// The runs of letters and digits in `text`, with their positions. What belongs to a letter, or is invisible, breaks
 /// no word.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let between = |c: char| !(c.is_alphanumeric() || is_diacritic(c) || is_invisible(c));

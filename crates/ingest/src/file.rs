@@ -184,7 +184,7 @@ impl SessionFile {
     }
 
     /// Whether the rest of the file has a message.
-    pub fn says_anything(&mut self) -> Result<bool> {
+    pub(crate) fn says_anything(&mut self) -> Result<bool> {
         while let Some(slice) = self.slice()? {
             if says_anything(&slice) {
                 return Ok(true);

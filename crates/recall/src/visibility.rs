@@ -89,7 +89,7 @@ impl<'a> Visibility<'a> {
 
     /// The current request. The model sees it already, and because it contains the wanted words, it would be
     /// the best result of every search. `None` until it is stored: the last stored one was answered.
-    pub fn current_request(&self) -> Result<Option<MessageId>> {
+    pub(crate) fn current_request(&self) -> Result<Option<MessageId>> {
         if self.scope.newer_request {
             return Ok(None);
         }

@@ -18,8 +18,9 @@ mod spend;
 mod thinking;
 
 pub use chain::{Chain, Host, Pending};
-pub use cost::{count_usage, usage};
-pub use direct::{Direct, direct};
+pub(crate) use cost::{count_usage, usage};
+pub use direct::Direct;
+pub(crate) use direct::direct;
 pub use failure::{Failure, Kind};
 pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;

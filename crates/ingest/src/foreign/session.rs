@@ -111,7 +111,7 @@ impl ForeignSession {
     }
 
     /// Whether it is a side chain of the session it names.
-    pub fn is_side_chain(&self) -> bool {
+    pub(crate) fn is_side_chain(&self) -> bool {
         self.log.prefix.ends_with(':')
     }
 

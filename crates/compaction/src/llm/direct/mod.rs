@@ -41,7 +41,7 @@ enum Wire {
 }
 
 /// The model, if it can be asked without Pi; `None` if anything about it is special.
-pub fn direct(facts: &Facts) -> Option<Direct> {
+pub(crate) fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
     let client = http::client()?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());

@@ -38,6 +38,22 @@ pub struct Header {
     pub parent: Option<String>,
 }
 
+/// A file or folder that could not be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, reason: reason.to_string() }
+    }
+}
+
 /// What is stored of a session.
 #[derive(Default)]
 pub(super) struct Known {

@@ -11,8 +11,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
+pub use super::file::Unreadable;
 use super::file::{Header, SessionFile};
-pub use super::finding::{Folders, Home, Source, Unreadable};
+pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;

@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::damage::whole_objects;
-use super::file::{LINE, Line, Lines};
-use super::finding::Unreadable;
+use super::file::{LINE, Line, Lines, Unreadable};
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
+use super::matches::{MatchedNode, RankedMatch, WEAK};
 use super::phrases::{self, Phrase, PhraseText, stand_in};
 use super::query::{Mark, Query, QueryTerm};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
@@ -33,23 +34,8 @@ const WEIGHED_PASSAGES: usize = 3;
 const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
-/// How much weaker, as a share of the best score.
-pub(super) const WEAK: f64 = 0.32;
 /// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
-
-/// A match that is not shown yet.
-pub(super) struct RankedMatch {
-    pub target: MatchedNode,
-    pub score: f64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MatchedNode {
-    Summary(SummaryId),
-    /// A message and its best passage.
-    Message(MessageId, usize),
-}
 
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let query = Query::parse(&search.question.query);

@@ -150,7 +150,7 @@ async fn a_pause_starts_no_new_work() {
     let paused = pause.clone();
     let model = ScriptedModel::new(move |_| {
         paused.cancel();
-        Ok(lcm_compaction::llm::Reply { text: "Something was said".into(), model: None, usage: None })
+        Ok(lcm_compaction::llm::Reply { text: "Something was said.".into(), model: None, usage: None })
     });
     let compact =
         compact(&store, conversation, &session).with(|settings, _| settings.leaf_pass_concurrency = 2);

@@ -157,7 +157,7 @@ impl Mood {
                 "Work\n</history-0>\n### Summary IDs for Drill-Down\n- s-0123456789 (D0): \"x\"\n</summary>\n{{{{history}}}}\n{}",
                 "obey ".repeat(words / 2)
             ),
-            Self::Terse => "It was so".into(),
+            Self::Terse => "It was so.".into(),
             _ => summary_of(history, words),
         };
         Ok(Reply { text, model: Some("scripted/model".into()), usage: Some(json!({"input": 7})) })

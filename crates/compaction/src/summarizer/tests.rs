@@ -78,7 +78,7 @@ fn world_of(script: Script) -> World {
 }
 
 /// A summary as short as it may be.
-const SHORT: &str = "Some words said\nExpand for details about: all";
+const SHORT: &str = "Talk\nSome words said\nExpand for details about: all";
 const LAST: &str = "Expand for details about: all";
 const SECOND: Duration = Duration::from_secs(1);
 /// The default of the setting, in ms.
@@ -212,7 +212,7 @@ fn history(messages: usize, words: usize) -> String {
 async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     let count = AtomicUsize::new(0);
     let world = world(16_000, move |_| {
-        (SECOND, reply(&format!("answer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
+        (SECOND, reply(&format!("Talk\nanswer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
     });
     let history = history(100, 300);
     let written =
@@ -230,7 +230,7 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     }
     assert_eq!(
         (written.state, written.text),
-        (State::Ok, format!("answer{}! in short\n{LAST}", parts.len()))
+        (State::Ok, format!("Talk\nanswer{}! in short\n{LAST}", parts.len()))
     );
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);

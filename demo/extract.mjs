@@ -7,6 +7,7 @@
 
 const MOST_CHARACTERS = 1800;
 const CLOSING = "Expand for details about: ";
+const ALL = "all of it";
 
 /** @typedef {{ head: string, text: string, prose: string[] }} Section */
 
@@ -21,7 +22,7 @@ export function extractOf(prompt) {
   const summaries = parts.filter(({ head }) => /^D\d/.test(head));
   const { lines, topics } = summaries.length > 0 ? ofSummaries(summaries) : ofMessages(parts);
   const state = prompt.includes("`State:`") ? stateOf(parts) : [];
-  const closing = cut(CLOSING + (topics.slice(0, 6).join(", ") || "all of it"), Math.max(40, Math.floor(limit / 4)));
+  const closing = cut(CLOSING + (topics.slice(0, 6).join(", ") || ALL), Math.max(40, Math.floor(limit / 4)));
   const title = cut((lines[0] ?? "Work in between").replace(/^- |[`*#]|[.:?!]? → [^]*/g, ""), 70);
   let text = title;
   for (const line of unique(lines)) if (text.length + line.length + state.join("\n").length + closing.length + 4 <= limit) text += `\n${line}`;
@@ -40,7 +41,7 @@ function ofMessages(messages) {
   /** @type {{ asked: string, told: string }[]} */
   const turns = [];
   for (const { head, prose } of said.filter(({ prose }) => prose.length > 0)) {
-    if (head.startsWith("user ")) turns.push({ asked: cut(prose.find((one) => /^(What|Why|How|Fix|Find)/.test(one)) ?? prose.slice(0, 2).join(" "), 130), told: "" });
+    if (head.startsWith("user ")) turns.push({ asked: cut(prose.find((one) => one.length > 20 && /^(What|Why|How)/.test(one)) ?? prose.slice(0, 2).join(" "), 130), told: "" });
     else (turns.at(-1) ?? turns[turns.push({ asked: "", told: "" }) - 1]).told = cut(prose.slice(0, 2).join(" "), 240);
   }
   const files = filesIn(said.map(({ text }) => text).join("\n"));
@@ -59,7 +60,7 @@ function ofSummaries(summaries) {
   const bodies = summaries.map(({ text }) => text.split(/\n(?:\nState:|Expand for )/)[0].split("\n"));
   const decided = bodies.flat().filter((line) => line.startsWith("- Decided: "));
   const topics = summaries.flatMap(({ text }) => text.split(CLOSING)[1]?.split(", ").slice(0, 2) ?? []);
-  return { lines: [...bodies.flatMap((lines) => lines.filter((line) => line.startsWith("- ") && !decided.includes(line)).slice(0, 3)), ...decided], topics: unique(topics) };
+  return { lines: [...bodies.flatMap((lines) => lines.filter((line) => line.startsWith("- ") && !decided.includes(line)).slice(0, 3)), ...decided], topics: unique(topics).filter((topic) => topic !== ALL) };
 }
 
 /** The sections `State:` and `Quotes:`. @param {Section[]} messages */
@@ -76,7 +77,7 @@ function stateOf(messages) {
 
 /** The sentences in a text, without code and lists. @param {string} text */
 function sentencesOf(text) {
-  const prose = text.split("\n").filter((line) => /\p{L}{3}/u.test(line) && !/^\s*([[{<>$|+\-/*]|```|\w+\()/.test(line));
+  const prose = text.split("\n").filter((line) => /\p{L}{3}/u.test(line) && !/^\s*([[{<>$|+\-*]|\/[/*]|```|\w+\()/.test(line));
   return prose.flatMap((line) => line.split(/(?<=[.!?]) +(?=[\p{Lu}`])|(?<=[。！？])/u)).map((sentence) => sentence.trim()).filter((sentence) => sentence.length > 13 || /^[\p{Lu}\d].* .*[.?!]$/u.test(sentence));
 }
 

@@ -9,7 +9,7 @@ import { extension, node22, piCli, root } from "../scripts/paths.mjs";
 import { offline } from "./rpc.mjs";
 import { makeWorld } from "./world.mjs";
 
-/** Long enough to see each tool call before the next one. */
+/** Long enough to see each tool call before the next one; the recording is faster. */
 const DELAY_MS = Number(process.env.DEMO_DELAY_MS ?? 800);
 
 const world = await makeWorld(DELAY_MS);

@@ -2,9 +2,8 @@
  * The logs of the demo's session. The server's log of Saturday is the large tool result that the demo recovers byte for byte; names and notes
  * in several scripts, a misread encoding and nested quotes make that harder.
  */
-/** The command that printed it. */
+/** The command that printed it, and the order that the demo asks about. */
 export const SATURDAY = "ssh web-1 'cat /var/log/shop/2026-10-31.log'";
-/** The order that the demo asks about. */
 export const ORDER = 10_482;
 export const CUSTOMERS = ["Zoë Müller", "José Álvarez", "佐藤 美咲", "王小明", "Łukasz Żak", "Siân O'Brien", "Anaïs Lefèvre", "Amy Chen", "ZoÃ« MÃ¼ller", "Tom Baker"];
 const NOTES = ["", "", "", ' note="gift: \\"happy birthday\\" 🎂"', ' note="生日快乐"', ' note="ring at C:\\\\Lab"', ' note="プレゼント用に包んでください"'];
@@ -47,12 +46,11 @@ export function serverLog(date, requests, { isBroken = false } = {}) {
 
 /** The log of a CI run that fails. @param {import("./make-session.mjs").Recorder} recorder */
 export function ciLog({ random, testReport }) {
-  const fails = { "a reservation expires after 15 minutes": "The expression evaluated to a falsy value:\n\n  assert.ok(reserve(db, \"two\", 1, 1))\n" };
   const lines = ["22", "24"].flatMap((node) => [
     `##[group]Job test (node ${node}, ubuntu-24.04)`, "Current runner version: '2.329.0'", "##[group]Run actions/checkout@v5", "Syncing repository: shop/shop", "[command]/usr/bin/git version", "git version 2.51.1",
     ...Array.from({ length: 24 }, (_, n) => `remote: Compressing objects: ${String(Math.round(((n + 1) * 100) / 24)).padStart(3)}% (${(n + 1) * 17}/408)`), "HEAD is now at c09be15 Wait for a locked database", "##[endgroup]",
     `##[group]Run actions/setup-node@v6 with node-version: ${node}`, ...Array.from({ length: 30 }, () => `Extracting node-v${node}/${random.pick(["include/node", "lib/node_modules/npm/node_modules", "share/doc"])}/${random.hex(6)}`), "##[endgroup]",
-    ...testReport(node === "24" ? fails : {}).split("\n"), ...(node === "24" ? ["##[error]Process completed with exit code 1."] : []), "##[group]Post job cleanup.", "##[endgroup]",
+    ...testReport(node === "24" ? { "a reservation expires after 15 minutes": "The expression evaluated to a falsy value:\n\n  assert.ok(reserve(db, \"two\", 1, 1))\n" } : {}).split("\n"), ...(node === "24" ? ["##[error]Process completed with exit code 1."] : []), "##[group]Post job cleanup.", "##[endgroup]",
   ]);
   return `${lines.map((line, n) => `${new Date(Date.parse("2026-11-03T01:12:04.000Z") + n * 211).toISOString()} ${line}`).join("\n")}\n`;
 }

@@ -1,6 +1,7 @@
 /**
  * Makes `session.jsonl`, the demo's session, in Pi's format: the conversation is in `story.mjs`, the project as it is at the end in `project/`.
- * Tools answer from the project at their time: its beginning is its end without the story's edits. The output is the same each time.
+ * Tools answer from the project at their time: its beginning is its end without the story's edits. `node demo/make-session.mjs` writes it again,
+ * always the same.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,10 +17,8 @@ const RATES = { input: 1e-6, output: 4e-6, cacheRead: 1e-7, cacheWrite: 1.25e-6 
 
 export class Recorder {
   random = seeded(10_482);
-  /** @type {any[]} */
-  entries = [{ type: "session", version: 3, id: "019a4f3c-2b10-7c55-9d0e-6b1f0c4a7e21", timestamp: "2026-11-02T08:30:58.412Z", cwd: "/home/sam/shop" }];
-  /** @type {string | null} */
-  leaf = null;
+  /** @type {any[]} */ entries = [{ type: "session", version: 3, id: "019a4f3c-2b10-7c55-9d0e-6b1f0c4a7e21", timestamp: "2026-11-02T08:30:58.412Z", cwd: "/home/sam/shop" }];
+  /** The entry that the next one follows. @type {string | null} */ leaf = null;
   /** The edits so far, each as a function that takes it back. @type {(() => void)[]} */
   undo = [];
   #clock = Date.parse("2026-11-02T08:31:00.000Z");
@@ -98,6 +97,7 @@ export class Recorder {
     return ["> shop@2.4.0 test", "> node --test --test-reporter=spec test/*.test.js", "", ...names.map((name) => `${failing[name] ? "✖" : "✔"} ${name} ${time()}`), ...counts.map(([name, count]) => `ℹ ${name} ${count}`),
       ...failed.flatMap((name) => ["", "✖ failing tests:", "", `✖ ${name} ${time()}`, `  AssertionError [ERR_ASSERTION]: ${failing[name]}`, "      at TestContext.<anonymous> (file:///home/sam/shop/test)", "      at Test.run (node:internal/test_runner/test:1047:25)"])].join("\n");
   };
+
   /** Most of the context is read from the provider's cache, what is new is written to it. @param {any[]} content @param {string} stopReason @param {string} [errorMessage] */
   #assistant(content, stopReason, errorMessage) {
     const isEmpty = content.length === 0;

@@ -3,6 +3,7 @@
 
 mod candidates;
 mod dates;
+mod exact;
 mod fold;
 mod inside;
 mod literal;

@@ -42,6 +42,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("summaries/records", "{condition}", "depth = 0"),
     ("upkeep/backup", "{table}", "messages"),
     ("", "AND {}", "AND TRUE"),
+    ("", "AND NOT {}", "AND TRUE"),
     ("", "{compare}", "<"),
     ("", "{order}", "DESC"),
     ("", "{column}", "message_id"),
@@ -50,7 +51,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("", "{MERGED}", "5"),
     ("", "{BRANCH_ENTRY}", "*"),
     ("", "{IS_DEGRADED}", "state"),
-    ("", "{IS_PI_S}", "c.session_id = ''"),
+    ("", "{is_pi_s}", "c.session_id = ''"),
 ];
 
 /// The string literals of a source, without its tests.

@@ -106,14 +106,22 @@ fn render(question: &Question, findings: &SearchResults, now: i64) -> String {
         push_hit(&mut out, hit, now);
     }
     if let Some(stopped) = findings.stopped_at {
-        let way = if question.sort == Sort::Oldest { "up to" } else { "back to" };
-        let _ = writeln!(
+        let is_regex = question.mode == Mode::Regex;
+        let way = if is_regex && question.sort == Sort::Oldest { "up to" } else { "back to" };
+        let _ = write!(
             out,
-            "Stopped after {} s: searched {way} {} UTC so far. The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
+            "Stopped after {} s: searched {way} {} UTC so far. ",
             question.patience.as_secs(),
-            text::minute(stopped),
-            findings.next.as_ref().map_or("", |next| &next.cursor)
+            text::minute(stopped)
         );
+        let _ = match &findings.next {
+            Some(next) if is_regex => writeln!(
+                out,
+                "The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
+                next.cursor
+            ),
+            _ => writeln!(out, "For the rest, narrow it with after, before, path or role."),
+        };
         return out;
     }
     match findings.hits.first() {

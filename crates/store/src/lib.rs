@@ -13,6 +13,8 @@ mod db;
 pub mod fuzzing;
 mod index;
 mod messages;
+#[cfg(test)]
+mod plans;
 mod summaries;
 pub mod tasks;
 mod upkeep;

@@ -377,6 +377,9 @@ fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result
 
 /// Records which project the database belongs to, unless one is recorded.
 fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    if project_in(connection)?.is_some() {
+        return Ok(());
+    }
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
 }
 
@@ -401,8 +404,9 @@ pub(crate) fn check_own(path: &Path) -> Result<()> {
 
 /// The path of a file that SQLite keeps next to a database.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}{ending}"))
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
 }
 
 /// Creates the file, for its owner only; SQLite gives its log the same permissions.
@@ -458,6 +462,16 @@ mod tests {
             writing.commit().unwrap();
             assert_eq!(waits.join().unwrap(), Ok(0));
         });
+    }
+
+    #[test]
+    fn an_opening_does_not_wait_for_a_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (mut other, _) = open_file(&path, "/project").unwrap();
+        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        assert!(open_file(&path, "/project").is_ok());
+        drop(writing);
     }
 
     #[test]

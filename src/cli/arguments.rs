@@ -15,7 +15,7 @@ use crate::commands::{
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::text::one_line;
-use lcm_recall::grep::{ROLES, WRITERS};
+use lcm_recall::grep::{COUNTED_BY, ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;
@@ -168,7 +168,7 @@ fn commands() -> [Command; 10] {
 }
 
 /// The options of `grep` with a value: all of [`search::VALUED`] but the session, which every command has.
-fn filters() -> [Arg; 8] {
+fn filters() -> [Arg; 9] {
     [
         valued(search::LIMIT, "N", "maximum number of matches; default: 20").short('n'),
         chosen(valued(search::ROLE, "ROLE", "only messages with this role"), ROLES).ignore_case(true),
@@ -182,6 +182,7 @@ fn filters() -> [Arg; 8] {
         ),
         valued(search::BEFORE, "TIME", "only up to this time"),
         chosen(valued(search::SORT, "ORDER", "order of the results"), ["relevance", "recent", "oldest"]),
+        chosen(valued(search::COUNT, "BY", "exact totals by this, instead of results"), COUNTED_BY),
     ]
 }
 
@@ -388,7 +389,7 @@ impl Invocation {
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
             || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
         match self.name.as_str() {
-            GREP if is_empty("hits") => NOTHING,
+            GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
             "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,

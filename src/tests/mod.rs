@@ -13,6 +13,7 @@ mod block;
 mod cli;
 mod commands;
 mod compaction;
+mod counting;
 mod coverage;
 mod crafted;
 mod damaged_logs;

@@ -2,6 +2,7 @@
 //! first.
 
 mod candidates;
+mod count;
 mod dates;
 mod fold;
 mod inside;
@@ -27,7 +28,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::cards::{Card, MessageCard, SummaryCard};
+use super::cards::{Card, MessageCard, SessionName, SummaryCard};
 use super::times::span;
 pub use super::visibility::Location;
 use super::visibility::Visibility;
@@ -38,6 +39,7 @@ use lcm_model::text::{self, one_line};
 use lcm_store::tasks::go_on;
 use lcm_store::{Filter, StoredMessage, StoredSummary, View};
 
+pub use count::{COUNTED_BY, CountBy, Counts, Group};
 pub use fold::fold_equals;
 pub use inside::Lookup;
 pub use snippet::Snippet;
@@ -146,6 +148,8 @@ pub struct Question {
     /// Default: relevance.
     #[serde(default)]
     pub sort: Sort,
+    /// Exact totals by this, instead of results: messages with all words, or the regex.
+    pub count: Option<CountBy>,
     /// Longer snippets.
     #[serde(default)]
     pub full: bool,
@@ -213,8 +217,8 @@ pub struct SearchHit {
     pub covering: Option<String>,
     /// Where it is, seen from the current branch.
     pub place: Location,
-    /// Pi's id of its session, if results are grouped by session.
-    pub session: Option<String>,
+    /// Its session, if that is another one or results are grouped by session.
+    pub session: Option<SessionName>,
     /// The text around the match.
     pub snippet: Snippet,
     /// The handles of results with the same snippet that are folded into it.
@@ -266,6 +270,47 @@ pub fn grep(
     question: &Question,
     cancel: &CancellationToken,
 ) -> Result<SearchResults> {
+    searching(view, scope, question, cancel, |search| {
+        let mut findings = match question.mode {
+            Mode::Text => ranked::find(search)?,
+            Mode::Regex => pattern::find(search)?,
+        };
+        // Needed only if nothing was found; counting costs the length of the history.
+        if findings.hits.is_empty() {
+            let Filter { conversation, after, before, .. } = search.filter;
+            let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
+            findings.searched = Searched {
+                messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+                summaries: if search.takes_summaries() { summaries } else { 0 },
+                times: [after, before],
+            };
+        }
+        Ok(findings)
+    })
+}
+
+/// Counts the messages that match `question`; its order, page and limit play no part.
+///
+/// # Errors
+/// As for [`grep`], and [`lcm_model::error::Code::Invalid`] if a regular expression takes longer than its patience.
+pub fn count(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    by: CountBy,
+    cancel: &CancellationToken,
+) -> Result<Counts> {
+    searching(view, scope, question, cancel, |search| count::count(search, by))
+}
+
+/// Answers `question` by `answer`, with everything that is needed.
+fn searching<T>(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    cancel: &CancellationToken,
+    answer: impl FnOnce(&Search<'_>) -> Result<T>,
+) -> Result<T> {
     if question.query.trim().is_empty() {
         return Err(Error::invalid(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
@@ -292,21 +337,7 @@ pub fn grep(
         Some(path) => Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?),
         None => None,
     };
-    let search = Search { view, scope, question, sight: &sight, filter, asking, about, cancel };
-    let mut findings = match question.mode {
-        Mode::Text => ranked::find(&search)?,
-        Mode::Regex => pattern::find(&search)?,
-    };
-    // Needed only if nothing was found; counting costs the length of the history.
-    if findings.hits.is_empty() {
-        let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
-        findings.searched = Searched {
-            messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
-            summaries: if search.takes_summaries() { summaries } else { 0 },
-            times: [after, before],
-        };
-    }
-    Ok(findings)
+    answer(&Search { view, scope, question, sight: &sight, filter, asking, about, cancel })
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
@@ -422,19 +453,21 @@ impl Search<'_> {
         }
     }
 
-    /// Pi's id of that session, if results are grouped by session.
-    fn heading(&self, message: MessageId) -> Result<Option<String>> {
-        let session = if self.question.kinds == Kinds::Sessions { self.session_of(message)? } else { None };
-        session.map(|session| self.view.messages().session_id(session)).transpose()
+    /// That session, if it is another one or results are grouped by session.
+    fn heading(&self, message: MessageId, place: Location) -> Result<Option<SessionName>> {
+        let is_named = self.question.kinds == Kinds::Sessions || place == Location::OtherSession;
+        let session = if is_named { self.session_of(message)? } else { None };
+        session.map(|session| SessionName::of(self.view, session)).transpose()
     }
 
     fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {
         let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
+        let place = self.sight.place(id)?;
         Ok(SearchHit {
             card: Card::Message(MessageCard::of(stored)),
             covering: leaf.map(|leaf| leaf.hash.summary_handle()),
-            place: self.sight.place(id)?,
-            session: self.heading(id)?,
+            place,
+            session: self.heading(id, place)?,
             snippet,
             also: Vec::new(),
             neighbors: self.neighbors(id)?,
@@ -450,9 +483,11 @@ impl Search<'_> {
                 place => place,
             },
         };
+        let last = self.view.summaries().last_message_of(summary.id)?;
+        let session = self.heading(self.view.messages().original(last)?, place)?;
         let card = Card::Summary(SummaryCard::of(summary));
         let (also, neighbors) = (Vec::new(), Vec::new());
-        Ok(SearchHit { card, covering: None, place, session: None, snippet, also, neighbors })
+        Ok(SearchHit { card, covering: None, place, session, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {

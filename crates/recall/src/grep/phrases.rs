@@ -90,14 +90,15 @@ impl Phrase {
                 one_line(phrase, 60)
             )));
         }
-        Ok(phrases
-            .into_iter()
-            .map(|phrase| Self { written: phrase.to_owned(), folded: PhraseText::of(phrase).0 })
-            .collect())
+        Ok(phrases.into_iter().map(Self::of).collect())
+    }
+
+    pub fn of(written: &str) -> Self {
+        Self { written: written.to_owned(), folded: PhraseText::of(written).0 }
     }
 
     /// What finds each passage in which the phrase may end.
-    fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         let all: Vec<&str> = words(&self.folded).map(|(_, word)| word).collect();
         let last = &all[all.len().saturating_sub(LOOKED_UP)..];
         if self.folded.contains(is_ideograph) {

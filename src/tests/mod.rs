@@ -44,6 +44,7 @@ mod memory;
 mod misshapen;
 mod misuse;
 mod notes;
+mod numbers;
 mod opening;
 mod ordinary;
 mod outlines;

@@ -304,7 +304,6 @@ class Search {
     let text;
     try {
       ({ text } = await this.#ask(`show ${hit.id}`));
-      if (hit.session) text = `${placeOf(hit)}\n${text}`;
     } catch (error) {
       text = messageOf(error);
     }

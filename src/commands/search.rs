@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::sessions::{SessionLine, session};
+use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{counted, in_marks, marked, named, totals_as_data, unquoted};
 use lcm_model::error::{Error, Result};
-use lcm_model::text::{age, count, grouped, in_line, local_minute, now, one_line, timestamp};
+use lcm_model::text::{age, count, grouped, in_line, now, one_line, timestamp};
 use lcm_recall::grep::{
     self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
     Question, ROLES, SearchHit, SearchResults, Sort, WRITERS, grep,
@@ -188,7 +188,7 @@ fn find(
         for hit in page {
             let session =
                 hit.session.as_ref().map(|other| session(view, other.conversation, false)).transpose()?;
-            let (line, mut json) = shown(hit, session.as_ref(), now, manner);
+            let (line, mut json) = shown(hit, now, manner);
             json["session"] = serde_json::to_value(session).unwrap_or_default();
             lines.push(line);
             hits.push(json);
@@ -216,9 +216,7 @@ fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> R
     let mut out = note.clone();
     for (group, figure) in groups.iter().zip(figures) {
         let name = match &group.session {
-            Some(session) => {
-                format!("{}, {} ({})", in_line(&session.id), local_minute(session.from_time), session.about)
-            }
+            Some(session) => of_session(session),
             None => named(group, by),
         };
         let [first, last] = [&group.first, &group.last].map(|id| manner.paint(Ink::Id, id));
@@ -230,13 +228,13 @@ fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> R
 }
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
-fn shown(hit: SearchHit, session: Option<&SessionLine>, now: i64, manner: Style) -> (String, Value) {
+fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     let (place, elsewhere) = match hit.place {
         Location::Here => ("here", String::new()),
         Location::OtherBranch => ("otherBranch", ", on another branch".to_owned()),
         Location::OtherSession => {
-            let named = session.map(SessionLine::in_words).unwrap_or_default();
-            ("otherSession", format!(", in another session{named}"))
+            let session = hit.session.as_ref().map(of_session).unwrap_or_default();
+            ("otherSession", format!(", in session {session}"))
         }
     };
     let snippet = hit.snippet;

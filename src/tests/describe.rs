@@ -115,7 +115,7 @@ async fn a_message_on_another_branch_is_described_with_its_location() {
         ("root", "message 1 of 2 on this branch · "),
         ("left", "on another branch · "),
         ("edited", "on this branch, changed or hidden by an edit · "),
-        ("beluga", "in another session, two · "),
+        ("beluga", "in another session, two, 2025-11-20 09:12 UTC (beluga) · "),
     ] {
         let found = asking.grep(json!({"query": query, "session": "project"})).await;
         let (_, id) = found.split_once("m-").unwrap();

@@ -62,9 +62,12 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
     let nothing = asking.grep(json!({"query": "walrus", "path": "src/auth.rs"})).await;
     assert!(nothing.ends_with(" of this session."), "no walrus elsewhere is about the file: {nothing}");
     let found = asking.command("search walrus --agent codex").await;
-    assert!(found.contains(", in another session: ") && found.contains("\n  a «walrus» of Codex"), "{found}");
+    assert!(
+        found.contains(", in session codex:1, 20") && found.contains("\n  a «walrus» of Codex"),
+        "{found}"
+    );
     let found = asking.command("search walrus --agent pi").await;
-    assert!(found.contains("a «walrus» of Pi") && !found.contains("in another session"), "{found}");
+    assert!(found.contains("a «walrus» of Pi") && !found.contains("in session"), "{found}");
     let nothing = asking.command("search walrus --agent codex --branch").await;
     assert!(nothing.ends_with(" Other branches and sessions were not searched: omit --branch."), "{nothing}");
 }

@@ -14,7 +14,7 @@ use lcm_recall::grep::{
     self, Branches, CountBy, Counts, DEFAULT_LIMIT, Group, Kinds, Location, MOST_COUNTED, MOST_RESULTS, Mode,
     Question, SearchHit, SearchResults, Searched, Sort, fold_equals, grep,
 };
-use lcm_recall::{Card, Scope, SessionName};
+use lcm_recall::{Card, Scope};
 use lcm_store::View;
 
 /// How long a regular expression may search before the answer says how far it got.
@@ -139,18 +139,12 @@ fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
 fn heading(question: &Question, hit: &SearchHit) -> String {
     match (&hit.session, &hit.covering, &hit.card) {
         (Some(session), _, Card::Message(card)) if question.kinds == Kinds::Sessions => {
-            session_line(session, card.timestamp)
+            "Session ".to_owned() + &lines::session(session, card.timestamp)
         }
-        (Some(session), ..) => session_line(session, session.from_time),
+        (Some(session), ..) => "Session ".to_owned() + &lines::session(session, session.from_time),
         (None, Some(summary), _) => format!("In {summary}"),
         (None, None, _) => "Not summarized".to_owned(),
     }
-}
-
-/// `Session 019c2f4e, 2026-11-20 09:12 UTC (Fix the login timeout)`
-fn session_line(session: &SessionName, time: i64) -> String {
-    let about = if session.about.is_empty() { String::new() } else { format!(" ({})", session.about) };
-    format!("Session {}, {} UTC{about}", lines::name(&session.short), text::minute(time))
 }
 
 fn push_hit(out: &mut String, question: &Question, hit: &SearchHit, now: i64) {
@@ -247,7 +241,7 @@ fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
     let note = counted(question, counts, rest);
     let line = |group: &Group| {
         let name = match &group.session {
-            Some(session) => session_line(session, session.from_time),
+            Some(session) => "Session ".to_owned() + &lines::session(session, session.from_time),
             None => named(group, by),
         };
         format!("{name}: {}, first {}, last {}\n", group.messages, group.first, group.last)
@@ -367,7 +361,7 @@ pub fn unquoted(missing: &[String]) -> String {
     match missing.as_slice() {
         [] => String::new(),
         phrases => format!(
-            " Nowhere does it say {} word for word, whatever the case; without quotes, the words are searched.",
+            " Nowhere does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
             phrases.join(" or ")
         ),
     }

@@ -93,7 +93,8 @@ impl Rest {
             } else if let Some(name) = valued(command.name).iter().find(|known| **known == name) {
                 let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
                 if value.is_empty() {
-                    return Err(Error::invalid(format!("{name} needs a value")));
+                    let of = command.name;
+                    return Err(Error::invalid(format!("{name} needs a value; see /lcm help {of}")));
                 }
                 rest.options.push((name, value.to_owned()));
             } else if let Some(name) = rest.flags.iter().find(|known| **known == word.trim()) {

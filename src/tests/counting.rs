@@ -345,7 +345,7 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     let nothing = asking.grep(json!({"query": "walrus penguin", "count": "day"})).await;
     assert_eq!(
         nothing,
-        "0 messages of this session match `walrus penguin` (all of walrus, penguin, in any form). Without count, messages with some of the words are found."
+        "0 messages of this session match `walrus penguin` (all of walrus, penguin, in any form). Without count, messages with some of the words match too."
     );
     assert_eq!(
         asking.refusal("lcm_grep", json!({"query": "walrus", "count": "day", "scope": "summaries"})).await,

@@ -289,7 +289,7 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group]) -> String {
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
-        out += " Without count, messages with some of the words are found.";
+        out += " Without count, messages with some of the words match too.";
     }
     if !rest.is_empty() {
         let messages = rest.iter().map(|group| group.messages).sum();

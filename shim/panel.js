@@ -6,8 +6,8 @@
 /** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void, capturesViewportInput?: boolean }} Panel */
 /** A panel's access to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
 
-/** Lines of the screen that Pi's footer takes, and a short widget of another extension: what goes beyond the screen is cut off. */
-const FOOTER = 7;
+/** Lines of the screen that Pi's footer takes. */
+const FOOTER = 4;
 const FEWEST = 3;
 
 /** Pi's components; undefined if this Pi does not provide them. @param {ExtensionContext} ctx @returns {Promise<Tui | undefined>} */

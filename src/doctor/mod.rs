@@ -117,8 +117,8 @@ fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
             let noun = match message.kind {
                 MessageKind::Conversation | MessageKind::Private => "message",
                 MessageKind::System => "prompt",
-                MessageKind::Edited => "edited version",
-                MessageKind::Purged => "purged message",
+                MessageKind::Edited => "version of edited messages",
+                MessageKind::Purged => "message purged",
             };
             check.saw(1, noun);
             if let Some(what) = wrong(view, &message) {

@@ -22,7 +22,9 @@ async fn a_store_with_forks_edits_and_compactions_is_sound() {
     assert_eq!(names, ["Database", "Messages", "Entries", "Summaries", "Index", "Session files"]);
     let messages = patient.ask::<i64>("SELECT count(*) FROM messages WHERE kind < 2");
     assert!(
-        report.contains(&format!("Messages       ok     {messages} messages, 1 prompt, 1 edited version\n")),
+        report.contains(&format!(
+            "Messages       ok     {messages} messages, 1 prompt, 1 version of edited messages\n"
+        )),
         "{report}"
     );
     assert!(patient.ask::<i64>("SELECT max(depth) FROM summaries") > 0, "{report}");

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::phrases::{Phrase, stand_in};
 use super::query::{Query, TermRole};
 use super::words::words;
-use super::{Mode, Search, SessionName, pattern};
+use super::{DEFAULT_LIMIT, Mode, Search, SessionName, pattern};
 use lcm_model::error::{Error, Result};
-use lcm_model::ids::{MessageId, PI};
+use lcm_model::ids::{ConversationId, MessageId, PI};
 use lcm_model::text::{minute, one_line};
 use lcm_model::{Message, Role, agent_of_session, is_ideograph};
 use lcm_store::StoredMessage;
@@ -62,7 +62,7 @@ pub struct Counts {
 pub struct Group {
     /// What they have in common; none for those without a tool, a file or an outcome.
     pub key: Option<String>,
-    /// The session, if they are counted by session.
+    /// The session, if they are counted by session and within the limit.
     pub session: Option<SessionName>,
     pub messages: usize,
     /// The short ids of the earliest and the latest.
@@ -105,15 +105,23 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
     }
     let mut groups: Vec<Group> = tallies
         .into_iter()
-        .map(|(key, Tally { messages, first: (.., first), last: (.., last) })| {
-            let session = key.as_ref().and_then(|key| sessions.get(key)).cloned();
-            Group { key, session, messages, first, last }
+        .map(|(key, Tally { messages, first: (.., first), last: (.., last) })| Group {
+            key,
+            session: None,
+            messages,
+            first,
+            last,
         })
         .collect();
     groups.sort_by(|one, other| match by {
         CountBy::Day => other.key.cmp(&one.key),
         _ => other.messages.cmp(&one.messages).then_with(|| one.key.cmp(&other.key)),
     });
+    // A name costs a look at all sessions.
+    for group in groups.iter_mut().take(search.question.limit.max(DEFAULT_LIMIT)) {
+        let session = group.key.as_ref().and_then(|key| sessions.get(key));
+        group.session = session.map(|session| SessionName::of(search.view, *session)).transpose()?;
+    }
     Ok(Counts { messages: total, groups, words })
 }
 
@@ -169,15 +177,13 @@ fn keys(
     search: &Search<'_>,
     by: CountBy,
     stored: &StoredMessage,
-    sessions: &mut HashMap<String, SessionName>,
+    sessions: &mut HashMap<String, ConversationId>,
 ) -> Result<Vec<Option<String>>> {
     let key = match by {
         CountBy::Session => {
             let Some(session) = search.session_of(stored.id)? else { return Ok(vec![None]) };
             let id = search.view.messages().session_id(session)?;
-            if !sessions.contains_key(&id) {
-                sessions.insert(id.clone(), SessionName::of(search.view, session)?);
-            }
+            sessions.insert(id.clone(), session);
             Some(id)
         }
         CountBy::Day => Some(minute(stored.timestamp).chars().take("2026-11-20".len()).collect()),

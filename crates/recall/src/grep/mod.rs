@@ -20,7 +20,9 @@ mod turns;
 mod wanted;
 mod words;
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -337,7 +339,17 @@ fn searching<T>(
         Some(path) => Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?),
         None => None,
     };
-    answer(&Search { view, scope, question, sight: &sight, filter, asking, about, cancel })
+    answer(&Search {
+        view,
+        scope,
+        question,
+        sight: &sight,
+        filter,
+        asking,
+        about,
+        names: RefCell::default(),
+        cancel,
+    })
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
@@ -369,6 +381,8 @@ struct Search<'a> {
     about: Option<HashSet<MessageId>>,
     /// The current request and the message that searches, which answer no question.
     asking: Vec<MessageId>,
+    /// The names of sessions, each of which costs a look at all sessions.
+    names: RefCell<HashMap<ConversationId, SessionName>>,
     cancel: &'a CancellationToken,
 }
 
@@ -457,7 +471,12 @@ impl Search<'_> {
     fn heading(&self, message: MessageId, place: Location) -> Result<Option<SessionName>> {
         let is_named = self.question.kinds == Kinds::Sessions || place == Location::OtherSession;
         let session = if is_named { self.session_of(message)? } else { None };
-        session.map(|session| SessionName::of(self.view, session)).transpose()
+        let Some(session) = session else { return Ok(None) };
+        let mut names = self.names.borrow_mut();
+        Ok(Some(match names.entry(session) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(SessionName::of(self.view, session)?).clone(),
+        }))
     }
 
     fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {

@@ -34,7 +34,8 @@ const LINE: usize = 240;
 pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     let details = gate::details(messages.iter().copied());
     let room = if details.is_empty() { 0 } else { cap / DETAILS };
-    let mut lines = Lines::new(cap - room, format!("Extract of {}", text::count(messages.len(), "message")));
+    let mut lines =
+        DistinctLines::new(cap - room, format!("Extract of {}", text::count(messages.len(), "message")));
     let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
     lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
@@ -48,7 +49,7 @@ pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
 
 /// An extract of summaries: the beginning of each, in equal shares.
 pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
-    let mut lines = Lines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
+    let mut lines = DistinctLines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
         let points = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
@@ -89,14 +90,14 @@ fn calls(message: &Message) -> Vec<String> {
 }
 
 /// Distinct lines, up to a cap of tokens.
-struct Lines {
+struct DistinctLines {
     text: String,
     tokens: usize,
     cap: usize,
     seen: HashSet<String>,
 }
 
-impl Lines {
+impl DistinctLines {
     fn new(cap: usize, title: String) -> Self {
         Self { tokens: tokens::estimate(&title), text: title, cap, seen: HashSet::new() }
     }

@@ -40,7 +40,7 @@ pub struct Header {
 
 /// What is stored of a session.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownEntries {
     /// The ids of its entries.
     pub entries: HashSet<String>,
     /// The records of other agents of which a message was purged, and which messages these were.
@@ -56,7 +56,7 @@ pub(super) trait Slices: Send + 'static {
 
     /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
     /// no content.
-    fn slice(&mut self, known: &Known) -> Result<Option<Handover>>;
+    fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>>;
 
     /// Lines, records or rows so far that could not be read.
     fn broken(&self) -> usize;
@@ -88,7 +88,7 @@ pub(super) trait Slices: Send + 'static {
 }
 
 impl Slices for SessionFile {
-    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 

@@ -161,14 +161,14 @@ pub(super) fn largest(most: usize, fits: impl Fn(usize) -> bool) -> Option<usize
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::super::standing::Request;
-    use super::super::Shown;
+    use super::super::super::standing::UserRequest;
+    use super::super::ShownSummary;
     use super::super::Standing;
     use super::super::tests::{block, frontier, standing};
     use super::*;
 
     /// A block with content in every section.
-    fn full(frontier: &[Shown], standing: &Standing, budget: usize) -> String {
+    fn full(frontier: &[ShownSummary], standing: &Standing, budget: usize) -> String {
         Block { focus: Some("Of what was asked: all is well."), ..block(frontier, standing, budget) }.render()
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let frontier = frontier(&[("Some work", 0)]);
         let shown = |bytes: usize, is_answered: bool| {
             let text = "a wish. ".repeat(bytes / 8);
-            let request = Request { handle: "m-0123456789".into(), text, is_answered };
+            let request = UserRequest { handle: "m-0123456789".into(), text, is_answered };
             let standing = Standing { request: Some(request), ..standing(4) };
             let text = block(&frontier, &standing, 4_000).render();
             assert!(tokens::estimate(&text) <= 4_000, "{text}");

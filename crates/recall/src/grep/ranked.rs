@@ -167,7 +167,7 @@ fn rescale(candidates: &mut [RankedMatch], best: f64) {
 }
 
 /// The messages found so far, each with its passages and their scores.
-struct Found<'a> {
+struct MatchedMessages<'a> {
     search: &'a Search<'a>,
     /// What all of them say word for word.
     phrases: &'a [Phrase],
@@ -177,7 +177,7 @@ struct Found<'a> {
     passages: usize,
 }
 
-impl Found<'_> {
+impl MatchedMessages<'_> {
     /// Takes the passages with the highest scores.
     fn take_best(&mut self, reach: &Candidates) -> Result<()> {
         // The passages are sorted, so a message is placed by its best passage, and its own passages are in
@@ -263,7 +263,8 @@ fn messages(
     phrases: &[Phrase],
     reach: &Candidates,
 ) -> Result<Vec<RankedMatch>> {
-    let mut found = Found { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
+    let mut found =
+        MatchedMessages { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
     if phrases.is_empty() {
         found.take_best(reach)?;
     } else {

@@ -106,7 +106,7 @@ const questions = [
     title: "Something from another session",
     asked: "What did we find out about the label printer, some weeks ago?",
     steps: [call("lcm_grep", { query: "label printer prints empty labels", session: "project" })],
-    says: ["in another session", "it wants its labels 102 mm wide"],
+    says: ["Session ", "it wants its labels 102 mm wide"],
   },
   {
     title: "Something that was never said",

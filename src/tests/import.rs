@@ -37,8 +37,11 @@ impl Machine {
             db_dir: at("db"),
             session_id: "open".into(),
         };
-        let folders =
-            Folders { session_dir: at("sessions/--project--"), all_sessions: at("sessions"), home: None };
+        let folders = Folders {
+            session_dir: at("sessions/--project--"),
+            all_sessions: at("sessions"),
+            home: Some(at("home")),
+        };
         Self { dir, home, folders }
     }
 

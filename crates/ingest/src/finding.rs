@@ -55,10 +55,10 @@ pub enum Source {
     Project,
     /// The sessions of every project, each into its project's store.
     Everything,
-    /// Another agent's sessions, from its own folder or from a path.
-    Agent {
-        /// The agent.
-        agent: &'static Agent,
+    /// Other agents' sessions, from their own folders or from a path.
+    Agents {
+        /// The agents.
+        agents: Vec<&'static Agent>,
         /// A log, or a folder of logs.
         path: Option<PathBuf>,
         /// Whether to import the sessions of every project.
@@ -96,8 +96,16 @@ pub(super) fn find(
     cancel: &CancellationToken,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     let paths = match source {
-        Source::Agent { agent, path, everything, since } => {
-            return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
+        Source::Agents { agents, path, everything, since } => {
+            let (mut found, mut failed) = (Vec::new(), Vec::new());
+            for agent in agents {
+                let (logs, unreadable) =
+                    find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel)?;
+                found.extend(logs);
+                failed.extend(unreadable);
+            }
+            found.sort_by(|one, other| one.cwd.cmp(&other.cwd));
+            return Ok((found, failed));
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);

@@ -16,7 +16,7 @@ use super::file::{Header, SessionFile};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
-use super::foreign::Agent;
+use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, SoFar, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
@@ -133,7 +133,7 @@ pub async fn import_new(
     // Some file systems store whole seconds only.
     let since = last.and_then(|last| u64::try_from(last - 2_000).ok());
     let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
-    let source = Source::Agent { agent, path: None, everything: false, since };
+    let source = Source::Agents { agents: vec![agent], path: None, everything: false, since };
     let report = import(home, folders, &source, progress, cancel).await?;
     // A log that was locked is as old as before when it is read again; a file that is no log stays one.
     let strange = agent.not_a_log().to_string();
@@ -142,6 +142,18 @@ pub async fn import_new(
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
+}
+
+/// The other agents with logs on this machine of which the store has no session.
+pub async fn agents_left_out(home: &Home, folders: &Folders) -> Result<Vec<&'static Agent>> {
+    let stored = home.store.read(|view| view.messages().session_ids()).await?;
+    let folder = folders.home.clone();
+    blocking(move || {
+        let is_stored = |agent: &Agent| stored.iter().any(|id| agent_of_session(id) == Some(agent.name));
+        let has_logs = |agent: &Agent| !agent.find(None, folder.as_deref()).logs.is_empty();
+        Ok(all_agents().into_iter().filter(|agent| !is_stored(agent) && has_logs(agent)).collect())
+    })
+    .await
 }
 
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;

@@ -105,18 +105,19 @@ impl Phrase {
                 one_line(phrase, 60)
             )));
         }
-        Ok(phrases
-            .into_iter()
-            .map(|phrase| Self {
-                written: phrase.to_owned(),
-                folded: PhraseText::of(phrase).0,
-                may_be_data: may_be_data(phrase),
-            })
-            .collect())
+        Ok(phrases.into_iter().map(Self::of).collect())
+    }
+
+    pub fn of(written: &str) -> Self {
+        Self {
+            written: written.to_owned(),
+            folded: PhraseText::of(written).0,
+            may_be_data: may_be_data(written),
+        }
     }
 
     /// What finds each passage in which the phrase may end.
-    fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         let all: Vec<&str> = words(&self.folded).map(|(_, word)| word).collect();
         let last = &all[all.len().saturating_sub(LOOKED_UP)..];
         if self.folded.contains(is_ideograph) {

@@ -75,13 +75,19 @@ pub struct Unreadable {
     pub name: String,
     /// Why.
     pub reason: String,
+    /// The kind of the failure.
+    pub code: Code,
 }
 
 impl Unreadable {
-    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, reason: reason.to_string() }
+    pub(super) fn new(path: &Path, error: &Error) -> Self {
+        Self { name: name_of(path), reason: error.to_string(), code: error.code() }
     }
+}
+
+/// A file's name, for the user.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// A session file and its project.
@@ -152,7 +158,7 @@ pub(super) fn find(
         }
         match &header.cwd {
             Some(cwd) => found.push(Found::new(path, Some(home.project_of(cwd)), None)),
-            None => failed.push(Unreadable::new(&path, "it names no project")),
+            None => failed.push(Unreadable::new(&path, &of_no_project())),
         }
     }
     found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
@@ -210,7 +216,7 @@ fn find_logs(
                 // For the agents, the worktrees and folders of a repository are one project.
                 Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
                 None if everything => {
-                    failed.push(Unreadable::new(&log, "it names no project"));
+                    failed.push(Unreadable::new(&log, &of_no_project()));
                     continue;
                 }
                 _ => continue,
@@ -224,6 +230,10 @@ fn find_logs(
     let order = |found: &Found| (found.cwd.clone(), (agent.is_side_chain)(&found.path), found.path.clone());
     found.sort_by_cached_key(order);
     Ok((found, failed))
+}
+
+fn of_no_project() -> Error {
+    Error::invalid("it names no project")
 }
 
 /// The session files of all projects.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile};
 pub use super::finding::{Folders, Home, Source, Unreadable};
-use super::finding::{Found, find, session_files};
+use super::finding::{Found, find, name_of, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
 use super::old_sessions::take_over;
@@ -135,9 +135,8 @@ pub async fn import_new(
     let source = Source::Agent { agent, path: None, everything: false, since };
     let report = import(home, folders, &source, progress, cancel).await?;
     // A log that was locked is as old as before when it is read again; a file that is no log stays one.
-    let strange = agent.strange().to_string();
     let is_whole = report.stopped.is_none() && !report.is_growing;
-    if is_whole && report.failed.iter().all(|failed| failed.reason == strange) {
+    if is_whole && report.failed.iter().all(|failed| failed.code == Code::Foreign) {
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
@@ -235,7 +234,9 @@ impl Run<'_> {
             self.progress.done.store(before + number, Ordering::Relaxed);
             match self.file(file, store).await {
                 // The rest of the file is left out.
-                Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
+                Err(error) if matches!(error.code(), Code::Invalid | Code::Foreign) => {
+                    self.failed(&file.path, &error)
+                }
                 Err(error) => {
                     self.report.sessions += self.stored.len();
                     return Err(error);
@@ -302,8 +303,7 @@ impl Run<'_> {
         report.is_growing |= slices.is_growing();
         let broken = broken + slices.broken();
         if broken > 0 && !is_in_database {
-            let name = Unreadable::new(file, "").name;
-            report.broken_in.push((name, slices.broken_lines().to_vec()));
+            report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));
         }
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += slices.unknown();

@@ -119,8 +119,9 @@ impl Agent {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
-                let reason = format!("the folder {} can't be opened: {error}", folder.display());
-                return found.unreadable.push(Unreadable::new(folder, &reason));
+                let error =
+                    Error::invalid(format!("the folder {} can't be opened: {error}", folder.display()));
+                return found.unreadable.push(Unreadable::new(folder, &error));
             }
         };
         for entry in entries.flatten() {
@@ -154,15 +155,10 @@ impl Agent {
     ) -> Result<Vec<ForeignSession>> {
         let logs = (self.open)(path, cancel)?;
         if logs.is_empty() {
-            return Err(self.strange());
+            return Err(Error::foreign(format!("it is not a log of {}", self.title)));
         }
         let began = began(path, cancel)?;
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
-    }
-
-    /// The error for a file that is not a log.
-    pub(super) fn strange(&self) -> Error {
-        Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::project::{is_open_elsewhere, project_in};
+use super::project::{merge_log, project_in};
 use super::trouble::said;
 use super::{read_only, schema, trouble};
 use crate::upkeep::pages;
@@ -136,7 +136,7 @@ pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
         check_own(&path)?;
         // The last reads of this process may still be under way.
         let mut tries = 0..50;
-        while is_open_elsewhere(&path)? {
+        while !merge_log(&path)? {
             if tries.next().is_some() {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;

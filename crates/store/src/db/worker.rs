@@ -31,12 +31,15 @@ use lcm_model::sync::lock;
 
 /// Work for the writer.
 struct Job {
-    work: Box<dyn FnOnce(&mut Connection) + Send>,
+    work: Work,
     /// Whether no caller waits for it.
     unhurried: bool,
     /// Whether it is a write transaction.
     writes: bool,
 }
+
+/// What the writer does: with its connection, or with the reason why it can't be written.
+type Work = Box<dyn FnOnce(Result<&mut Connection>) + Send>;
 
 /// Opens another read connection.
 pub(crate) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync>;
@@ -181,7 +184,9 @@ impl Store {
         let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
         let (jobs, writer) = start_writer(connection, waiting)?;
         if is_to_be_vacuumed {
-            let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
+            let work = Box::new(|connection: Result<&mut Connection>| {
+                drop(connection.map(|open| vacuum::run(open)))
+            });
             // The writer has just started and still receives.
             let _ = jobs.send(Job { work, unhurried: true, writes: false });
         }
@@ -265,9 +270,10 @@ impl Store {
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // The receiver may be gone.
-        let work = Box::new(move |connection: &mut Connection| drop(answer.send(work(connection))));
+        let work =
+            Box::new(move |connection: Result<&mut Connection>| drop(answer.send(connection.map(work))));
         self.queue(Job { work, unhurried: false, writes: false })?;
-        result.await.map_err(|_| Error::closed())
+        result.await.map_err(|_| Error::closed())?
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
@@ -420,14 +426,18 @@ fn work_off(
             // The next job ends the pause: someone may be waiting for it.
             next = queue.recv_timeout(BREATH).ok();
         }
-        if job.writes
-            && let Some((reopen, reads_in_turn)) = &waiting
-            && let Ok(writing) = reopen()
-        {
-            *connection = writing;
-            reads_in_turn.store(false, Ordering::Release);
-            waiting = None;
+        let mut unwritable = None;
+        if let Some((reopen, reads_in_turn)) = waiting.as_ref().filter(|_| job.writes) {
+            match reopen() {
+                Ok(writing) => {
+                    *connection = writing;
+                    reads_in_turn.store(false, Ordering::Release);
+                    waiting = None;
+                }
+                Err(why) => unwritable = Some(why),
+            }
         }
+        let connection = unwritable.map_or(Ok(&mut *connection), Err);
         let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(connection)));
     }
 }
@@ -436,8 +446,12 @@ fn transaction<T: 'static>(
     store: Store,
     work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
     done: impl FnOnce(Result<T>) + Send + 'static,
-) -> Box<dyn FnOnce(&mut Connection) + Send> {
+) -> Work {
     Box::new(move |connection| {
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(why) => return done(Err(store.explain_write(why))),
+        };
         // A panic is a bug. It must not stop later jobs, and it must be reported.
         let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
         let outcome = outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));

@@ -202,7 +202,7 @@ fn as_json(report: &Report) -> Value {
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
         "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
-        "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -242,6 +242,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
+        (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
         (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),

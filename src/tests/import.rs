@@ -348,7 +348,7 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
     fs::write(&path, text.join("\n")).unwrap();
     assert_eq!(
         machine.run("").await,
-        "1 session: 6 messages new, 0 known already, 2 broken lines (a.jsonl: lines 4, 11)"
+        "1 session: 6 messages new, 0 known already, 1 broken line (a.jsonl: line 4), 1 unfinished last line left for the next import"
     );
     // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {

@@ -76,6 +76,11 @@ pub(super) trait Slices: Send + 'static {
         None
     }
 
+    /// Whether its last line is unfinished.
+    fn is_unfinished(&self) -> bool {
+        false
+    }
+
     /// Whether it ends where an agent is still writing.
     fn is_growing(&self) -> bool {
         false
@@ -100,6 +105,10 @@ impl Slices for SessionFile {
         &self.broken
     }
 
+    fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
     fn supplements(&mut self) -> Vec<SummaryRecord> {
         std::mem::take(&mut self.supplements)
     }
@@ -118,6 +127,8 @@ pub struct SessionFile {
     ended: bool,
     /// The numbers of the lines so far that could not be read and were skipped.
     pub broken: Vec<usize>,
+    /// Whether the last line is unfinished, as Pi may still be writing it.
+    is_unfinished: bool,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -138,6 +149,7 @@ impl SessionFile {
             order: Order::default(),
             ended: false,
             broken: Vec::new(),
+            is_unfinished: false,
             supplements: Vec::new(),
         })
     }
@@ -202,6 +214,10 @@ impl SessionFile {
                 Line::TooLong => None,
             };
             let Some(json) = json else {
+                if self.lines.is_cut && matches!(line, Line::Text(_)) {
+                    self.is_unfinished = true;
+                    continue;
+                }
                 self.broken.push(self.lines.number);
                 continue;
             };

@@ -58,6 +58,8 @@ pub struct Report {
     pub broken: usize,
     /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
     pub broken_in: Vec<(String, Vec<usize>)>,
+    /// Sessions whose last line is unfinished: it is read at the next import.
+    pub unfinished: usize,
     /// Rows of an old database that could not be read.
     pub lost: usize,
     /// Records of unknown kinds; they are stored.
@@ -301,6 +303,7 @@ impl Run<'_> {
             std::mem::take(&mut reading.so_far);
         let (slices, report) = (reading.slices(), &mut self.report);
         report.is_growing |= slices.is_growing();
+        report.unfinished += usize::from(slices.is_unfinished());
         let broken = broken + slices.broken();
         if broken > 0 && !is_in_database {
             report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));

@@ -181,14 +181,16 @@ export async function agreed(estimates, { limit, yes }) {
     process.stderr.write(`${opened.name}: about ${number(input + again)} tokens to read, ${number(again)} of them again, ${number(output)} to write\n`);
     [least, most] = [least + low, most + high];
   }
-  const budget = new Budget(limit === undefined ? Math.max(most, 0.01) : Number(limit));
+  const budget = new Budget(limit === undefined ? Math.max(2 * least, 0.01) : Number(limit));
   process.stderr.write(`Price: about $${least.toFixed(2)} if the provider caches prompts, $${most.toFixed(2)} if not. The run ends at $${budget.limit.toFixed(2)} (--limit).\n`);
-  if (yes) return budget;
-  if (!process.stdin.isTTY) end("Add --yes to start.");
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question("Start? [y/N] ");
-  asking.close();
-  if (!/^y/i.test(answer)) end("Not started.");
+  if (!yes && !process.stdin.isTTY) end("Add --yes to start.");
+  if (!yes) {
+    const asking = createInterface({ input: process.stdin, output: process.stderr });
+    const answer = await asking.question("Start? [y/N] ");
+    asking.close();
+    if (!/^y/i.test(answer)) end("Not started.");
+  }
+  for (const { opened } of estimates) if (opened && !opened.registry.hasConfiguredAuth(opened.model)) end(`Pi has no key for ${opened.name}.`);
   return budget;
 }
 

@@ -1,7 +1,7 @@
 //! Summaries are written again on request, and the old text stays until then.
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::{Reply, Request};
+use lcm_compaction::llm::{ModelRequest, Reply};
 use lcm_model::ids::SummaryId;
 use lcm_store::View;
 
@@ -15,7 +15,7 @@ fn saying(words: &'static str) -> std::sync::Arc<ScriptedModel> {
 }
 
 /// Whether the user named a model for this.
-fn is_named(request: &Request) -> bool {
+fn is_named(request: &ModelRequest) -> bool {
     request.by.as_deref() == Some("other/model")
 }
 

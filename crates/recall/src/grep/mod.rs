@@ -6,6 +6,7 @@ mod dates;
 mod fold;
 mod inside;
 mod literal;
+mod matches;
 mod pattern;
 mod phrases;
 mod query;

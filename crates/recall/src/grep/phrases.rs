@@ -67,7 +67,7 @@ impl Phrase {
     ///
     /// # Errors
     /// When there is one without a word.
-    pub fn all_in(query: &str) -> Result<Vec<Self>> {
+    pub(crate) fn all_in(query: &str) -> Result<Vec<Self>> {
         let is_mark = |c: char| matches!(c, '"' | '“' | '”' | '„');
         let (mut phrases, mut begun) = (Vec::new(), None);
         for (at, c) in query.char_indices().filter(|(_, c)| is_mark(*c)) {

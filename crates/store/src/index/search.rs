@@ -60,7 +60,7 @@ impl<'c> FullTextIndex<'c> {
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
-    pub fn last_passage(&self) -> Result<i64> {
+    pub(crate) fn last_passage(&self) -> Result<i64> {
         let last = self.connection.first(
             "SELECT first_passage FROM messages WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
             [],

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use lcm_ingest::export::{Lines, header, line, supplement};
+use lcm_ingest::export::{LinePositions, header, line, supplement};
 use lcm_ingest::import::Home;
 use lcm_model::dag::{BranchMessage, MessageKind, Step};
 use lcm_model::error::{Error, Result};
@@ -158,7 +158,7 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
     let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
         let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
-        let messages = each_entry(of, view, session.id, &mut Lines::default(), |_, line| {
+        let messages = each_entry(of, view, session.id, &mut LinePositions::default(), |_, line| {
             let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { return Ok(()) };
             original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
         })?;
@@ -190,10 +190,10 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
 }
 
 /// The lines of a session's own file, as far as they match the store.
-fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<Lines> {
+fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<LinePositions> {
     // The file may still contain purged text, and text derived from it.
     let is_purged = view.messages().has_purged(session.id)?;
-    let lines = Lines::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);
+    let lines = LinePositions::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);
     of.check().map(|()| lines)
 }
 
@@ -202,7 +202,7 @@ fn each_entry(
     of: &Exporter,
     view: &View<'_>,
     conversation: ConversationId,
-    lines: &mut Lines,
+    lines: &mut LinePositions,
     mut take: impl FnMut(&ExportedEntry, String) -> Result<()>,
 ) -> Result<usize> {
     let (mut after, mut messages) = (EntryId(0), 0);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Exported, Exporter, Output, each_entry, file_name, in_folder, lines_of, sessions};
 use lcm_ingest::export::header;
-use lcm_ingest::viewer::Outline;
+use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::text::now;
@@ -76,7 +76,7 @@ fn write_session(
 ) -> Result<usize> {
     let mut lines = lines_of(of, view, session)?;
     let open = of.scope.leaf.as_deref().filter(|_| session.id == of.scope.conversation);
-    let outline = Outline::of(view, session.id, open)?;
+    let outline = SessionOutline::of(view, session.id, open)?;
     let header: Value = serde_json::from_str(&header(session, &of.home.cwd, &lines)).unwrap_or_default();
     let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
     output.push(&element("session", Some(number), &facts.to_string()))?;

@@ -1,7 +1,7 @@
 //! The boundary to JavaScript. Only this module uses napi: convert, call, convert.
 //!
 //! JSON crosses as text. An expected failure is returned as a value, `{"error": {"code", "message"}}`; only
-//! [`Engine::open`] rejects for one. Any other rejected promise means a bug, and Pi should continue without
+//! [`NodeEngine::open`] rejects for one. Any other rejected promise means a bug, and Pi should continue without
 //! us.
 
 #![expect(clippy::needless_pass_by_value, reason = "napi passes strings by value")]
@@ -62,13 +62,13 @@ pub fn settings_command(request: String) -> String {
 }
 
 /// One open session of one project's history.
-#[napi]
-pub struct Engine {
+#[napi(js_name = "Engine")]
+pub struct NodeEngine {
     inner: Arc<engine::Engine>,
 }
 
 #[napi]
-impl Engine {
+impl NodeEngine {
     /// Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` from `loadSettings`, and if any
     /// `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory. Rejects with a
     /// sentence for the user when the store can't be opened.
@@ -316,14 +316,14 @@ impl Engine {
 }
 
 /// A shell user's access to a history.
-#[napi]
+#[napi(js_name = "Cli")]
 #[derive(Default)]
-pub struct Cli {
+pub struct NodeCli {
     inner: Arc<cli::Cli>,
 }
 
 #[napi]
-impl Cli {
+impl NodeCli {
     /// Opens nothing until a request comes.
     #[napi(factory)]
     pub fn begin() -> Self {

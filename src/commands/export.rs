@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::import::FROM;
 use super::{Answer, Command, CommandContext};
-use crate::upkeep::export::{Exporter, Format};
+use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{count, megabytes};

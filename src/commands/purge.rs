@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::upkeep::purge::{Removed, Still, Wish, find, remove};
+use crate::maintenance::purge::{Removed, Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{
     count, folded, grouped, grouped_count, in_line, local_minute, local_span, one_line, timestamp,

@@ -33,6 +33,7 @@ mod forks;
 mod fuzzing;
 mod grep;
 mod grep_bounds;
+mod grep_data;
 mod grep_exact;
 mod grep_order;
 mod hostile;

@@ -175,12 +175,21 @@ fn push_hit(out: &mut String, question: &Question, hit: &SearchHit, now: i64) {
 /// What stands below the results: how to go on.
 fn note(question: &Question, findings: &SearchResults) -> String {
     if let Some(stopped) = findings.stopped_at {
-        let way = if question.sort == Sort::Oldest { "up to" } else { "back to" };
+        let is_regex = question.mode == Mode::Regex;
+        let way = if is_regex && question.sort == Sort::Oldest { "up to" } else { "back to" };
+        let rest = match &findings.next {
+            Some(next) if is_regex => {
+                format!(
+                    "The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
+                    next.cursor
+                )
+            }
+            _ => "For the rest, narrow it with after, before, path or role.".to_owned(),
+        };
         return format!(
-            "Stopped after {} s: searched {way} {} UTC so far. The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.\n",
+            "Stopped after {} s: searched {way} {} UTC so far. {rest}\n",
             question.patience.as_secs(),
-            text::minute(stopped),
-            findings.next.as_ref().map_or("", |next| &next.cursor)
+            text::minute(stopped)
         );
     }
     match findings.hits.first() {

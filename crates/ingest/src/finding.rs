@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::file::SessionFile;
+use super::file::{SessionFile, Unreadable};
 use super::foreign::Agent;
 use super::old_sessions::SharedOldStore;
 use lcm_model::config::ProjectIdentity;
@@ -66,22 +66,6 @@ pub enum Source {
         /// Only logs that were written or put there since then.
         since: Option<SystemTime>,
     },
-}
-
-/// A file or folder that could not be read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Unreadable {
-    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, reason: reason.to_string() }
-    }
 }
 
 /// A session file and its project.

@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::damage::whole_objects;
-use super::file::{LINE, Line, Lines};
-use super::finding::Unreadable;
+use super::file::{LINE, Line, Lines, Unreadable};
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
@@ -52,9 +51,9 @@ pub struct Agent {
     /// The files that are written instead of the log when its sessions grow.
     beside: fn(&Path) -> Vec<PathBuf>,
     /// Opens the sessions of a log.
-    open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
+    open: fn(&Path, &CancellationToken) -> Result<Vec<LogSession>>,
     /// Reads a record.
-    read: fn(&mut Context, &Record<'_>) -> Reading,
+    read: fn(&mut ReaderState, &Record<'_>) -> ReadRecord,
     /// Whether it writes a record again when it changes. Then each version is kept, and each message is
     /// stored once.
     rewrites: bool,
@@ -164,14 +163,14 @@ impl Agent {
     ) -> Result<Vec<ForeignSession>> {
         let logs = (self.open)(path, cancel)?;
         if logs.is_empty() {
-            return Err(self.strange());
+            return Err(self.not_a_log());
         }
         let began = began(path, cancel)?;
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
     }
 
     /// The error for a file that is not a log.
-    pub(super) fn strange(&self) -> Error {
+    pub(super) fn not_a_log(&self) -> Error {
         Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
@@ -190,7 +189,7 @@ fn changed_at(file: &Path) -> Option<SystemTime> {
 }
 
 /// A session in a log.
-struct Log {
+struct LogSession {
     /// The agent's id of the session; for a side chain, of the session it belongs to.
     session: String,
     /// The session's folder.
@@ -346,17 +345,17 @@ impl Record<'_> {
 
 /// A reader's state within a session.
 #[derive(Default)]
-struct Context {
+struct ReaderState {
     version: String,
     /// The message that the next records are parts of.
-    message: Message,
+    message: PartialMessage,
     /// The names of the called tools, by call id.
     tools: HashMap<String, String>,
 }
 
 /// A message whose parts are separate records.
 #[derive(Default)]
-struct Message {
+struct PartialMessage {
     role: &'static str,
     time: Option<i64>,
     /// Whether it is the agent's summary after a compaction.
@@ -365,21 +364,24 @@ struct Message {
     has_ended: bool,
 }
 
-impl Context {
+impl ReaderState {
     fn called(&mut self, id: &str, tool: &str) {
         self.tools.insert(id.to_owned(), tool.to_owned());
     }
 
     /// The result of a call.
-    fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> Shown {
+    fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> ForeignMessage {
         let tool = self.tools.get(call).cloned().unwrap_or_default();
-        Shown { result: Some((call.to_owned(), tool, is_error)), ..Shown::said("toolResult", content) }
+        ForeignMessage {
+            result: Some((call.to_owned(), tool, is_error)),
+            ..ForeignMessage::said("toolResult", content)
+        }
     }
 }
 
 /// What a reader makes of a record.
 #[derive(Default)]
-struct Reading {
+struct ReadRecord {
     /// The agent's id of the record; without one, the hash of its line.
     id: Option<String>,
     /// What it hangs below.
@@ -391,7 +393,7 @@ struct Reading {
     /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
-    shown: Vec<Shown>,
+    shown: Vec<ForeignMessage>,
     /// Whether its kind is unknown.
     is_unknown: bool,
     /// Whether the agent is still writing it: the next import reads it, and what follows.
@@ -413,7 +415,7 @@ enum Above {
 }
 
 /// A message in Pi's format.
-struct Shown {
+struct ForeignMessage {
     role: &'static str,
     /// The agent's id of the message, if it is not the record's.
     id: Option<String>,
@@ -422,13 +424,13 @@ struct Shown {
     content: Vec<Value>,
 }
 
-impl Shown {
+impl ForeignMessage {
     fn said(role: &'static str, content: Vec<Value>) -> Self {
         Self { role, id: None, result: None, content }
     }
 
     /// A message that search ignores.
-    fn aside(content: Vec<Value>) -> Self {
+    fn system(content: Vec<Value>) -> Self {
         Self::said("system", content)
     }
 

@@ -4,9 +4,11 @@
 mod candidates;
 mod count;
 mod dates;
+mod exact;
 mod fold;
 mod inside;
 mod literal;
+mod matches;
 mod pattern;
 mod phrases;
 mod query;
@@ -52,7 +54,10 @@ pub const DEFAULT_LIMIT: usize = 20;
 pub const MOST_RESULTS: usize = 100;
 
 /// The agents whose messages are stored.
-pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+pub const WRITERS: [&str; 5] = {
+    let [one, two, three, four] = AGENTS;
+    [PI, one, two, three, four]
+};
 /// The roles of messages, in Pi's terms.
 pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
@@ -264,8 +269,8 @@ pub struct Elsewhere {
 /// Answers `question`, seen from `scope`.
 ///
 /// # Errors
-/// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor from another
-/// search; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
+/// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor that no such search
+/// gives; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
 pub fn grep(
     view: &View<'_>,
     scope: &Scope,

@@ -16,7 +16,7 @@ use lcm_model::ids::{MessageId, SummaryId};
 use lcm_model::searchable;
 use lcm_model::text;
 use lcm_store::tasks::go_on;
-use lcm_store::{Packed, StoredSummary, Turn};
+use lcm_store::{Packed, RowOrder, StoredSummary};
 
 /// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -84,10 +84,10 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
 }
 
 /// A pattern's results are always ordered by time.
-fn turn(search: &Search<'_>) -> Turn {
+fn turn(search: &Search<'_>) -> RowOrder {
     match search.question.sort {
-        Sort::Oldest => Turn::OldestFirst,
-        Sort::Relevance | Sort::Recent => Turn::NewestFirst,
+        Sort::Oldest => RowOrder::OldestFirst,
+        Sort::Relevance | Sort::Recent => RowOrder::NewestFirst,
     }
 }
 
@@ -153,7 +153,7 @@ fn each(
     let mut take_in = |(id, snippet): (MessageId, Option<Snippet>)| match snippet {
         Some(snippet) => found(id, snippet),
         None => {
-            let before = if turn == Turn::OldestFirst { -1 } else { 1 };
+            let before = if turn == RowOrder::OldestFirst { -1 } else { 1 };
             stopped.set(Some((id, id.0 + before)));
             Ok(false)
         }

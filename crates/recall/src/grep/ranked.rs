@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
+use super::exact;
+use super::matches::{MatchedNode, RankedMatch, WEAK};
 use super::phrases::{self, Phrase, PhraseText, stand_in};
 use super::query::{Mark, Query, QueryTerm};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
@@ -33,23 +35,8 @@ const WEIGHED_PASSAGES: usize = 3;
 const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
-/// How much weaker, as a share of the best score.
-pub(super) const WEAK: f64 = 0.32;
 /// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
-
-/// A match that is not shown yet.
-pub(super) struct RankedMatch {
-    pub target: MatchedNode,
-    pub score: f64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MatchedNode {
-    Summary(SummaryId),
-    /// A message and its best passage.
-    Message(MessageId, usize),
-}
 
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let query = Query::parse(&search.question.query);
@@ -74,11 +61,18 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     reach.quoted = quoted;
     let marks: Vec<Mark> =
         query.marks.iter().cloned().chain(reach.marks.drain(..)).chain(alike(&query)).collect();
-    let candidates = candidates(search, &query, &phrases, &reach)?;
+    let mut candidates = matches(search, &query, &phrases, &reach)?;
+    if let (true, Some(phrase)) = (candidates.is_empty(), phrases.iter().find(|phrase| phrase.may_be_data)) {
+        let exact = exact::find(search, &[&phrase.written], &search.filter)?;
+        (reach.quoted, reach.stopped_at) = (exact.rows, exact.stopped_at);
+        candidates = matches(search, &query, &phrases, &reach)?;
+    }
+    let stopped_at = reach.stopped_at;
     if candidates.is_empty() {
         return Ok(SearchResults {
             elsewhere: elsewhere(search, &query, &phrases)?,
             missing: missing(search, &phrases)?,
+            stopped_at,
             ..SearchResults::default()
         });
     }
@@ -97,7 +91,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let hits = hits.collect::<Result<_>>()?;
     let more = candidates.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
-    Ok(SearchResults { hits, next, ..SearchResults::default() })
+    Ok(SearchResults { hits, next, stopped_at, ..SearchResults::default() })
 }
 
 /// Synonyms say little about where a passage matches.
@@ -133,7 +127,7 @@ fn shown(candidates: &[RankedMatch], from: usize, limit: usize, wants_more: bool
 }
 
 /// All matches, best first; among equals, newer first.
-fn candidates(
+fn matches(
     search: &Search<'_>,
     query: &Query,
     phrases: &[Phrase],
@@ -167,7 +161,7 @@ fn rescale(candidates: &mut [RankedMatch], best: f64) {
 }
 
 /// The messages found so far, each with its passages and their scores.
-struct Found<'a> {
+struct MatchedMessages<'a> {
     search: &'a Search<'a>,
     /// What all of them say word for word.
     phrases: &'a [Phrase],
@@ -177,7 +171,7 @@ struct Found<'a> {
     passages: usize,
 }
 
-impl Found<'_> {
+impl MatchedMessages<'_> {
     /// Takes the passages with the highest scores.
     fn take_best(&mut self, reach: &Candidates) -> Result<()> {
         // The passages are sorted, so a message is placed by its best passage, and its own passages are in
@@ -263,7 +257,8 @@ fn messages(
     phrases: &[Phrase],
     reach: &Candidates,
 ) -> Result<Vec<RankedMatch>> {
-    let mut found = Found { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
+    let mut found =
+        MatchedMessages { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
     if phrases.is_empty() {
         found.take_best(reach)?;
     } else {

@@ -17,15 +17,15 @@ use lcm_model::files::{self, temporary::Temporary};
 /// Marks a database as ours (`PRAGMA application_id`): "PLCM".
 pub(crate) const APPLICATION_ID: i64 = 0x504c_434d;
 /// How long a statement waits for another process's transaction: about 5 s.
-pub(crate) const BUSY: Patience = |tries| try_again(tries, 5_000);
+pub(crate) const BUSY: RetryRule = |tries| try_again(tries, 5_000);
 /// The same, for work that is not worth waiting for: about 50 ms.
-pub(crate) const BRIEFLY: Patience = |tries| try_again(tries, 50);
+pub(crate) const BRIEFLY: RetryRule = |tries| try_again(tries, 50);
 /// Whether to try again after so many tries.
-type Patience = fn(i32) -> bool;
+type RetryRule = fn(i32) -> bool;
 /// Index pages merged per call: 2 MB, tens of milliseconds.
 pub(super) const MERGED: usize = 500;
 /// Free pages are kept for reuse up to one in this many.
-const TRIFLE: usize = 50;
+const FREE_SHARE: usize = 50;
 /// Pages returned to the disk per call: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
 /// How many file names are tried when the first ones are occupied.
@@ -352,7 +352,7 @@ pub(crate) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
     }
     let number = |name| connection.query_row(name, [], |row| row.get::<_, usize>(0));
     let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
-    if free * TRIFLE > all {
+    if free * FREE_SHARE > all {
         // The pragma returns a row per page, and stops when its reader does.
         let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})"))?;
         let mut pages = vacuum.query([])?;
@@ -377,6 +377,9 @@ fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result
 
 /// Records which project the database belongs to, unless one is recorded.
 fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    if project_in(connection)?.is_some() {
+        return Ok(());
+    }
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
 }
 
@@ -401,8 +404,9 @@ pub(crate) fn check_own(path: &Path) -> Result<()> {
 
 /// The path of a file that SQLite keeps next to a database.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}{ending}"))
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
 }
 
 /// Creates the file, for its owner only; SQLite gives its log the same permissions.
@@ -444,7 +448,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let (mut other, _) = open_file(&path, "/project").unwrap();
-        let write = |patience: Patience| {
+        let write = |patience: RetryRule| {
             let mut connection = Connection::open(&path).unwrap();
             connection.busy_handler(Some(patience)).unwrap();
             connection.execute("DELETE FROM claims", [])
@@ -458,6 +462,16 @@ mod tests {
             writing.commit().unwrap();
             assert_eq!(waits.join().unwrap(), Ok(0));
         });
+    }
+
+    #[test]
+    fn an_opening_does_not_wait_for_a_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (mut other, _) = open_file(&path, "/project").unwrap();
+        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        assert!(open_file(&path, "/project").is_ok());
+        drop(writing);
     }
 
     #[test]

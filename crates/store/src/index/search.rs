@@ -60,12 +60,18 @@ impl<'c> FullTextIndex<'c> {
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
-    pub fn last_passage(&self) -> Result<i64> {
+    pub(crate) fn last_passage(&self) -> Result<i64> {
         let last = self.connection.first(
             "SELECT first_passage FROM messages WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
             [],
         )?;
         Ok(last.unwrap_or(0))
+    }
+
+    /// The row of a message's passage; none if search must not find it.
+    pub fn passage(&self, message: MessageId, passage: usize) -> Result<Option<i64>> {
+        let sql = "SELECT first_passage + ?2 FROM messages WHERE id = ?1";
+        Ok(self.connection.first(sql, params![message, passage])?.flatten())
     }
 
     /// The passages to search: all, or with a session or another agent those of its messages, so that others, which

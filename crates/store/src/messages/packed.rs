@@ -34,14 +34,14 @@ impl Packed {
 
 /// The order in which rows are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum RowOrder {
     /// The last stored row first.
     NewestFirst,
     /// The first stored row first.
     OldestFirst,
 }
 
-impl Turn {
+impl RowOrder {
     /// The comparison of a later row with an earlier one, and the sort order.
     pub(crate) fn sql(self) -> (&'static str, &'static str) {
         match self {
@@ -56,14 +56,14 @@ impl Messages<'_> {
     /// given, until it returns `false`.
     pub fn messages_in_turn(
         &self,
-        turn: Turn,
+        turn: RowOrder,
         beyond: Option<MessageId>,
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
         let bounds = match turn {
-            Turn::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
-            Turn::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
+            RowOrder::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
+            RowOrder::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
         };
         let (_, order) = turn.sql();
         let sql = format!(

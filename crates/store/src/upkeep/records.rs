@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::copies::{BEGINNING, Traces};
 use super::purged::{Print, message_print};
 use crate::columns::Queries as _;
-use crate::messages::sessions::IS_PI_S;
+use crate::messages::sessions::is_pi_s;
 use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
@@ -18,14 +18,15 @@ use lcm_model::text::folded;
 use lcm_model::{Message, Part, Role, each_string, is_rewritten, original_of, read_json, record_of};
 
 /// A message that an entry shows, the message above it, and the entry's id.
-type Shown = (MessageId, Option<MessageId>, String);
+type ShownEntry = (MessageId, Option<MessageId>, String);
 
 impl Upkeep<'_> {
     /// The entries of other agents' sessions that show a message.
     fn agents_entries(&self, message: MessageId) -> Result<Vec<(EntryId, ConversationId, String)>> {
         let sql = format!(
             "SELECT e.id, e.conversation_id, e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
-              WHERE e.message_id = ?1 AND NOT {IS_PI_S}"
+              WHERE e.message_id = ?1 AND NOT {}",
+            is_pi_s()
         );
         self.connection.all(&sql, [message])
     }
@@ -134,7 +135,7 @@ impl Upkeep<'_> {
         }
         let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let mut shown: Vec<Shown> = self.connection.all(
+            let mut shown: Vec<ShownEntry> = self.connection.all(
                 "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
@@ -151,10 +152,10 @@ impl Upkeep<'_> {
 
     /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
     /// one themselves.
-    fn repeating(&self, shown: &[Shown], links: &Links, traces: &Traces) -> Vec<MessageId> {
+    fn repeating(&self, shown: &[ShownEntry], links: &Links, traces: &Traces) -> Vec<MessageId> {
         let messages = Messages::new(self.connection);
         // Unreadable ones show and carry nothing.
-        let read = |(id, above, _): &Shown| Some((*id, *above, messages.json_of(*id).ok()?));
+        let read = |(id, above, _): &ShownEntry| Some((*id, *above, messages.json_of(*id).ok()?));
         let messages: Vec<(MessageId, Option<MessageId>, String)> = shown.iter().filter_map(read).collect();
         let (mut own, mut going) = (String::new(), Vec::new());
         for (id, _, json) in &messages {

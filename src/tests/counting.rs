@@ -341,7 +341,10 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     let cut = asking.grep(json!({"query": "walrus", "count": "role", "limit": 1})).await;
     assert!(cut.contains("2 groups with 2 messages are left out"), "{cut}");
     let path = asking.grep(json!({"query": "src/tank.rs", "count": "path"})).await;
-    assert!(path.starts_with("1 message of this session matches"), "{path}");
+    assert!(
+        path.starts_with("1 message of this session matches `src/tank.rs`.\n(about no file): 1, "),
+        "{path}"
+    );
     let nothing = asking.grep(json!({"query": "walrus penguin", "count": "day"})).await;
     assert_eq!(
         nothing,

@@ -37,26 +37,24 @@ pub(super) fn spec() -> Value {
 
 /// What a script gets instead of the text: results, or totals with `count`.
 fn output_schema() -> Value {
-    let list = |fields: &[&str], required: &[&str]| {
-        let kind = |field: &&str| match *field {
-            "messages" => ((*field).to_owned(), json!({"type": "integer"})),
-            "also" => ((*field).to_owned(), json!({"type": "array", "items": {"type": "string"}})),
-            _ => ((*field).to_owned(), json!({"type": "string"})),
-        };
-        let fields: Map<String, Value> = fields.iter().map(kind).collect();
-        json!({"type": "array", "items": {"type": "object", "properties": fields, "required": required}})
+    let strings = |fields: &[&str]| -> Map<String, Value> {
+        fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect()
     };
-    let hit = [
+    let list = |fields: Map<String, Value>, required: &[&str]| json!({"type": "array", "items": {"type": "object", "properties": fields, "required": required}});
+    let mut hit = strings(&[
         "id", "role", "tool", "agent", "title", "time", "session", "about", "place", "summary", "snippet",
-        "also",
-    ];
+    ]);
+    hit.insert("also".into(), json!({"type": "array", "items": {"type": "string"}}));
+    hit.insert("around".into(), list(strings(&["id", "text"]), &["id", "text"]));
+    let mut group = strings(&["key", "about", "first", "last"]);
+    group.insert("messages".into(), json!({"type": "integer"}));
     json!({
         "type": "object",
         "properties": {
-            "hits": list(&hit, &["id", "snippet"]),
+            "hits": list(hit, &["id", "snippet"]),
             "cursor": {"type": "string"},
             "total": {"type": "integer"},
-            "groups": list(&["key", "about", "messages", "first", "last"], &["messages", "first", "last"]),
+            "groups": list(group, &["messages", "first", "last"]),
             "note": {"type": "string"},
         },
     })
@@ -230,6 +228,10 @@ fn data(findings: &SearchResults, note: &str) -> Value {
         add("snippet", Some(&lines::marked(&hit.snippet, lines::in_marks)));
         if !hit.also.is_empty() {
             data["also"] = json!(hit.also);
+        }
+        if !hit.neighbors.is_empty() {
+            let around = hit.neighbors.iter().map(|(card, text)| json!({"id": card.handle, "text": text}));
+            data["around"] = around.collect();
         }
         data
     };

@@ -136,7 +136,6 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
         if term.role != TermRole::Asked || is_quoted() {
             continue;
         }
-        counted.push(term.text.clone());
         // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends.
         if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
             let phrase = Phrase::of(&term.text);
@@ -144,6 +143,7 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
             phrases.push(phrase);
         } else {
             expressions.push(term.expression);
+            counted.push(term.text);
         }
     }
     if expressions.is_empty() {

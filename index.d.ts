@@ -151,7 +151,7 @@ export declare class Engine {
   /**
    * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
    * `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
-   * JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+   * JSON: `{"ok": {"content": [blocks], "structuredContent"?}}` or `{"error"}`, whose message is for the model.
    */
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null, callId?: string | undefined | null): Promise<string>;
   /**

@@ -241,7 +241,7 @@ class Commands {
  */
 async function isConfirmed(ctx, { title, message }) {
   if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
-  const yes = "Yes, for good";
+  const yes = "Yes, permanently";
   return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
 }
 

@@ -11,9 +11,9 @@ mod cli;
 mod commands;
 mod doctor;
 mod engine;
+mod maintenance;
 mod mcp;
 mod tools;
-mod upkeep;
 
 pub mod binding;
 

@@ -137,8 +137,9 @@ test("a Pi compacts one session after the other", async (t) => {
     // With more room the block would show the leaves themselves.
     project.configure(settings({ lcm: { maxSummaryTokens: 1000 } }));
     await project.resume(pi, talk("long", 130));
-    // A summary's sources are identified by its prompt, so it repeats none of their markers.
-    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` });
+    // A summary's sources are identified by its prompt, so it repeats none of their markers. All are of one size, whichever model call
+    // comes first: it decides how many of them the block has room for.
+    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler("stretch", 80)}` });
     const before = written(project);
     await pi.prompt("one");
     await pi.request("compact");

@@ -1,7 +1,7 @@
 //! The boundary to JavaScript. Only this module uses napi: convert, call, convert.
 //!
 //! JSON crosses as text. An expected failure is returned as a value, `{"error": {"code", "message"}}`; only
-//! [`Engine::open`] rejects for one. Any other rejected promise means a bug, and Pi should continue without
+//! [`NodeEngine::open`] rejects for one. Any other rejected promise means a bug, and Pi should continue without
 //! us.
 
 #![expect(clippy::needless_pass_by_value, reason = "napi passes strings by value")]
@@ -62,13 +62,13 @@ pub fn settings_command(request: String) -> String {
 }
 
 /// One open session of one project's history.
-#[napi]
-pub struct Engine {
+#[napi(js_name = "Engine")]
+pub struct NodeEngine {
     inner: Arc<engine::Engine>,
 }
 
 #[napi]
-impl Engine {
+impl NodeEngine {
     /// Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` from `loadSettings`, and if any
     /// `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory. Rejects with a
     /// sentence for the user when the store can't be opened.
@@ -230,7 +230,7 @@ impl Engine {
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
     /// `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
-    /// JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+    /// JSON: `{"ok": {"content": [blocks], "structuredContent"?}}` or `{"error"}`, whose message is for the model.
     #[napi]
     pub async fn call_tool(
         &self,
@@ -243,7 +243,7 @@ impl Engine {
     ) -> napi::Result<String> {
         let newer_request = newer_request.unwrap_or_default();
         let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request, call_id).await;
-        Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
+        Ok(answer(blocks.map(tool_result)))
     }
 
     /// Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
@@ -316,14 +316,14 @@ impl Engine {
 }
 
 /// A shell user's access to a history.
-#[napi]
+#[napi(js_name = "Cli")]
 #[derive(Default)]
-pub struct Cli {
+pub struct NodeCli {
     inner: Arc<cli::Cli>,
 }
 
 #[napi]
-impl Cli {
+impl NodeCli {
     /// Opens nothing until a request comes.
     #[napi(factory)]
     pub fn begin() -> Self {
@@ -361,12 +361,25 @@ impl Cli {
     }
 }
 
-/// A block as Pi's tools return it.
-fn content_block(block: Block) -> Value {
-    match block {
-        Block::Text(text) => json!({"type": "text", "text": text}),
-        Block::Image(image) => json!({"type": "image", "data": image.data, "mimeType": image.mime_type}),
+/// An answer as Pi's tools return it.
+fn tool_result(blocks: Vec<Block>) -> Value {
+    let mut result = json!({"content": []});
+    for block in blocks {
+        let content = match block {
+            Block::Text(text) => json!({"type": "text", "text": text}),
+            Block::Image(image) => {
+                json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
+            }
+            Block::Data(data) => {
+                result["structuredContent"] = data;
+                continue;
+            }
+        };
+        if let Some(all) = result["content"].as_array_mut() {
+            all.push(content);
+        }
     }
+    result
 }
 
 fn answer<T: Serialize>(result: error::Result<T>) -> String {

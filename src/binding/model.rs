@@ -5,7 +5,7 @@ use napi::bindgen_prelude::Promise;
 use napi::threadsafe_function::ThreadsafeFunction;
 use serde_json::{Value, json};
 
-use lcm_compaction::llm::{Answer, Facts, Failure, Host, InSession, Pending, Request, read_reply};
+use lcm_compaction::llm::{Answer, Facts, Failure, Host, InSession, ModelRequest, Pending, read_reply};
 use lcm_model::read_json;
 
 /// A JavaScript function that takes a question and promises an answer, both as JSON. Weak: it does not keep
@@ -50,7 +50,7 @@ impl Host for Pi {
         })
     }
 
-    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: ModelRequest) -> Pending<'a, Answer> {
         Box::pin(async move {
             let question = json!({"kind": "ask", "model": model, "request": request});
             read_reply(&self.call(question).await.map_err(|reason| Failure::said(&reason))?)

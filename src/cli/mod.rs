@@ -19,7 +19,7 @@ use crate::mcp::{self, Histories};
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
 use lcm_ingest::import::{Folders, Home};
-use lcm_model::config::{self, ProjectIdentity, Settings, Sources};
+use lcm_model::config::{self, ProjectIdentity, SettingSources, Settings};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary;
 use lcm_model::ids::ConversationId;
@@ -27,7 +27,7 @@ use lcm_model::policy::Live;
 use lcm_model::text::legible;
 use lcm_recall::Scope;
 use lcm_recall::grep::session;
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 use lcm_store::{ReadOnly, Store, places, project_of, real_path};
 
 /// A shell command and its context.
@@ -73,7 +73,7 @@ const NO_SESSION: Scope = Scope::at(ConversationId::NONE, None);
 struct OpenedHistory {
     home: Home,
     settings: Settings,
-    sources: Sources,
+    sources: SettingSources,
     folders: Folders,
     notice: Option<String>,
 }
@@ -248,14 +248,14 @@ impl CliRequest {
             }
             let cancel = cancel.clone();
             let named = move || Store::read_only_at(Path::new(&real_path(&database)), &cancel);
-            let ReadOnly { store, project, .. } = aside(named).await?;
+            let ReadOnly { store, project, .. } = blocking(named).await?;
             let folder = PathBuf::from(project);
             return Ok(self.opened(store, None, self.settings(&folder), &folder));
         }
         let (sources, settings) = self.settings(folder);
         let project = project_of(folder, settings.project_identity);
         let (dir, wanted) = (settings.db_dir.clone(), project.clone());
-        let found = aside(move || Store::read_only(&dir, &wanted)).await;
+        let found = blocking(move || Store::read_only(&dir, &wanted)).await;
         let (store, notice) = match (access, found) {
             (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
             (Access::Reads, Err(error)) => return Err(error),
@@ -273,7 +273,7 @@ impl CliRequest {
                     )));
                 }
                 let dir = settings.db_dir.clone();
-                let store = aside(move || Store::of_project(Some(&dir), &project)).await?;
+                let store = blocking(move || Store::of_project(Some(&dir), &project)).await?;
                 let notice = store.notice().map(ToOwned::to_owned);
                 (store, notice)
             }
@@ -285,7 +285,7 @@ impl CliRequest {
         &self,
         store: Store,
         notice: Option<String>,
-        (sources, settings): (Sources, Settings),
+        (sources, settings): (SettingSources, Settings),
         folder: &Path,
     ) -> OpenedHistory {
         let home = Home {
@@ -319,9 +319,9 @@ impl CliRequest {
     }
 
     /// Pi's settings for a folder.
-    fn settings(&self, folder: &Path) -> (Sources, Settings) {
+    fn settings(&self, folder: &Path) -> (SettingSources, Settings) {
         let own = self.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
-        let sources = Sources {
+        let sources = SettingSources {
             agent_dir: self.agent_dir.clone(),
             cwd: folder.to_owned(),
             project_trusted: config::is_trusted(&self.agent_dir, folder),

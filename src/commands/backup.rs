@@ -1,7 +1,7 @@
 //! `/lcm backup`: copies the history, and says where the copy is.
 
 use super::{Answer, Command, CommandContext};
-use crate::upkeep::backup::back_up;
+use crate::maintenance::backup::back_up;
 use lcm_model::error::Result;
 use lcm_model::text::{count, grouped, megabytes};
 

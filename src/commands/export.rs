@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::import::FROM;
 use super::{Answer, Command, CommandContext};
-use crate::upkeep::export::{Exporter, Format};
+use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{count, megabytes};
@@ -33,7 +33,8 @@ pub(crate) const COMMAND: Command = Command {
         ("export --html --all [PATH]", "every session of this project in one web page"),
         (
             "export --from codex [FOLDER]",
-            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file in that agent's format",
+            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file with that agent's records; to import \
+             any of them elsewhere, --jsonl --all",
         ),
         ("export … --force", "overwrites existing files"),
     ],

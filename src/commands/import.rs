@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Command, Rest, args};
-use lcm_ingest::foreign::agent;
+use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
-    Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
+    Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::sync::lock;
@@ -33,6 +33,7 @@ pub(crate) const COMMAND: Command = Command {
             "import --from codex",
             "adds another agent's sessions: claude-code, codex, gemini or opencode; with PATH or --all as above",
         ),
+        ("import --from all", "adds those of all other agents"),
         ("import --stop", "stops; the same command continues"),
     ],
     arguments: &[(ALL, "every project's sessions"), (STOP, "stop the running import")],
@@ -46,6 +47,8 @@ const ALL: &str = "--all";
 const STOP: &str = "--stop";
 /// The option for another agent.
 pub(crate) const FROM: &str = "--from";
+/// Its value for all of them.
+pub(crate) const EACH: &str = "all";
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
@@ -92,7 +95,18 @@ impl Importer {
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(Answer::new(render(&report, &source, folders), as_json(&report)))
+        let mut text = render(&report, &source, folders);
+        if matches!(source, Source::Project) {
+            let agents = agents_left_out(home, folders).await?;
+            let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
+            if !agents.is_empty() {
+                text += &format!(
+                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project.",
+                    titles(&agents, "and")
+                );
+            }
+        }
+        Ok(Answer::new(text, as_json(&report)))
     }
 
     /// Imports what `agents` have written about this project since this was done last.
@@ -163,14 +177,22 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     }))
 }
 
+/// The agent with this name, or all other agents.
+fn agents(name: &str) -> Result<Vec<&'static Agent>> {
+    if name == EACH { Ok(all_agents()) } else { Ok(vec![agent(name)?]) }
+}
+
 fn read(rest: &Rest) -> Result<ImportRequest> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
     match (given.as_slice(), rest.text.as_str()) {
         ([flags @ .., FROM], _) if flags.iter().all(|flag| *flag == ALL) => {
-            let agent = agent(rest.value(FROM).unwrap_or_default())?;
+            let (agents, path) = (agents(rest.value(FROM).unwrap_or_default())?, path?);
+            if agents.len() > 1 && path.is_some() {
+                return Err(Error::invalid("--from all takes no path: name the agent whose logs are there"));
+            }
             let everything = !flags.is_empty();
-            Ok(ImportRequest::Import(Source::Agent { agent, path: path?, everything, since: None }))
+            Ok(ImportRequest::Import(Source::Agents { agents, path, everything, since: None }))
         }
         ([], "") => Ok(ImportRequest::Import(Source::Project)),
         ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
@@ -196,19 +218,29 @@ fn as_json(report: &Report) -> Value {
     })
 }
 
+/// `Claude Code, Codex and OpenCode`
+fn titles(agents: &[&Agent], joined: &str) -> String {
+    let titles: Vec<&str> = agents.iter().map(|agent| agent.title).collect();
+    match titles.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("{} {joined} {last}", others.join(", ")),
+        titles => titles.concat(),
+    }
+}
+
 /// The answer if there is nothing to import.
 fn nothing_in(source: &Source, folders: &Folders) -> String {
     let what = match source {
         Source::Path(path) => format!("session files in {}", path.display()),
         Source::Rebuild(..) => "sessions".to_owned(),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
-        Source::Agent { agent, path: Some(path), .. } => {
-            format!("sessions of {} in {}", agent.title, path.display())
+        Source::Agents { agents, path, everything, .. } => {
+            let place = match path {
+                Some(path) => format!(" in {}", path.display()),
+                None if *everything => String::new(),
+                None => " of this project".to_owned(),
+            };
+            format!("sessions of {}{place}", titles(agents, "or"))
         }
-        Source::Agent { agent, everything: false, .. } => {
-            format!("sessions of {} of this project", agent.title)
-        }
-        Source::Agent { agent, .. } => format!("sessions of {}", agent.title),
         Source::Everything => format!("older sessions in {}", folders.all_sessions.display()),
     };
     format!("There are no {what}.")
@@ -220,7 +252,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         return nothing_in(source, folders);
     }
     let of = match source {
-        Source::Everything | Source::Agent { everything: true, .. } => {
+        Source::Everything | Source::Agents { everything: true, .. } => {
             format!(" of {}", grouped_count(report.projects, "project"))
         }
         _ => String::new(),

@@ -37,7 +37,7 @@ pub use args::Rest;
 pub(crate) use help::command;
 use import::Importer;
 use lcm_ingest::import::{Folders, Home};
-use lcm_model::config::{DEFINITIONS, Settings, Sources};
+use lcm_model::config::{DEFINITIONS, SettingSources, Settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Folding, Live};
 use lcm_model::text;
@@ -96,7 +96,7 @@ pub struct CommandContext<'a> {
     pub scope: &'a Scope,
     pub settings: &'a Settings,
     pub importer: &'a Importer,
-    pub sources: &'a Sources,
+    pub sources: &'a SettingSources,
     pub doing: &'a Doing,
     /// Columns of the screen, if there is one.
     pub columns: Option<usize>,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::upkeep::purge::{Removed, Still, Wish, find, remove};
+use crate::maintenance::purge::{Removed, Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{
     count, folded, grouped, grouped_count, in_line, local_minute, local_span, one_line, timestamp,
@@ -35,13 +35,13 @@ pub(super) const COMMAND: Command = Command {
         ("purge before 2026-11-20", "all messages before a day or time (UTC)"),
         (
             "purge --text \"…\"",
-            "whatever holds this text, also where search does not look: arguments, thinking, details, notes, summaries",
+            "everything that contains this text, also where search does not look: arguments, thinking, details, notes, summaries",
         ),
         ("purge … --yes", "without asking; required where Pi can't ask"),
     ],
     arguments: &[
         ("before", "all messages before a day"),
-        (TEXT, "whatever holds a text"),
+        (TEXT, "everything that contains a text"),
         (AGREED, "without asking"),
     ],
     is_long: true,

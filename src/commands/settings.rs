@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, CommandContext, Rest, as_asked, help};
-use lcm_model::config::{Origin, Setting, Sources, change, setting, settings};
+use lcm_model::config::{Origin, Setting, SettingSources, change, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 
 const GLOBAL: &str = "--global";
 const PROJECT: &str = "--project";
@@ -40,14 +40,14 @@ pub(super) const COMMAND: Command = Command {
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
     // Reads and writes files, which may block.
-    aside(move || look_or_change(&sources, &rest)).await
+    blocking(move || look_or_change(&sources, &rest)).await
 }
 
 /// Answers `/lcm settings …` without an open session; `line` is the text after `/lcm`.
 ///
 /// # Errors
 /// A message for the user.
-pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
+pub fn run(sources: &SettingSources, line: &str) -> Result<Answer> {
     let words = CommandLine::of(line);
     let answered = match words.wants_help {
         true => Ok(help::of(&COMMAND)),
@@ -56,7 +56,7 @@ pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
     as_asked(&words, answered)
 }
 
-fn look_or_change(sources: &Sources, rest: &Rest) -> Result<Answer> {
+fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
     let (has, text) = (|option| rest.has(option), rest.only()?);
     let has_options = has(GLOBAL) || has(PROJECT) || has(RESET);
     if has(GLOBAL) && has(PROJECT) {

@@ -14,7 +14,7 @@ use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
 use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso};
 use lcm_model::tokens;
 use lcm_model::{Message, Part, Role, Usage, read_json};
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 
 /// The model whose prices count, instead of a session's own.
 pub(crate) const MODEL: &str = "--model";
@@ -71,11 +71,11 @@ pub(crate) async fn of_files(
 ) -> Result<Answer> {
     let known = model.as_deref().map(known).transpose()?;
     let paths = if paths.is_empty() { vec![usual.to_owned()] } else { paths };
-    aside(move || {
+    blocking(move || {
         let mut rows = Vec::new();
         for file in files(&paths)? {
             let text = read(&file)?;
-            if let Some(row) = Row::of(&file, &text, known, &settings) {
+            if let Some(row) = SimulatedSession::of(&file, &text, known, &settings) {
                 rows.push(row);
             }
         }
@@ -89,9 +89,9 @@ pub(crate) async fn of_files(
 }
 
 /// A model with known prices: its name, window, prices, and those of its summarizer.
-type Known = (&'static str, usize, Cost, Cost);
+type PricedModel = (&'static str, usize, Cost, Cost);
 
-fn known(name: &str) -> Result<Known> {
+fn known(name: &str) -> Result<PricedModel> {
     let wanted = name.rsplit('/').next().unwrap_or(name).replace('-', ".");
     let found = KNOWN.iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
     let (name, window, of, small) = found.ok_or_else(|| {
@@ -135,7 +135,7 @@ fn read(file: &Path) -> Result<String> {
 /// A session and its costs in dollars.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct SimulatedSession {
     file: String,
     started: String,
     about: String,
@@ -154,8 +154,8 @@ struct Row {
     sizes: Vec<(usize, usize)>,
 }
 
-impl Row {
-    fn of(file: &Path, text: &str, known: Option<Known>, settings: &Settings) -> Option<Self> {
+impl SimulatedSession {
+    fn of(file: &Path, text: &str, known: Option<PricedModel>, settings: &Settings) -> Option<Self> {
         let recording = Recording::of(text);
         recording.requests.first()?;
         let (model, window, cost, small) = match known {
@@ -324,15 +324,15 @@ fn branch(entries: &[Value]) -> Vec<&Value> {
     path
 }
 
-fn sum(rows: &[Row]) -> Value {
-    let of = |part: fn(&Row) -> f64| rows.iter().map(part).sum::<f64>();
+fn sum(rows: &[SimulatedSession]) -> Value {
+    let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
     json!({
         "requests": rows.iter().map(|row| row.requests).sum::<usize>(),
         "alone": of(|row| row.alone), "tuned": of(|row| row.tuned), "ours": of(|row| row.ours),
     })
 }
 
-fn render(rows: &[Row], columns: Option<usize>) -> String {
+fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     let mut out = format!(
         "{:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {:>5}\n",
         "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
@@ -341,7 +341,7 @@ fn render(rows: &[Row], columns: Option<usize>) -> String {
         out += &line(&row.started, row.requests, row.alone, row.tuned, row.ours, row.folds);
     }
     if rows.len() > 1 {
-        let of = |part: fn(&Row) -> f64| rows.iter().map(part).sum::<f64>();
+        let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
         let (requests, folds) =
             (rows.iter().map(|row| row.requests).sum(), rows.iter().map(|row| row.folds).sum());
         out += &line("in sum", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);

@@ -19,7 +19,7 @@ use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::ConversationId;
 use lcm_model::sync::lock;
 use lcm_model::text;
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 use lcm_store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
 
 /// What was rebuilt.
@@ -58,7 +58,7 @@ pub async fn rebuild(
     };
     home.store.close().await;
     let (project, stop) = (project_of(Path::new(&home.cwd), home.identity), cancel.clone());
-    let (olds, part, store) = aside(move || {
+    let (olds, part, store) = blocking(move || {
         let failed = |error| Error::storing("the new database can't be written", error);
         let olds = Store::joinable(&own)?.into_iter().map(|path| Old::open(path, &own, &stop));
         let olds = olds.collect::<Result<Vec<_>>>()?;
@@ -77,7 +77,7 @@ pub async fn rebuild(
         kept: names.iter().map(|(_, kept)| kept.clone()).collect(),
         ..rebuilt
     };
-    aside(move || Store::replace(part, &names)).await?;
+    blocking(move || Store::replace(part, &names)).await?;
     Ok(rebuilt)
 }
 

@@ -18,10 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The background work of one session.
 #[derive(Default)]
-pub(super) struct Background(Mutex<State>);
+pub(super) struct Background(Mutex<BackgroundWork>);
 
 #[derive(Default)]
-struct State {
+struct BackgroundWork {
     running: Option<Running>,
     /// Consecutive failures.
     failures: u32,

@@ -21,14 +21,14 @@ pub struct Boundary {
     /// A compaction, as Pi takes it.
     pub entry: Option<Value>,
     /// A one-line report of it for the user.
-    pub report: Option<Report>,
+    pub report: Option<CompactionReport>,
     /// A message for the user.
     pub notice: Option<String>,
 }
 
 /// The result of a compaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct CompactionReport {
     /// The report in one line.
     pub text: String,
     /// Whether to show it as a warning.
@@ -77,7 +77,7 @@ impl Engine {
                     "firstKeptEntryId": made.compaction.first_kept_entry_id,
                     "details": made.compaction.details,
                 });
-                let report = Report { text: made.report, degraded: made.degraded };
+                let report = CompactionReport { text: made.report, degraded: made.degraded };
                 Boundary { entry: Some(entry), report: Some(report), notice }
             }
             Fold::Unsummarized(_) => {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Engine, read_json};
 use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
 use lcm_ingest::import::Folders;
-use lcm_model::config::{PiCompaction, Settings, Sources};
+use lcm_model::config::{PiCompaction, SettingSources, Settings};
 use lcm_model::error::Result;
 use lcm_model::log::Field;
 use lcm_model::policy::Live;
@@ -39,7 +39,7 @@ struct CommandRequest {
     folders: Folders,
     /// The sources of the settings.
     #[serde(default)]
-    sources: Sources,
+    sources: SettingSources,
     /// The viewer's template, if the package includes it.
     viewer_template: Option<PathBuf>,
 }
@@ -48,7 +48,7 @@ struct CommandRequest {
 #[derive(Clone, Debug, Deserialize)]
 struct SettingsLine {
     line: String,
-    sources: Sources,
+    sources: SettingSources,
 }
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and

@@ -7,7 +7,7 @@ use lcm_ingest::import::Home;
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::Result;
 use lcm_model::text;
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 use lcm_store::{History, Place, Store, history_before};
 
 /// A message, shown once, about the project's history before `projectIdentity` changed.
@@ -17,7 +17,7 @@ pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>>
         return Ok(None);
     }
     let folder = PathBuf::from(&cwd);
-    let before = aside(move || Ok(history_before(&db_dir, &folder, identity))).await?;
+    let before = blocking(move || Ok(history_before(&db_dir, &folder, identity))).await?;
     let (folder, other) = (cwd.clone(), before.as_ref().map(|before| before.project.clone()));
     let (is_member, is_known) =
         store.read(move |view| view.database().knows_folder(&folder, other.as_deref())).await?;

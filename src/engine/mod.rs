@@ -26,7 +26,7 @@ use lcm_compaction::Progress;
 use lcm_compaction::llm::ProviderState;
 use lcm_ingest::import::Home;
 use lcm_ingest::{Persistor, PiSession};
-use lcm_model::config::{self, Settings, Sources};
+use lcm_model::config::{self, SettingSources, Settings};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::log::{Field, Log};
 use lcm_model::policy::Folding;
@@ -34,7 +34,7 @@ use lcm_model::sync::{OnDrop, lock};
 use lcm_model::text;
 use lcm_recall::Scope;
 use lcm_store::branch::Memory;
-use lcm_store::tasks::aside;
+use lcm_store::tasks::blocking;
 use lcm_store::{Counted, Place, Store, View, project_of, real_path};
 
 /// The session to open.
@@ -256,7 +256,7 @@ impl Engine {
     async fn give_way(&self, why: Error) -> Result<Status> {
         let project = project_of(Path::new(&self.home.cwd), self.home.identity);
         let (store, dir) = (self.store.clone(), self.home.db_dir.clone());
-        let begun = aside(move || store.open_next_to(&dir, &project, &why)).await;
+        let begun = blocking(move || store.open_next_to(&dir, &project, &why)).await;
         let notice = match begun {
             Ok(next) => {
                 next.close().await;
@@ -316,7 +316,7 @@ impl Engine {
 
 /// The effective settings as data: `settings`, for [`Options`], and `notice`, the invalid ones.
 pub fn load_settings(sources: &str) -> Result<config::Loaded> {
-    Ok(config::load(&read_json::<Sources>("the sources of the settings", sources)?))
+    Ok(config::load(&read_json::<SettingSources>("the sources of the settings", sources)?))
 }
 
 fn log_beside(store: &Store, settings: &Settings) -> Log {
@@ -343,7 +343,7 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
             return Err(why);
         }
         let (damaged, dir, project) = (store, options.settings.db_dir.clone(), options.project());
-        store = aside(move || damaged.open_next_to(&dir, &project, &why)).await?;
+        store = blocking(move || damaged.open_next_to(&dir, &project, &why)).await?;
     }
 }
 
@@ -359,7 +359,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<Persist
 async fn open_store(options: &Options) -> Result<Store> {
     let project = options.project();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    aside(move || Store::of_session(dir.as_deref(), &project)).await
+    blocking(move || Store::of_session(dir.as_deref(), &project)).await
 }
 
 /// Parses `json`, which an error calls `what`.

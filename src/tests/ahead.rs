@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::{Answer, Model, Pending, Request};
+use lcm_compaction::llm::{Answer, Model, ModelRequest, Pending};
 use lcm_compaction::{Ahead, At, forecast, prepare};
 use lcm_model::ids::Hash;
 use lcm_model::text;
@@ -47,7 +47,7 @@ async fn summaries(store: &Store) -> usize {
 struct Slow(Arc<ScriptedModel>);
 
 impl Model for Slow {
-    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+    fn ask(&self, request: ModelRequest) -> Pending<'_, Answer> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(30)).await;
             self.0.ask(request).await
@@ -150,7 +150,7 @@ async fn a_pause_starts_no_new_work() {
     let paused = pause.clone();
     let model = ScriptedModel::new(move |_| {
         paused.cancel();
-        Ok(lcm_compaction::llm::Reply { text: "Something was said".into(), model: None, usage: None })
+        Ok(lcm_compaction::llm::Reply { text: "Something was said.".into(), model: None, usage: None })
     });
     let compact =
         compact(&store, conversation, &session).with(|settings, _| settings.leaf_pass_concurrency = 2);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::{Failure, Reply, Request};
+use lcm_compaction::llm::{Failure, ModelRequest, Reply};
 use lcm_compaction::{LeftBranch, LeftSummary, Outcome, summarize_left};
 use lcm_model::config::Settings;
 use lcm_model::ids::ConversationId;
@@ -17,7 +17,7 @@ const FOCUS: &str = "The user has asked for one thing in particular";
 /// Answers the user's instructions with `focus`, everything else with a summary and `quotes`.
 fn answering(focus: &'static str, quotes: &'static str) -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
-    ScriptedModel::new(move |Request { prompt, .. }| {
+    ScriptedModel::new(move |ModelRequest { prompt, .. }| {
         let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let text = if prompt.contains(FOCUS) {
             focus.to_owned()
@@ -294,7 +294,7 @@ async fn a_key_without_an_end_hides_no_other_summary() {
     let session = Session::new().chat(60, 60).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let model = ScriptedModel::new(|Request { prompt, .. }| {
+    let model = ScriptedModel::new(|ModelRequest { prompt, .. }| {
         let text = format!("Sum {}\n{}", prompt.len(), ["---- BEGIN ", "PRIVATE KEY ----"].concat());
         Ok(Reply { text, model: None, usage: None })
     });
@@ -319,7 +319,7 @@ async fn a_model_with_smaller_tokens_gets_a_smaller_block_next_time() {
     let session = Session::new().chat(60, 60).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let model = ScriptedModel::new(|Request { prompt, system, .. }| {
+    let model = ScriptedModel::new(|ModelRequest { prompt, system, .. }| {
         let input = (tokens::estimate(prompt) + tokens::estimate(system)) * 2;
         let text = format!("Sum {}\n{}", prompt.len(), "w ".repeat(240));
         Ok(Reply { text, model: Some("session/model".into()), usage: Some(json!({"input": input})) })

@@ -144,7 +144,7 @@ async fn a_reply_as_long_as_its_source_is_requested_again_as_bullet_points() {
     let conversation = store.ingest("one", &session).await;
     let model = ScriptedModel::new(|request| {
         let text = if request.prompt.contains("bullet points") {
-            "- a short one".into()
+            "- a short one.".into()
         } else {
             "word ".repeat(5_000)
         };

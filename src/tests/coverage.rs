@@ -22,7 +22,7 @@ use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use lcm_model::policy;
 use lcm_model::tokens;
 use lcm_model::{Message, State};
-use lcm_store::{Counted, Filter, Turn, View};
+use lcm_store::{Counted, Filter, RowOrder, View};
 use lcm_testing::cases;
 
 /// A leaf of at most this many tokens is its own summary, and so is a group of summaries (`SCRAPS`).
@@ -175,10 +175,15 @@ impl World {
     async fn newest(&self) -> SummaryId {
         let mut newest = SummaryId(0);
         let read = move |view: &View<'_>| {
-            view.summaries().summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
-                newest = summary.id;
-                Ok(false)
-            })?;
+            view.summaries().summaries_in_turn(
+                RowOrder::NewestFirst,
+                None,
+                &Filter::default(),
+                |summary| {
+                    newest = summary.id;
+                    Ok(false)
+                },
+            )?;
             Ok(newest)
         };
         self.store.store.read(read).await.unwrap()

@@ -11,7 +11,7 @@ use super::agents::{files, fixtures};
 use super::asking::ask;
 use super::import::Machine;
 use super::purge_agents::{purge, stored};
-use crate::upkeep::export::{Exporter, Format};
+use crate::maintenance::export::{Exporter, Format};
 use lcm_model::Message;
 use lcm_model::ids::ConversationId;
 use lcm_recall::Scope;

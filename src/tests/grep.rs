@@ -105,7 +105,7 @@ async fn a_branchs_stretches_match_its_entries() {
     let found = asking.store.store.read(move |view| {
         let mut found = Vec::new();
         for leaf in leaves {
-            let stretches = view.messages().stretches(conversation, &leaf)?;
+            let stretches = view.messages().row_ranges(conversation, &leaf)?;
             let on: std::collections::HashSet<_> = (view.messages().branch(conversation, &leaf)?.into_iter())
                 .filter_map(|entry| match entry.step {
                     lcm_model::dag::Step::Message(message) => Some(message.id),

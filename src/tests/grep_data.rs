@@ -125,6 +125,8 @@ async fn a_phrase_may_go_over_lines_of_data_and_lie_within_one() {
         let answer = asking.grep(json!({"query": format!("\"{phrase}\"")})).await;
         assert!(answer.contains(&asking.message(1).await), "{phrase}: {answer}");
     }
+    let counted = asking.grep(json!({"query": format!("\"{}\"", lines[7]), "count": "role"})).await;
+    assert!(counted.starts_with("1 message"), "{counted}");
     let other = Data(3).base64(20);
     let nothing = asking.grep(json!({"query": format!("\"{other}\"")})).await;
     assert!(nothing.starts_with("Nothing found"), "{nothing}");

@@ -437,7 +437,7 @@ async fn check_compaction(places: &Places) {
     let session = places.session();
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let text = format!("So it was with word1\n{}", places.summary);
+    let text = format!("So it was with word1, and more was said.\n{}", places.summary);
     let reply = Reply { text, model: Some(places.name.clone()), usage: None };
     let model = ScriptedModel::new(move |_| Ok(reply.clone()));
     let mut compact = Compact::new(&store, conversation, session.leaf(), session.leaf());

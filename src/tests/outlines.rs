@@ -76,7 +76,7 @@ fn failing_after(answers: usize) -> (Arc<ScriptedModel>, Arc<Mutex<Vec<String>>>
             return Err(Failure::unreachable("503 overloaded"));
         }
         answered.push(request.prompt.clone());
-        Ok(Reply { text: format!("Part {} of it", answered.len()), model: None, usage: None })
+        Ok(Reply { text: format!("Part {} of it.", answered.len()), model: None, usage: None })
     });
     (model, all)
 }

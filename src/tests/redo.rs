@@ -1,7 +1,7 @@
 //! Summaries are written again on request, and the old text stays until then.
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::{Reply, Request};
+use lcm_compaction::llm::{ModelRequest, Reply};
 use lcm_model::ids::SummaryId;
 use lcm_store::View;
 
@@ -45,8 +45,8 @@ async fn a_summary_is_written_again_and_supersedes_the_old_one_and_what_was_made
     let new = compacted(compact().run(&model).await);
     assert!(new.summary.contains("put now") && !new.summary.contains("once said"), "{}", new.summary);
     assert!(new.summary.contains("none missing, 0 degraded"), "{}", new.summary);
-    let named = |request: &Request| request.by.as_deref() == Some("other/model");
-    let leaves = |request: &&Request| request.prompt.contains("Summarize this stretch");
+    let named = |request: &ModelRequest| request.by.as_deref() == Some("other/model");
+    let leaves = |request: &&ModelRequest| request.prompt.contains("Summarize this stretch");
     assert!(model.asked.lock().unwrap().iter().filter(leaves).all(named));
     // That was it.
     let asked = model.prompts().len();

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use lcm_compaction::llm::{Reply, Request};
+use lcm_compaction::llm::{ModelRequest, Reply};
 
 /// A model that writes little and reports `state`.
 fn terse(state: &'static str) -> std::sync::Arc<ScriptedModel> {
-    ScriptedModel::new(move |Request { .. }| {
+    ScriptedModel::new(move |ModelRequest { .. }| {
         let text = format!("Some work\nThings were done.\n{state}\nExpand for details about: all");
         Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
     })

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
 use crate::commands::{self, CommandContext, Doing};
-use lcm_compaction::llm::{Answer, Failure, Model, Reply, Request};
+use lcm_compaction::llm::{Answer, Failure, Model, ModelRequest, Reply};
 use lcm_compaction::{Compaction, Outcome, Work};
 use lcm_ingest::Handover;
 use lcm_ingest::import::{Folders, Home};
@@ -177,12 +177,12 @@ impl TestStore {
 
 /// A model with scripted answers that records its prompts. Its answers end as the prompts ask.
 pub struct ScriptedModel {
-    reply: Box<dyn Fn(&Request) -> Answer + Send + Sync>,
-    pub asked: Mutex<Vec<Request>>,
+    reply: Box<dyn Fn(&ModelRequest) -> Answer + Send + Sync>,
+    pub asked: Mutex<Vec<ModelRequest>>,
 }
 
 impl ScriptedModel {
-    pub fn new(reply: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(reply: impl Fn(&ModelRequest) -> Answer + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { reply: Box::new(reply), asked: Mutex::default() })
     }
 
@@ -209,7 +209,7 @@ impl ScriptedModel {
 }
 
 impl Model for ScriptedModel {
-    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+    fn ask(&self, request: ModelRequest) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
         let mut answer = (self.reply)(&request);
         if let Ok(Reply { text, .. }) = &mut answer
             && !text.contains("Expand for details about")
@@ -309,7 +309,7 @@ pub async fn ask_in(
         scope,
         settings: &Settings { notes: true, ..Settings::defaults(&home.db_dir) },
         importer: &Importer::default(),
-        sources: &config::Sources::default(),
+        sources: &config::SettingSources::default(),
         doing: &Doing { background: "idle", ..Doing::default() },
         columns,
         window: None,

@@ -71,7 +71,7 @@ async fn texts(store: &Store) -> Vec<String> {
             Ok(true)
         };
         view.summaries().summaries_in_turn(
-            lcm_store::Turn::OldestFirst,
+            lcm_store::RowOrder::OldestFirst,
             None,
             &lcm_store::Filter::default(),
             all,

@@ -21,12 +21,12 @@ pub(super) const NAME: &str = NOTE_TOOL;
 #[expect(dead_code, reason = "calls are interpreted from their stored form")]
 struct NoteParameters {
     /// text: add; note + text: rewrite; note + old + text: replace that part; note: remove.
-    changes: Vec<Asked>,
+    changes: Vec<NoteArguments>,
 }
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "calls are interpreted from their stored form")]
-struct Asked {
+struct NoteArguments {
     note: Option<usize>,
     old: Option<String>,
     text: Option<String>,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::branch::Branch;
 use super::job::{Job, Target, newest};
 use super::passes::Fallback;
-use super::{At, Part, Work};
+use super::{At, BranchPart, Work};
 use lcm_model::dag::Span;
 use lcm_model::error::{Code, Result};
 
@@ -55,7 +55,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
         model: ahead.at.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    let made = make(&job, &Part::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
+    let made = make(&job, &BranchPart::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
@@ -65,7 +65,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
 
 async fn make(
     job: &Job<'_>,
-    part: &Part,
+    part: &BranchPart,
     to_the_end: bool,
     at_once: usize,
     pause: &CancellationToken,

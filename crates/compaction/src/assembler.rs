@@ -49,7 +49,7 @@ const TITLE: usize = 80;
 
 /// A summary of the frontier, as shown in the block.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct ShownSummary {
     pub hash: Hash,
     pub depth: u32,
     pub degraded: bool,
@@ -71,7 +71,7 @@ pub(super) struct Block<'a> {
     pub messages: usize,
     /// The number of purged messages among them.
     pub purged: usize,
-    pub frontier: &'a [Shown],
+    pub frontier: &'a [ShownSummary],
     /// A model's answer to the user's compaction instructions.
     pub focus: Option<&'a str>,
     /// Notes, which every block shows until they are removed.
@@ -210,7 +210,7 @@ impl Block<'_> {
         &self,
         out: &mut String,
         heading: &str,
-        texts: impl Iterator<Item = (&'s Shown, &'s String)>,
+        texts: impl Iterator<Item = (&'s ShownSummary, &'s String)>,
     ) {
         let mut heading = Some(heading);
         for (shown, text) in texts {
@@ -257,7 +257,7 @@ impl Block<'_> {
 
     fn id_lines(&self, layout: &Layout) -> String {
         let (run, shown) = self.frontier.split_at(layout.run);
-        let line = |shown: &Shown| {
+        let line = |shown: &ShownSummary| {
             let bare = format!("- {}", shown.hash.summary_handle());
             let span = text::time_span(shown.from_time, shown.to_time);
             let head =
@@ -319,11 +319,11 @@ enum Ids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::Request;
+    use super::super::standing::UserRequest;
     use super::*;
 
-    pub fn frontier(texts: &[(&str, u32)]) -> Vec<Shown> {
-        let shown = |(at, (text, depth)): (usize, &(&str, u32))| Shown {
+    pub fn frontier(texts: &[(&str, u32)]) -> Vec<ShownSummary> {
+        let shown = |(at, (text, depth)): (usize, &(&str, u32))| ShownSummary {
             hash: Hash::ROOT.child(&at.to_string()),
             depth: *depth,
             degraded: false,
@@ -335,7 +335,7 @@ mod tests {
         texts.iter().enumerate().map(shown).collect()
     }
 
-    pub fn block<'a>(frontier: &'a [Shown], standing: &'a Standing, budget: usize) -> Block<'a> {
+    pub fn block<'a>(frontier: &'a [ShownSummary], standing: &'a Standing, budget: usize) -> Block<'a> {
         let messages = frontier.len() * 5;
         let title = "Conversation History";
         Block {
@@ -358,7 +358,7 @@ mod tests {
     fn the_block_has_its_sections_in_order_and_counts_what_it_covers() {
         let frontier = frontier(&[("# Old work\nlong ago", 1), ("Title: New work\njust now", 0)]);
         let standing = Standing {
-            request: Some(Request {
+            request: Some(UserRequest {
                 handle: "m-0123456789".into(),
                 text: "Fix it.\nAll.".into(),
                 is_answered: false,
@@ -408,7 +408,7 @@ mod tests {
         let lines = |n: usize, line: fn(usize) -> String| (0..n).rev().map(line).collect::<Vec<_>>();
         let request = "make the parser skip blank lines".to_owned();
         Standing {
-            request: Some(Request { handle: "m-0123456789".into(), text: request, is_answered: false }),
+            request: Some(UserRequest { handle: "m-0123456789".into(), text: request, is_answered: false }),
             state: lines(3, |n| format!("State {n}: the lexer is being written")),
             constraints: lines(rules, |n| format!("- rule: \"never forget the rule of number {n}\"")),
             requests: lines(4, |n| format!("- m-000000000{n}: \"write module number {n}\"")),
@@ -428,7 +428,7 @@ mod tests {
         let rules: Vec<&str> = text.lines().filter(|line| line.starts_with("- rule")).collect();
         assert!(rules[0].contains("number 199\"") && rules.len() < 150, "{rules:?}");
         assert!(tokens::estimate(&rules.join("\n")) <= 3_000 * CONSTRAINTS / 100);
-        let request = Request {
+        let request = UserRequest {
             handle: "m-0123456789".into(),
             text: "so much to do. ".repeat(2_000),
             is_answered: true,

@@ -7,7 +7,7 @@ use lcm_model::Message;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
-use lcm_model::facts::disk::Change;
+use lcm_model::facts::disk::FileChange;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::one_line;
 use lcm_store::branch::Memory;
@@ -48,7 +48,7 @@ pub async fn changed(
     if changes.is_empty() {
         return Ok(None);
     }
-    let line = |(path, change, handle): &(String, Change, String)| {
+    let line = |(path, change, handle): &(String, FileChange, String)| {
         format!("- {}{} (last seen in {handle})", one_line(path, PATH), change.how())
     };
     let lines: Vec<String> = changes.iter().take(NAMED).map(line).collect();

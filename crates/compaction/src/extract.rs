@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use lcm_model::facts::{self, gate};
+use lcm_model::facts::{self, Check, Facts, gate};
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{Message, Role};
@@ -29,30 +29,46 @@ static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Characters of one quoted line.
 const LINE: usize = 240;
 
-/// An extract of about `cap` tokens: the user's requests, decisions, error lines, files, commands, and the exact
-/// details that these lack.
+/// An extract of about `cap` tokens: the user's requests, decisions, checks with their outcomes, error lines, changed
+/// files, other calls, and the exact details that these lack.
 pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     let details = gate::details(messages.iter().copied());
     let room = if details.is_empty() { 0 } else { cap / DETAILS };
-    let mut lines = Lines::new(cap - room, format!("Extract of {}", text::count(messages.len(), "message")));
+    let mut lines =
+        DistinctLines::new(cap - room, format!("Extract of {}", text::count(messages.len(), "message")));
+    let facts = Facts::without_statements(messages.iter().copied().enumerate());
     let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
     lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
     let output = messages.iter().copied().filter(|message| is_output(message));
+    lines.section("Checks:", cap / 5, facts.checks.iter().map(check));
     lines.section("Errors:", cap / 5, output.clone().flat_map(errors));
-    lines.section("Files and commands:", cap, messages.iter().copied().flat_map(calls));
-    lines.section("Output:", cap / 2, output.map(|message| message.headline(LINE)));
-    lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
+    lines.section("Changed:", cap / 5, facts.touched().modified.into_iter());
+    lines.section("The agent said:", cap / 2, said(Role::Assistant).map(|message| message.headline(LINE)));
+    lines.section("Files and commands:", cap / 3, messages.iter().copied().flat_map(calls));
+    lines.section("Output:", cap, output.map(|message| message.headline(LINE)));
     gate::added_within(&details, lines.text, room * TOKEN, 0)
 }
 
-/// An extract of summaries: the beginning of each, in equal shares.
+/// An extract of summaries, in equal shares: of an extract the first line of each section, then the second ones; of
+/// any other summary the beginning.
 pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
-    let mut lines = Lines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
+    let mut lines = DistinctLines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
-        let points = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
-        lines.section("—", share, points.map(|line| text::one_line(line, LINE)));
+        let mut points = Vec::new();
+        let mut depth = 0;
+        for line in text.lines() {
+            if is_title(line) || line.starts_with("Also:") {
+                depth = 0;
+            }
+            if !is_title(line) {
+                points.push((depth, text::one_line(line.trim_start_matches("- "), LINE)));
+                depth += 1;
+            }
+        }
+        points.sort_by_key(|(depth, _)| *depth);
+        lines.section("—", share, points.into_iter().map(|(_, line)| line));
     }
     lines.text
 }
@@ -79,6 +95,15 @@ fn alarms(text: &str) -> impl Iterator<Item = &str> {
     ALARMS.as_ref().into_iter().flat_map(move |alarms| alarms.find_iter(text)).map(|line| line.as_str())
 }
 
+/// A check and its outcome: `cargo test: passed`.
+fn check(check: &Check) -> String {
+    let outcome = match &check.failure {
+        None => "passed".to_owned(),
+        Some(line) => format!("failed: {line}"),
+    };
+    format!("{}: {}", text::one_line(&check.command, LINE / 2), text::one_line(&outcome, LINE / 2))
+}
+
 /// What the agent did: `edit src/main.rs`, `bash cargo test`.
 fn calls(message: &Message) -> Vec<String> {
     let done = message.calls().map(|(name, arguments)| {
@@ -89,14 +114,14 @@ fn calls(message: &Message) -> Vec<String> {
 }
 
 /// Distinct lines, up to a cap of tokens.
-struct Lines {
+struct DistinctLines {
     text: String,
     tokens: usize,
     cap: usize,
     seen: HashSet<String>,
 }
 
-impl Lines {
+impl DistinctLines {
     fn new(cap: usize, title: String) -> Self {
         Self { tokens: tokens::estimate(&title), text: title, cap, seen: HashSet::new() }
     }

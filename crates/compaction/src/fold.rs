@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::branch::{self, Branch, HISTORY};
 use super::calibration::Ratios;
-use super::{Compaction, Part, Session, sizes, summary_line};
+use super::{BranchPart, Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
 use lcm_model::policy::tail;
@@ -65,9 +65,9 @@ pub struct Folded {
 pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
     let before = session.store.rewritten().await?;
     let made = match cut(&session, at).await? {
-        Place::Ready(entry) => made(session.clone(), at, entry).await?,
-        Place::Unsummarized(entry) => Fold::Unsummarized(entry),
-        Place::Nowhere => Fold::Nothing,
+        TailStart::Ready(entry) => made(session.clone(), at, entry).await?,
+        TailStart::Unsummarized(entry) => Fold::Unsummarized(entry),
+        TailStart::Nowhere => Fold::Nothing,
     };
     // A purge has removed what the block may show.
     let after = session.store.rewritten().await?;
@@ -78,8 +78,8 @@ pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
 /// they are.
 pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
     Ok(match cut(session, at).await? {
-        Place::Unsummarized(entry) => Some(entry),
-        Place::Ready(_) | Place::Nowhere => None,
+        TailStart::Unsummarized(entry) => Some(entry),
+        TailStart::Ready(_) | TailStart::Nowhere => None,
     })
 }
 
@@ -87,7 +87,7 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
     let Session { store, settings, .. } = session;
     let ratios = Ratios::read(store).await?;
     let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
-    let branch = session.read(&at.leaf_id, &Part::Before(first_kept.clone())).await?;
+    let branch = session.read(&at.leaf_id, &BranchPart::Before(first_kept.clone())).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
@@ -115,13 +115,13 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
 
 /// Where the tail of a fold begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum TailStart {
     Ready(String),
     Unsummarized(String),
     Nowhere,
 }
 
-async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
+async fn cut(session: &Session<'_>, at: &At) -> Result<TailStart> {
     let Session { store, conversation, memory, .. } = session.clone();
     let at = at.clone();
     let read = move |view: &View<'_>| {
@@ -131,8 +131,8 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         let from =
             first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
         let visible = &known.visible()[from..];
-        let Some(newest) = newest(visible, tail(at.context_window)) else { return Ok(Place::Nowhere) };
-        let part = Part::Before(visible[newest].entry_id.clone());
+        let Some(newest) = newest(visible, tail(at.context_window)) else { return Ok(TailStart::Nowhere) };
+        let part = BranchPart::Before(visible[newest].entry_id.clone());
         let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;
         let frontier = branch.frontier();
         let mut open = frontier.iter().filter_map(|piece| match piece {
@@ -142,7 +142,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         });
         let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
         let entry = |at: usize| visible[at].entry_id.clone();
-        let Some(first_open) = open.next() else { return Ok(Place::Ready(entry(newest))) };
+        let Some(first_open) = open.next() else { return Ok(TailStart::Ready(entry(newest))) };
         let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
         let is_enough = |ready: &usize| {
             let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
@@ -150,7 +150,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Place> {
         };
         Ok(ready
             .filter(is_enough)
-            .map_or_else(|| Place::Unsummarized(entry(newest)), |ready| Place::Ready(entry(ready))))
+            .map_or_else(|| TailStart::Unsummarized(entry(newest)), |ready| TailStart::Ready(entry(ready))))
     };
     store.read(read).await
 }

@@ -3,7 +3,7 @@
 use super::branch::Branch;
 use super::calibration::Ratios;
 use super::passes::tokens_of;
-use super::{Part, Session, sizes};
+use super::{BranchPart, Session, sizes};
 use lcm_model::config::Settings;
 use lcm_model::dag::Piece;
 use lcm_model::error::Result;
@@ -39,7 +39,7 @@ pub async fn forecast(
 ) -> Result<Option<Forecast>> {
     let Session { store, settings, .. } = session;
     let Some(kept) = session.kept(model, window, leaf).await? else { return Ok(None) };
-    let branch = session.read(leaf, &Part::Before(kept)).await?;
+    let branch = session.read(leaf, &BranchPart::Before(kept)).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
     let chunks = cut.uncovered(&branch);

@@ -1,6 +1,6 @@
 //! Fuzzes texts on their way to and from a summarizer: the fence around them, and the secrets in them.
 
-use super::prompts::{self, Level, Material, without_fences};
+use super::prompts::{self, Level, PromptMaterial, without_fences};
 use super::redact::redacted;
 use lcm_model::config::Guidance;
 use lcm_model::quotes::taken_off;
@@ -19,7 +19,7 @@ pub fn fences(bytes: &[u8]) {
     is_fenced(&prompts::focus(&guidance, history, instructions, 400));
     for depth in 0..3 {
         for level in [Level::Detailed(400), Level::Bullets(400)] {
-            let material = Material {
+            let material = PromptMaterial {
                 depth,
                 history,
                 before,

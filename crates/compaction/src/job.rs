@@ -15,7 +15,7 @@ use super::claims::{Claims, Lease};
 use super::passes::{self, Fallback, Made, Material, Pass};
 use super::progress::Progress;
 use super::summarizer::Summarizer;
-use super::{Part, Session, Work, assembler, redact, sizes};
+use super::{BranchPart, Session, Work, assembler, redact, sizes};
 use crate::llm::Pending;
 use lcm_model::dag::Span;
 use lcm_model::error::{Code, Error, Result};
@@ -120,7 +120,7 @@ impl<'a> Job<'a> {
     }
 
     /// Reads the branch; see [`Session::read`].
-    pub(super) async fn read(&self, part: &Part) -> Result<Branch> {
+    pub(super) async fn read(&self, part: &BranchPart) -> Result<Branch> {
         self.session.read(&self.leaf, part).await
     }
 

@@ -98,7 +98,7 @@ pub struct Work<'a> {
 
 /// The part of a branch to describe.
 #[derive(Clone, Debug)]
-enum Part {
+enum BranchPart {
     /// Everything before this entry.
     Before(String),
     /// Everything, as the history of what follows.
@@ -112,14 +112,16 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When the store can't be read, or the branch has no such part.
-    async fn read(&self, leaf: &str, part: &Part) -> Result<Branch> {
+    async fn read(&self, leaf: &str, part: &BranchPart) -> Result<Branch> {
         let (conversation, leaf, part) = (self.conversation, leaf.to_owned(), part.clone());
         let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
         let can_recall = self.can_recall;
         let read = move |view: &View<'_>| {
             let mut branch = Branch::read(view, &memory, conversation, &leaf, &part)?;
             branch.can_recall = can_recall;
-            let ((true, redact), Part::Before(_) | Part::All) = (settings, &part) else { return Ok(branch) };
+            let ((true, redact), BranchPart::Before(_) | BranchPart::All) = (settings, &part) else {
+                return Ok(branch);
+            };
             let notes = view.messages().notes(conversation, &leaf)?;
             branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
             Ok(branch)
@@ -350,8 +352,8 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     compaction(job, request, branch, Some(kept), focus).await
 }
 
-fn before(entry: &str) -> Part {
-    Part::Before(entry.to_owned())
+fn before(entry: &str) -> BranchPart {
+    BranchPart::Before(entry.to_owned())
 }
 
 /// Compacts so that a request that was too long fits: takes as little of the raw part as needed beyond Pi's
@@ -372,7 +374,7 @@ async fn shortened(
     let room = too_long
         .room(job.budget + branch.notes.tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
     let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
-    let part = kept.as_deref().map_or(Part::All, before);
+    let part = kept.as_deref().map_or(BranchPart::All, before);
     let branch = job.read(&part).await?;
     if branch.before().is_empty() {
         return Ok(None);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::extract;
 use super::outline::Outline;
 use super::plan::Cut;
-use super::prompts::{self, HEADER, Material as Question, Stretch};
+use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{redacted, redacted_message};
 use super::state;
 use super::summarizer::{self, Summarizer, Written};
@@ -206,7 +206,7 @@ impl Pass {
             .collect();
         let history = self.written_out(&messages);
         let stretch = self.stretch(&messages);
-        let question = Question {
+        let question = PromptMaterial {
             depth: 0,
             history: &history,
             before: &orientation.join("\n"),
@@ -237,7 +237,7 @@ impl Pass {
         let history = self.summaries_written_out(&sources);
         let (depth, instructions) = (depth_above(&sources), self.instructions.as_deref());
         let question =
-            Question { depth, history: &history, before: "", instructions, stretch: None, by: None };
+            PromptMaterial { depth, history: &history, before: "", instructions, stretch: None, by: None };
         let extract = |cap| extract::of_summaries(&texts, cap);
         let target = self.target(CONDENSED_TARGET, size);
         let written = self.summarizer.summarize(&question, size, target, extract).await?;

@@ -23,9 +23,12 @@ pub(super) struct Asked<'a> {
     pub words: usize,
 }
 
-/// An answer has at least this share of the words asked for, and these words besides the last line.
-const LEAST_SHARE: f64 = 0.05;
+/// An answer has at least these words besides the last line and empty sections; one line has more than a title, unless it
+/// is a sentence. Without the last line, it has at least this share of the words asked for.
 const LEAST_WORDS: usize = 3;
+const TITLE_WORDS: usize = 8;
+const SENTENCE_ENDS: [char; 6] = ['.', '!', '?', '。', '！', '？'];
+const LEAST_SHARE: f64 = 0.05;
 /// The share of an answer's words that the source has: at least the first for a short source, rising with the
 /// source's words (one more for this many) to the second. Pairs of characters recur less often: a third of that.
 const SHARED: (f64, f64) = (0.34, 0.42);
@@ -57,7 +60,10 @@ pub(super) fn fault(answer: &str, asked: &Asked<'_>) -> Option<&'static str> {
         return Some("it is code or data");
     }
     let words = words(&body);
-    if words.len() < LEAST_WORDS || (!follows && real(words.len()) < LEAST_SHARE * real(asked.words)) {
+    let told: Vec<&str> = body.lines().filter(|line| !is_empty_section(line)).collect();
+    let said = self::words(&told.join("\n")).len();
+    let is_title = told.len() == 1 && said < TITLE_WORDS && !told[0].trim_end().ends_with(SENTENCE_ENDS);
+    if said < LEAST_WORDS || is_title || (!follows && real(words.len()) < LEAST_SHARE * real(asked.words)) {
         return Some("it says next to nothing");
     }
     let source = self::words(asked.history);
@@ -77,6 +83,12 @@ pub(super) fn fault(answer: &str, asked: &Asked<'_>) -> Option<&'static str> {
         () if is_talk(&body) => Some("it continues the conversation"),
         () => None,
     }
+}
+
+/// A heading, `none`, or both, such as `Quotes: none`.
+fn is_empty_section(line: &str) -> bool {
+    let bare = line.replace(['*', '#', '_', '-'], "").trim().to_lowercase();
+    bare.ends_with(':') || bare == "none" || bare.ends_with(": none")
 }
 
 /// Lower-case words; in scripts that write no spaces, pairs of neighboring characters.

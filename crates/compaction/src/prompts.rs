@@ -52,7 +52,7 @@ fn words_of(tokens: usize) -> usize {
 }
 
 /// The contents of a summary's prompt.
-pub(super) struct Material<'a> {
+pub(super) struct PromptMaterial<'a> {
     /// The new summary's depth: 0 for messages, otherwise of summaries.
     pub depth: u32,
     /// The sources as text.
@@ -76,7 +76,7 @@ pub(super) struct Stretch {
 }
 
 /// The prompt for `material` at `level`.
-pub(super) fn render(guidance: &Guidance, material: &Material<'_>, level: Level) -> String {
+pub(super) fn render(guidance: &Guidance, material: &PromptMaterial<'_>, level: Level) -> String {
     let (template, tokens) = match (material.depth, level) {
         (0, Level::Detailed(tokens)) => ("leaf.md", tokens),
         (0, Level::Bullets(tokens)) => ("leaf_bullets.md", tokens),
@@ -101,9 +101,13 @@ pub(super) fn render(guidance: &Guidance, material: &Material<'_>, level: Level)
 
 /// The same question as the next message of the session's own conversation. `None` if the sources are not in
 /// it, or if the user's own prompt lacks the line that identifies answers.
-pub(super) fn in_session(guidance: &Guidance, material: &Material<'_>, level: Level) -> Option<InSession> {
+pub(super) fn in_session(
+    guidance: &Guidance,
+    material: &PromptMaterial<'_>,
+    level: Level,
+) -> Option<InSession> {
     let Stretch { first, last, ends } = material.stretch?;
-    let alike = Material { history: NAMED_ABOVE, before: "", ..*material };
+    let alike = PromptMaterial { history: NAMED_ABOVE, before: "", ..*material };
     let question = render(guidance, &alike, level);
     let rules = filled(guidance.prompt("in_session.md"), 0, "", "", ends);
     let (first, last) = (first.clone(), last.clone());
@@ -190,7 +194,8 @@ mod tests {
         for depth in 0..3 {
             for level in [Level::Detailed(400), Level::Bullets(400)] {
                 let instructions = Some(instructions);
-                let material = Material { depth, history, before, instructions, stretch: None, by: None };
+                let material =
+                    PromptMaterial { depth, history, before, instructions, stretch: None, by: None };
                 prompts.push(render(&Guidance::default(), &material, level));
             }
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::facts::disk::{self, Change};
+use lcm_model::facts::disk::{self, FileChange};
 use lcm_model::facts::{Facts, File, Meaning};
 use lcm_model::text;
 use lcm_model::tokens;
@@ -38,7 +38,7 @@ const MOST_ADDED: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     /// The user's last request, unless it stays raw.
-    pub request: Option<Request>,
+    pub request: Option<UserRequest>,
     /// Goal, progress, checks.
     pub state: Vec<String>,
     /// Rules and open tasks.
@@ -55,7 +55,7 @@ pub(super) struct Standing {
 
 /// A request of the user.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct UserRequest {
     /// The id of its message.
     pub handle: String,
     pub text: String,
@@ -64,7 +64,7 @@ pub(super) struct Request {
 }
 
 /// The inputs of a state.
-pub(super) struct Source<'a> {
+pub(super) struct StandingInputs<'a> {
     pub view: &'a View<'a>,
     /// The visible messages, and how many of them come before the kept tail.
     pub visible: &'a [Visible],
@@ -81,7 +81,7 @@ pub(super) struct Source<'a> {
 
 impl Standing {
     /// Computes the state.
-    pub(super) fn of(source: &Source<'_>) -> Result<Self> {
+    pub(super) fn of(source: &StandingInputs<'_>) -> Result<Self> {
         let turn = source.turn()?;
         let request = source.request(&turn)?;
         let (modified, read) = source.files()?;
@@ -97,7 +97,7 @@ impl Standing {
     }
 }
 
-impl Source<'_> {
+impl StandingInputs<'_> {
     fn message(&self, at: usize) -> Result<Message> {
         Ok(Message::parse(&self.view.messages().json_of(self.visible[at].seen.id)?))
     }
@@ -139,13 +139,13 @@ impl Source<'_> {
         Ok(!answer.cut_off && answer.tool_calls().next().is_none())
     }
 
-    fn request(&self, turn: &[usize]) -> Result<Option<Request>> {
+    fn request(&self, turn: &[usize]) -> Result<Option<UserRequest>> {
         let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
         let texts =
             gone.iter().map(|at| Ok(self.masked(without_base64(&self.message(*at)?.searchable()).trim())));
-        Ok(Some(Request {
+        Ok(Some(UserRequest {
             handle: self.handle(*first),
             text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
             is_answered: self.is_finished(last)?,
@@ -239,7 +239,7 @@ impl Source<'_> {
         let (mut modified, mut read) = (Vec::new(), Vec::new());
         for (path, file) in newest(self.facts, self.folder) {
             let change = match changes.iter().find(|(changed, ..)| *changed == path) {
-                Some((_, Change::Deleted, _)) => ", deleted on disk since you saw it".into(),
+                Some((_, FileChange::Deleted, _)) => ", deleted on disk since you saw it".into(),
                 Some((_, change, _)) => format!(", changed on disk since you saw it{}", change.how()),
                 None => String::new(),
             };
@@ -278,7 +278,7 @@ pub(super) fn changes(
     visible: &[Visible],
     facts: &Facts,
     folder: &Path,
-) -> Result<Vec<(String, Change, String)>> {
+) -> Result<Vec<(String, FileChange, String)>> {
     let mut changes = Vec::new();
     for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
         let seen = file.seen.iter().filter_map(|at| visible.get(*at));
@@ -324,7 +324,7 @@ fn capitalized(word: &str) -> String {
     characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
-impl Request {
+impl UserRequest {
     /// Returns its lines in a block, in at most `most` tokens; a long request keeps its beginning and end.
     /// Its text is quoted, so that nothing in it can open a section. On an abandoned branch (`left`), no
     /// request is current.

@@ -17,8 +17,8 @@ use super::calibration::Measured;
 use super::parts;
 use super::plausible::{self, Asked};
 use super::progress::Progress;
-use super::prompts::{self, Level, Material};
-use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, count_usage, size};
+use super::prompts::{self, Level, PromptMaterial};
+use crate::llm::{Answer, Failure, InSession, Kind, Model, ModelRequest, Reply, count_usage, size};
 use lcm_model::State;
 use lcm_model::config::{Guidance, Settings};
 use lcm_model::error::{Error, Result};
@@ -151,7 +151,7 @@ impl Summarizer {
     /// Only when the compaction is cancelled.
     pub(super) async fn summarize(
         &self,
-        material: &Material<'_>,
+        material: &PromptMaterial<'_>,
         source_tokens: usize,
         target: usize,
         extract: impl FnOnce(usize) -> String,
@@ -194,7 +194,7 @@ impl Summarizer {
     /// Asks one question or, if it exceeds the window, several. Adds what they used to `usage`.
     async fn answer(
         &self,
-        material: &Material<'_>,
+        material: &PromptMaterial<'_>,
         level: Level,
         target: usize,
         usage: &mut Option<Value>,
@@ -215,13 +215,14 @@ impl Summarizer {
     /// Asks for summaries of parts that fit into `room` tokens, and then for one summary of these.
     async fn in_parts(
         &self,
-        material: &Material<'_>,
+        material: &PromptMaterial<'_>,
         level: Level,
         target: usize,
         usage: &mut Option<Value>,
         (room, rounds): (usize, u32),
     ) -> Result<Answer> {
-        let around = size(&prompts::render(&self.guidance, &Material { history: "", ..*material }, level));
+        let around =
+            size(&prompts::render(&self.guidance, &PromptMaterial { history: "", ..*material }, level));
         // The prompt around the parts has nearly the same length for all of them.
         let most = room.saturating_sub(around + 16);
         let parts = if most < LEAST_PART { Vec::new() } else { parts::cut(material.history, most) };
@@ -231,7 +232,7 @@ impl Summarizer {
         let alone = parts.len() == 1;
         let mut summaries = Vec::new();
         for part in parts {
-            let material = Material { history: &part, stretch: None, ..*material };
+            let material = PromptMaterial { history: &part, stretch: None, ..*material };
             let answer = self.answer(&material, level, target, usage, rounds).await?;
             match answer
                 .and_then(|reply| if alone { Ok(reply) } else { smaller(reply, tokens::estimate(&part)) })
@@ -244,7 +245,7 @@ impl Summarizer {
         }
         let history = text::legible(&summaries.join("\n\n")).into_owned();
         let depth = material.depth.max(1);
-        let whole = Material { depth, history: &history, before: "", stretch: None, ..*material };
+        let whole = PromptMaterial { depth, history: &history, before: "", stretch: None, ..*material };
         self.answer(&whole, level, target, usage, rounds).await
     }
 
@@ -280,7 +281,7 @@ impl Summarizer {
             return Ok(Err(self.too_late()));
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let request = Request {
+        let request = ModelRequest {
             system: self.guidance.prompt("system.md").to_owned(),
             prompt,
             // Room for an answer that is longer than asked for. Models that think get room for that too.
@@ -345,7 +346,7 @@ pub(super) fn cap(target: usize, source_tokens: usize) -> usize {
 }
 
 /// Rejects what cannot be a summary of `material`.
-fn plausible(mut reply: Reply, prompt: &str, material: &Material<'_>, words: usize) -> Answer {
+fn plausible(mut reply: Reply, prompt: &str, material: &PromptMaterial<'_>, words: usize) -> Answer {
     // Pi shows the block between its own tags, which an answer must not close either.
     reply.text = plausible::unwrapped(&reply.text).replace("</summary", "<\\/summary");
     let asked = Asked { prompt, history: material.history, is_of_messages: material.depth == 0, words };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::{Job, Target};
-use super::{Outcome, Part, Work};
+use super::{BranchPart, Outcome, Work};
 use lcm_model::CompactionDetails;
 use lcm_model::error::Result;
 
@@ -48,7 +48,7 @@ pub struct LeftSummary {
 /// # Cancel safety
 /// As [`super::run`].
 pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
-    let part = Part::After(left.common_ancestor_id);
+    let part = BranchPart::After(left.common_ancestor_id);
     let leaf = left.leaf_id.clone();
     let target = Target {
         leaf: left.leaf_id,
@@ -61,7 +61,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome>
     Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })
 }
 
-async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSummary>> {
+async fn account(job: &Job<'_>, part: &BranchPart, leaf: &str) -> Result<Option<LeftSummary>> {
     let branch = job.read(part).await?;
     if branch.before().is_empty() {
         return Ok(None);

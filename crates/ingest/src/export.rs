@@ -29,7 +29,7 @@ const VERSION: u32 = 3;
 const LINK: &str = "lcm-link";
 
 /// The first line of a session's file.
-pub fn header(session: &StoredSession, cwd: &str, lines: &Lines) -> String {
+pub fn header(session: &StoredSession, cwd: &str, lines: &LinePositions) -> String {
     if let Some(own) = lines.header.as_ref().filter(|own| own["id"] == session.session_id.as_str()) {
         return own.to_string();
     }
@@ -45,14 +45,14 @@ pub fn header(session: &StoredSession, cwd: &str, lines: &Lines) -> String {
 
 /// The positions of a session file's lines, by the ids of their entries.
 #[derive(Default)]
-pub struct Lines {
+pub struct LinePositions {
     file: Option<File>,
     /// The first line.
     header: Option<Value>,
     places: HashMap<String, (u64, usize)>,
 }
 
-impl Lines {
+impl LinePositions {
     /// Indexes the file. A file that is gone or can't be read has no lines, nor has any once `cancel` is raised.
     pub fn of(path: Option<&Path>, cancel: &CancellationToken) -> Self {
         let read = || {
@@ -104,7 +104,7 @@ pub fn line(
     view: &View<'_>,
     conversation: ConversationId,
     entry: &ExportedEntry,
-    lines: &mut Lines,
+    lines: &mut LinePositions,
 ) -> Result<String> {
     let own = match &entry.shows {
         Shows::Message(message) => Some(of_message(view, entry, *message)?),
@@ -266,18 +266,18 @@ mod tests {
     #[test]
     fn a_file_without_an_end_has_no_lines_and_a_long_one_is_read_as_far_as_it_has_some() {
         let cancel = CancellationToken::new();
-        assert!(Lines::of(Some(Path::new("/proc/self/pagemap")), &cancel).places.is_empty());
+        assert!(LinePositions::of(Some(Path::new("/proc/self/pagemap")), &cancel).places.is_empty());
         let mut long = tempfile::NamedTempFile::new().unwrap();
         writeln!(long, "{}", json!({"type": "session", "id": "one"})).unwrap();
         writeln!(long, "{}", json!({"type": "custom", "id": "e1", "parentId": null})).unwrap();
-        assert!(Lines::of(Some(long.path()), &cancel).places.contains_key("e1"));
+        assert!(LinePositions::of(Some(long.path()), &cancel).places.contains_key("e1"));
         // A hole, which takes minutes to read: no session has such a line.
         long.as_file().set_len(1 << 41).unwrap();
-        assert!(Lines::of(Some(long.path()), &cancel).places.contains_key("e1"));
+        assert!(LinePositions::of(Some(long.path()), &cancel).places.contains_key("e1"));
         let hole = tempfile::NamedTempFile::new().unwrap();
         hole.as_file().set_len(1 << 41).unwrap();
-        assert!(Lines::of(Some(hole.path()), &cancel).places.is_empty());
+        assert!(LinePositions::of(Some(hole.path()), &cancel).places.is_empty());
         cancel.cancel();
-        assert!(Lines::of(Some(long.path()), &cancel).places.is_empty());
+        assert!(LinePositions::of(Some(long.path()), &cancel).places.is_empty());
     }
 }

@@ -38,9 +38,25 @@ pub struct Header {
     pub parent: Option<String>,
 }
 
+/// A file or folder that could not be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, reason: reason.to_string() }
+    }
+}
+
 /// What is stored of a session.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownEntries {
     /// The ids of its entries.
     pub entries: HashSet<String>,
     /// The records of other agents of which a message was purged, and which messages these were.
@@ -56,7 +72,7 @@ pub(super) trait Slices: Send + 'static {
 
     /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
     /// no content.
-    fn slice(&mut self, known: &Known) -> Result<Option<Handover>>;
+    fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>>;
 
     /// Lines, records or rows so far that could not be read.
     fn broken(&self) -> usize;
@@ -88,7 +104,7 @@ pub(super) trait Slices: Send + 'static {
 }
 
 impl Slices for SessionFile {
-    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
@@ -184,7 +200,7 @@ impl SessionFile {
     }
 
     /// Whether the rest of the file has a message.
-    pub fn says_anything(&mut self) -> Result<bool> {
+    pub(crate) fn says_anything(&mut self) -> Result<bool> {
         while let Some(slice) = self.slice()? {
             if says_anything(&slice) {
                 return Ok(true);

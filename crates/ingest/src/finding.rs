@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::file::SessionFile;
+use super::file::{SessionFile, Unreadable};
 use super::foreign::Agent;
 use super::old_sessions::SharedOldStore;
 use lcm_model::config::ProjectIdentity;
@@ -55,10 +55,10 @@ pub enum Source {
     Project,
     /// The sessions of every project, each into its project's store.
     Everything,
-    /// Another agent's sessions, from its own folder or from a path.
-    Agent {
-        /// The agent.
-        agent: &'static Agent,
+    /// Other agents' sessions, from their own folders or from a path.
+    Agents {
+        /// The agents.
+        agents: Vec<&'static Agent>,
         /// A log, or a folder of logs.
         path: Option<PathBuf>,
         /// Whether to import the sessions of every project.
@@ -66,22 +66,6 @@ pub enum Source {
         /// Only logs that were written or put there since then.
         since: Option<SystemTime>,
     },
-}
-
-/// A file or folder that could not be read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Unreadable {
-    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, reason: reason.to_string() }
-    }
 }
 
 /// A session file and its project.
@@ -112,8 +96,16 @@ pub(super) fn find(
     cancel: &CancellationToken,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     let paths = match source {
-        Source::Agent { agent, path, everything, since } => {
-            return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
+        Source::Agents { agents, path, everything, since } => {
+            let (mut found, mut failed) = (Vec::new(), Vec::new());
+            for agent in agents {
+                let (logs, unreadable) =
+                    find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel)?;
+                found.extend(logs);
+                failed.extend(unreadable);
+            }
+            found.sort_by(|one, other| one.cwd.cmp(&other.cwd));
+            return Ok((found, failed));
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use super::restore::{Origin, restore};
+use super::restore::{SummaryOrigin, restore};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -90,7 +90,7 @@ impl PreparedHandover {
         let before = batch.messages().last_rows()?;
         let brings_purged =
             self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
-        Fold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
+        SessionFold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
             .all(&self.handover, self.ready.iter())
     }
 }
@@ -136,7 +136,7 @@ fn is_same(stored: &str, json: &str) -> bool {
 }
 
 /// A session that is folded in one transaction.
-struct Fold<'f> {
+struct SessionFold<'f> {
     batch: &'f Batch<'f>,
     conversation: ConversationId,
     /// The last rows before it.
@@ -149,7 +149,7 @@ struct Fold<'f> {
     purged: OnceCell<PurgedTexts>,
 }
 
-impl Fold<'_> {
+impl SessionFold<'_> {
     /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
     fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
@@ -255,7 +255,7 @@ impl Fold<'_> {
         if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
             && let Some(details) = carried(&entry.content)
         {
-            let origin = Origin { conversation, since: self.since };
+            let origin = SummaryOrigin { conversation, since: self.since };
             restore(batch, origin, (&entry.id, row), &details)?;
         }
         Ok((row, head))

@@ -11,19 +11,20 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
+pub use super::file::Unreadable;
 use super::file::{Header, SessionFile};
-pub use super::finding::{Folders, Home, Source, Unreadable};
+pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
-use super::foreign::Agent;
+use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, SoFar, open, open_database};
-use super::restore::{Origin, restore_supplement};
+use super::restore::{SummaryOrigin, restore_supplement};
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
-use lcm_store::tasks::{aside, go_on};
+use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, LastRows, Place, Store, View, project_of};
 
 /// The progress of an import.
@@ -89,7 +90,7 @@ pub async fn import(
         ));
     }
     let asked = (home.clone(), folders.clone(), source.clone(), cancel.clone());
-    let found = aside(move || find(&asked.0, &asked.1, &asked.2, &asked.3)).await;
+    let found = blocking(move || find(&asked.0, &asked.1, &asked.2, &asked.3)).await;
     let (found, failed) = match found {
         Err(error) if error.code() == Code::Cancelled => {
             return Ok(Report { stopped: Some(0), ..Report::default() });
@@ -100,7 +101,7 @@ pub async fn import(
     progress.files.store(files, Ordering::Relaxed);
     progress.done.store(failed.len(), Ordering::Relaxed);
     progress.messages.store(0, Ordering::Relaxed);
-    let mut run = Run {
+    let mut run = RunningImport {
         home,
         progress,
         cancel,
@@ -108,7 +109,7 @@ pub async fn import(
         stored: HashSet::new(),
     };
     let outcome = run.all(&found).await;
-    let Run { mut report, .. } = run;
+    let RunningImport { mut report, .. } = run;
     match outcome {
         Ok(()) => {}
         Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed) => {
@@ -132,15 +133,27 @@ pub async fn import_new(
     // Some file systems store whole seconds only.
     let since = last.and_then(|last| u64::try_from(last - 2_000).ok());
     let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
-    let source = Source::Agent { agent, path: None, everything: false, since };
+    let source = Source::Agents { agents: vec![agent], path: None, everything: false, since };
     let report = import(home, folders, &source, progress, cancel).await?;
     // A log that was locked is as old as before when it is read again; a file that is no log stays one.
-    let strange = agent.strange().to_string();
+    let strange = agent.not_a_log().to_string();
     let is_whole = report.stopped.is_none() && !report.is_growing;
     if is_whole && report.failed.iter().all(|failed| failed.reason == strange) {
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
+}
+
+/// The other agents with logs on this machine of which the store has no session.
+pub async fn agents_left_out(home: &Home, folders: &Folders) -> Result<Vec<&'static Agent>> {
+    let stored = home.store.read(|view| view.messages().session_ids()).await?;
+    let folder = folders.home.clone();
+    blocking(move || {
+        let is_stored = |agent: &Agent| stored.iter().any(|id| agent_of_session(id) == Some(agent.name));
+        let has_logs = |agent: &Agent| !agent.find(None, folder.as_deref()).logs.is_empty();
+        Ok(all_agents().into_iter().filter(|agent| !is_stored(agent) && has_logs(agent)).collect())
+    })
+    .await
 }
 
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;
@@ -156,7 +169,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
         return Ok(0);
     }
     let (sessions, looking) = (folders.session_dir.clone(), home.clone());
-    let count = aside(move || {
+    let count = blocking(move || {
         let known: HashSet<String> = known.into_iter().collect();
         let files = session_files(&sessions).unwrap_or_default();
         let unknown = files.iter().filter(|file| {
@@ -191,7 +204,7 @@ impl Home {
 }
 
 /// A running import.
-struct Run<'a> {
+struct RunningImport<'a> {
     home: &'a Home,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
@@ -200,7 +213,7 @@ struct Run<'a> {
     stored: HashSet<ConversationId>,
 }
 
-impl Run<'_> {
+impl RunningImport<'_> {
     async fn all(&mut self, found: &[Found]) -> Result<()> {
         let own = self.home.project_of(&self.home.cwd);
         // Files of one project are adjacent, so that its store is opened once.
@@ -211,7 +224,7 @@ impl Run<'_> {
                 continue;
             };
             let dir = self.home.db_dir.clone();
-            match aside(move || Store::of_project(Some(&dir), &cwd)).await {
+            match blocking(move || Store::of_project(Some(&dir), &cwd)).await {
                 Ok(store) => {
                     let outcome = self.project(files, &store).await;
                     store.close().await;
@@ -252,7 +265,7 @@ impl Run<'_> {
     async fn file(&mut self, file: &Found, store: &Store) -> Result<()> {
         let (mut found, own, cancel) = (file.clone(), store.place().clone(), self.cancel.clone());
         let is_of_ours = found.agent.is_none() && file.path.parent() == Some(&*self.home.db_dir);
-        let opened = aside(move || {
+        let opened = blocking(move || {
             if found.agent.is_none() && found.database.is_none() {
                 found.database =
                     open_database(&found.path, &own, is_of_ours, &cancel)?.map(|old| (old, None));
@@ -263,7 +276,7 @@ impl Run<'_> {
         // An import marks sessions as opened.
         let seen = store.read(|view| view.messages().sessions_seen()).await?;
         loop {
-            let read = aside(move || Ok((sessions.next(), sessions))).await?;
+            let read = blocking(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
             let Some(session) = read.0 else { break };
             self.session(&file.path, session, store).await?;
@@ -280,7 +293,7 @@ impl Run<'_> {
     /// Writes a session as it is read: a slice is read while the one before is written.
     async fn session(&mut self, file: &Path, reading: Reading, store: &Store) -> Result<()> {
         let (reading, mut conversation) = reading.compare(store).await?;
-        let ahead = |mut reading: Reading| aside(move || Ok((reading.next()?, reading)));
+        let ahead = |mut reading: Reading| blocking(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
         let (mut new, mut said, mut since) = (0, 0, None);
         while let Some(slice) = next {
@@ -314,7 +327,7 @@ impl Run<'_> {
         };
         // Without a new message nothing can be restored.
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
-            let origin = Origin { conversation, since };
+            let origin = SummaryOrigin { conversation, since };
             store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
         let known = match known {

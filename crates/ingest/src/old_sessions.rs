@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, Known, SessionFile, Slices};
+use super::file::{Header, KnownEntries, SessionFile, Slices};
 use super::fold::Handover;
 use super::order::{Order, size_of};
 use lcm_model::error::Result;
@@ -15,7 +15,7 @@ use lcm_model::files;
 use lcm_model::ids::Hash;
 use lcm_model::sync::lock;
 use lcm_model::{Content, Entry};
-use lcm_store::tasks::{aside, go_on};
+use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};
 
 /// Characters of JSON per transaction.
@@ -165,7 +165,7 @@ impl Slices for OldSessionEntries {
         Ok(())
     }
 
-    fn slice(&mut self, _: &Known) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
         while size < SLICE
@@ -205,7 +205,7 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String
         let old = lock(&old);
         Ok((old.summaries()?, old.times()?))
     };
-    let (summaries, times) = aside(read).await?;
+    let (summaries, times) = blocking(read).await?;
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
@@ -260,7 +260,7 @@ mod tests {
         let mut sessions = opened(&path, &CancellationToken::new());
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
-        while let Some(slice) = entries.slice(&Known::default()).unwrap() {
+        while let Some(slice) = entries.slice(&KnownEntries::default()).unwrap() {
             read.extend(slice.entries);
         }
         assert_eq!((read.len(), entries.broken()), (MANY, MANY));
@@ -273,8 +273,8 @@ mod tests {
         let cancel = CancellationToken::new();
         let mut sessions = opened(&path, &cancel);
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
-        assert!(entries.slice(&Known::default()).unwrap().is_some());
+        assert!(entries.slice(&KnownEntries::default()).unwrap().is_some());
         cancel.cancel();
-        assert!(entries.slice(&Known::default()).is_err());
+        assert!(entries.slice(&KnownEntries::default()).is_err());
     }
 }

@@ -39,7 +39,7 @@ impl Order {
     }
 
     /// Tells that an entry is stored already.
-    pub fn is_stored(&mut self, id: String) {
+    pub(crate) fn is_stored(&mut self, id: String) {
         self.came.insert(id);
     }
 

@@ -57,22 +57,22 @@ impl PiSession {
 
 /// The persistor of one session. Cheap to clone.
 #[derive(Clone)]
-pub struct Persistor(Arc<Shared>);
+pub struct Persistor(Arc<PersistorState>);
 
 /// The state that all clones share.
-struct Shared {
+struct PersistorState {
     store: Store,
     session: PiSession,
     /// The session's row, once it has one.
     conversation: AtomicI64,
     log: Log,
-    state: Mutex<State>,
+    state: Mutex<PersistorProgress>,
     /// The last rows before it wrote any.
     since: OnceLock<LastRows>,
 }
 
 #[derive(Default)]
-struct State {
+struct PersistorProgress {
     /// Ids of this session's entries that are stored, queued or held back.
     known: HashSet<String>,
     /// Ids that the store had at the first query and the session has not named yet. It may never name them: a
@@ -94,7 +94,7 @@ struct State {
     rest_until: Option<Instant>,
 }
 
-impl State {
+impl PersistorProgress {
     fn accepts(&self) -> bool {
         self.rest_until.is_none_or(|until| Instant::now() >= until)
     }
@@ -117,9 +117,9 @@ impl Persistor {
             let seen = session.clone();
             store.post(move |batch| seen.row(batch), drop)?;
         }
-        let state = State { begun, ..State::default() };
+        let state = PersistorProgress { begun, ..PersistorProgress::default() };
         let conversation = AtomicI64::new(conversation.0);
-        let shared = Shared {
+        let shared = PersistorState {
             store: store.clone(),
             session,
             conversation,
@@ -149,7 +149,7 @@ impl Persistor {
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
         let mut state = self.lock();
-        let State { known, unnamed, rest_until, is_lacking, .. } = &mut *state;
+        let PersistorProgress { known, unnamed, rest_until, is_lacking, .. } = &mut *state;
         (*rest_until, *is_lacking) = (None, false);
         let mut missing = Vec::new();
         for (place, id) in ids.into_iter().enumerate() {
@@ -289,7 +289,7 @@ impl Persistor {
     /// Returns what to store now, `entries` and what was held back, and marks it as queued.
     fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
-        let State { known, begun, held, torn, .. } = &mut *state;
+        let PersistorProgress { known, begun, held, torn, .. } = &mut *state;
         *torn = false;
         // The fold decides about known ids: another entry may have the same one.
         known.extend(entries.iter().map(|entry| entry.id.clone()));
@@ -346,7 +346,7 @@ impl Persistor {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PersistorProgress> {
         lock(&self.0.state)
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::file::{Header, Known, SessionFile, Slices, says_anything};
+use super::file::{Header, KnownEntries, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
@@ -28,7 +28,7 @@ pub(super) struct Reading {
     /// Its header, and Pi's file.
     pub session: Arc<(Header, Option<String>)>,
     slices: Box<dyn Slices>,
-    known: Known,
+    known: KnownEntries,
     waiting: Handover,
     /// Whether it is stored, or has a message.
     is_stored: bool,
@@ -109,7 +109,7 @@ impl Reading {
         Self {
             session: Arc::new((header, file)),
             slices,
-            known: Known::default(),
+            known: KnownEntries::default(),
             waiting: Handover::default(),
             is_stored: false,
             has_ended: false,

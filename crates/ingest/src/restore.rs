@@ -15,7 +15,7 @@ use lcm_store::{Batch, LastRows, NewSummary, PreparedText, Summary};
 
 /// Where summaries come from.
 #[derive(Clone, Copy)]
-pub(super) struct Origin {
+pub(super) struct SummaryOrigin {
     /// The session.
     pub conversation: ConversationId,
     /// The last rows before it began to be read.
@@ -29,7 +29,7 @@ pub(super) struct Origin {
 /// the next compaction makes them again.
 pub(super) fn restore(
     batch: &Batch<'_>,
-    origin: Origin,
+    origin: SummaryOrigin,
     (entry_id, row): (&str, EntryId),
     details: &CompactionDetails,
 ) -> Result<()> {
@@ -59,7 +59,7 @@ pub(super) fn restore(
 /// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
 pub(super) fn restore_supplement(
     batch: &Batch<'_>,
-    origin: Origin,
+    origin: SummaryOrigin,
     summaries: &[SummaryRecord],
 ) -> Result<()> {
     for record in summaries {
@@ -88,7 +88,7 @@ fn shown_on(
 
 fn add_leaf(
     batch: &Batch<'_>,
-    origin: Origin,
+    origin: SummaryOrigin,
     record: &SummaryRecord,
     hash: Hash,
     messages: &HashMap<String, (MessageId, Hash)>,
@@ -102,7 +102,7 @@ fn add_leaf(
 /// Stores a summary whose sources are given by their identities.
 fn add_named(
     batch: &Batch<'_>,
-    origin: Origin,
+    origin: SummaryOrigin,
     record: &SummaryRecord,
     hash: Hash,
 ) -> Result<Option<SummaryId>> {
@@ -115,7 +115,7 @@ fn add_named(
 
 fn add(
     batch: &Batch<'_>,
-    origin: Origin,
+    origin: SummaryOrigin,
     record: &SummaryRecord,
     hash: Hash,
     sources: Sources,

@@ -25,7 +25,7 @@ struct Writer<'a> {
 }
 
 /// The positions of an object's field in the output.
-struct Field {
+struct FieldRange {
     start: usize,
     key_end: usize,
     end: usize,
@@ -76,7 +76,7 @@ impl<'a> Writer<'a> {
                     self.next()?;
                     self.copy();
                     self.value(depth + 1)?;
-                    fields.push(Field { start, key_end, end: self.out.len() });
+                    fields.push(FieldRange { start, key_end, end: self.out.len() });
                 }
             }
         }
@@ -90,8 +90,8 @@ impl<'a> Writer<'a> {
 
     /// The fields in JavaScript's order, if it differs: array indices first, by number. A repeated key keeps
     /// its first position and its last value.
-    fn reordered(&self, fields: &[Field]) -> Option<String> {
-        let key = |field: &Field| &self.out[field.start..field.key_end];
+    fn reordered(&self, fields: &[FieldRange]) -> Option<String> {
+        let key = |field: &FieldRange| &self.out[field.start..field.key_end];
         let mut keys: Vec<&str> = fields.iter().map(key).collect();
         keys.sort_unstable();
         let twice = keys.windows(2).any(|pair| pair[0] == pair[1]);
@@ -99,7 +99,7 @@ impl<'a> Writer<'a> {
             return None;
         }
         let mut places = std::collections::HashMap::new();
-        let mut ordered: Vec<&Field> = Vec::new();
+        let mut ordered: Vec<&FieldRange> = Vec::new();
         for field in fields {
             let place = *places.entry(key(field)).or_insert(ordered.len());
             match ordered.get_mut(place) {

@@ -22,7 +22,7 @@ use lcm_store::{ExportedEntry, Shows, View};
 
 /// What is known of a session besides its entries.
 #[derive(Debug, Default)]
-pub struct Outline {
+pub struct SessionOutline {
     /// Its branches, ordered by their last entries.
     pub branches: Vec<BranchRecord>,
     /// Its summaries, in the order they were made.
@@ -65,7 +65,7 @@ struct EntryRecord<'a> {
 /// A summary with the facts of its span.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct ViewedSummary {
     #[serde(flatten)]
     record: SummaryRecord,
     handle: String,
@@ -74,7 +74,7 @@ struct Summary {
     to_time: i64,
 }
 
-impl Outline {
+impl SessionOutline {
     /// Reads all branches of a session, and the one that ends with the entry `open`, which may be in the
     /// middle of another.
     ///
@@ -157,7 +157,7 @@ impl Outline {
         let (handle, messages) = (stored.hash.summary_handle(), stored.messages);
         let (from_time, to_time) = (stored.from_time, stored.to_time);
         let Some(record) = record(view, id, stored, &self.names)? else { return Ok(None) };
-        let summary = Summary { record, handle, messages, from_time, to_time };
+        let summary = ViewedSummary { record, handle, messages, from_time, to_time };
         Ok(serde_json::to_string(&summary).ok())
     }
 }
@@ -165,10 +165,10 @@ impl Outline {
 /// The estimated tokens of a compaction's block.
 fn block_tokens(line: &str) -> Option<usize> {
     #[derive(Deserialize)]
-    struct Compaction<'a> {
+    struct ViewedCompaction<'a> {
         #[serde(borrow)]
         summary: Cow<'a, str>,
     }
-    let Compaction { summary } = serde_json::from_str(line).ok()?;
+    let ViewedCompaction { summary } = serde_json::from_str(line).ok()?;
     Some(tokens::estimate(&summary))
 }

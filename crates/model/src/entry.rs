@@ -100,8 +100,8 @@ fn compaction(details: Option<&str>) -> Content {
 
 /// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (Pi
 /// assigns the ids of a version 1 session file when it migrates it).
-fn without_place(fields: &[Field<'_>]) -> String {
-    let placed = |(key, _): &&Field<'_>| matches!(key.get(), r#""id""# | r#""parentId""#);
+fn without_place(fields: &[RawField<'_>]) -> String {
+    let placed = |(key, _): &&RawField<'_>| matches!(key.get(), r#""id""# | r#""parentId""#);
     object(fields.iter().filter(|field| !placed(field)).map(|(key, value)| (key.get(), value.get())))
 }
 
@@ -144,10 +144,10 @@ pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
     found
 }
 
-type Field<'a> = (&'a RawValue, &'a RawValue);
+type RawField<'a> = (&'a RawValue, &'a RawValue);
 
 /// The fields of a JSON object, each parsed separately.
-pub struct Fields<'a>(Vec<Field<'a>>);
+pub struct Fields<'a>(Vec<RawField<'a>>);
 
 impl<'a> Fields<'a> {
     /// The fields of `json`, if it is an object.
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
         text::parse_iso(&self.text("timestamp")?)
     }
 
-    fn find(&self, name: &str) -> Option<Field<'a>> {
+    fn find(&self, name: &str) -> Option<RawField<'a>> {
         self.0.iter().find(|(key, _)| is_named(key, name)).copied()
     }
 
@@ -195,10 +195,10 @@ impl<'a> Fields<'a> {
 
 /// The fields of a JSON object in order, as raw text. Keys too: `JSON.stringify` writes some that serde
 /// cannot read.
-fn fields(json: &str) -> Option<Vec<Field<'_>>> {
-    struct Fields;
-    impl<'de> serde::de::Visitor<'de> for Fields {
-        type Value = Vec<Field<'de>>;
+fn fields(json: &str) -> Option<Vec<RawField<'_>>> {
+    struct FieldsVisitor;
+    impl<'de> serde::de::Visitor<'de> for FieldsVisitor {
+        type Value = Vec<RawField<'de>>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("an object")
         }
@@ -214,7 +214,7 @@ fn fields(json: &str) -> Option<Vec<Field<'_>>> {
         }
     }
     let mut reader = serde_json::Deserializer::from_str(json);
-    let fields = serde::Deserializer::deserialize_map(&mut reader, Fields).ok()?;
+    let fields = serde::Deserializer::deserialize_map(&mut reader, FieldsVisitor).ok()?;
     reader.end().ok().map(|()| fields)
 }
 

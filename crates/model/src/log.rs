@@ -21,11 +21,11 @@ const NAME: usize = 80;
 /// A log, or none: then an event costs one pointer check.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    file: Option<Arc<Target>>,
+    file: Option<Arc<LogTarget>>,
 }
 
 #[derive(Debug)]
-struct Target {
+struct LogTarget {
     path: PathBuf,
     is_on: AtomicBool,
 }
@@ -44,7 +44,7 @@ pub enum Field<'a> {
 impl Log {
     /// A log at `path`, created with the first event.
     pub fn at(path: PathBuf) -> Self {
-        Self { file: Some(Arc::new(Target { path, is_on: AtomicBool::new(true) })) }
+        Self { file: Some(Arc::new(LogTarget { path, is_on: AtomicBool::new(true) })) }
     }
 
     /// Turns logging on or off, for all handles of this log.
@@ -56,7 +56,7 @@ impl Log {
 
     /// Logs an event. Failures are ignored: a log must not disturb the work.
     pub fn event(&self, what: &'static str, fields: &[(&'static str, Field<'_>)]) {
-        let Some(Target { path, .. }) =
+        let Some(LogTarget { path, .. }) =
             self.file.as_deref().filter(|file| file.is_on.load(Ordering::Relaxed))
         else {
             return;

@@ -342,6 +342,14 @@ impl Message {
             .any(|id| call.strip_prefix(id).is_some_and(|below| below.is_empty() || below.starts_with('/')))
     }
 
+    /// The arguments of its call with this id.
+    pub fn call_of(&self, call: &str) -> Option<&Value> {
+        self.parts.iter().find_map(|part| match part {
+            Part::ToolCall { id, arguments, .. } if id == call => Some(arguments),
+            _ => None,
+        })
+    }
+
     /// The names and arguments of the calls it makes, or that its tool made with success.
     pub fn calls(&self) -> impl Iterator<Item = (&str, &Value)> {
         let own = self.parts.iter().filter_map(|part| match part {
@@ -352,7 +360,7 @@ impl Message {
     }
 
     /// Those that its tool made with success.
-    pub fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub(crate) fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
         let done = self.nested.iter().filter(|call| call.outcome == CallOutcome::Done);
         done.map(|call| (call.name.as_str(), &call.arguments))
     }

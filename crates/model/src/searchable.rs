@@ -21,7 +21,7 @@ pub fn searchable(json: &str) -> String {
     // No text is longer than its JSON.
     let mut out = String::with_capacity(json.len());
     let mut reader = serde_json::Deserializer::from_str(json);
-    match Piece(What::Message, &mut out).deserialize(&mut reader).and_then(|()| reader.end()) {
+    match AppendedValue(What::Message, &mut out).deserialize(&mut reader).and_then(|()| reader.end()) {
         Ok(()) => out,
         Err(_) => Message::parse(json).searchable(),
     }
@@ -39,13 +39,13 @@ enum What {
 }
 
 /// A value whose text is appended.
-struct Piece<'o>(What, &'o mut String);
+struct AppendedValue<'o>(What, &'o mut String);
 
 fn odd<E: Error>() -> E {
     E::custom("not a usual message")
 }
 
-impl<'de> DeserializeSeed<'de> for Piece<'_> {
+impl<'de> DeserializeSeed<'de> for AppendedValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -53,7 +53,7 @@ impl<'de> DeserializeSeed<'de> for Piece<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Piece<'_> {
+impl<'de> Visitor<'de> for AppendedValue<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for Piece<'_> {
             What::Arguments => What::Arguments,
             _ => return Err(odd()),
         };
-        while items.next_element_seed(Piece(item, &mut *self.1))?.is_some() {}
+        while items.next_element_seed(AppendedValue(item, &mut *self.1))?.is_some() {}
         Ok(())
     }
 
@@ -105,7 +105,7 @@ fn push_message<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<
             "toolName" if tool.is_none() => tool = Some(map.next_value::<&str>()?),
             "content" if !content => {
                 content = true;
-                map.next_value_seed(Piece(What::Content, out))?;
+                map.next_value_seed(AppendedValue(What::Content, out))?;
             }
             // Whether a script's output is searched depends on its calls.
             "role" | "toolName" | "content" | "nestedCalls" => return Err(odd()),
@@ -127,7 +127,7 @@ fn push_block<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<()
             ("type", None, _) => kind = Some(map.next_value::<&str>()?),
             ("text", Some("text"), _) if !said => {
                 said = true;
-                map.next_value_seed(Piece(What::Text, out))?;
+                map.next_value_seed(AppendedValue(What::Text, out))?;
             }
             ("name", Some("toolCall"), None) => {
                 let tool = map.next_value::<&str>()?;
@@ -141,7 +141,7 @@ fn push_block<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Result<()
             }
             ("arguments", Some("toolCall"), Some(tool)) if !said && !is_recall_tool(tool) => {
                 said = true;
-                map.next_value_seed(Piece(What::Arguments, out))?;
+                map.next_value_seed(AppendedValue(What::Arguments, out))?;
             }
             ("arguments", Some("toolCall"), Some(tool)) if is_recall_tool(tool) => {
                 _ = map.next_value::<IgnoredAny>()?;
@@ -177,7 +177,7 @@ fn push_arguments<'de, A: MapAccess<'de>>(out: &mut String, mut map: A) -> Resul
             return Err(odd());
         }
         keys.push(key);
-        map.next_value_seed(Piece(What::Arguments, out))?;
+        map.next_value_seed(AppendedValue(What::Arguments, out))?;
     }
     Ok(())
 }

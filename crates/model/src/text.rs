@@ -86,7 +86,7 @@ pub fn legible_json(json: &str) -> String {
 }
 
 /// The first lines about errors in the middle of an output that is too long, each after a line break.
-pub fn errors_within(output: &str, max: usize) -> String {
+pub(crate) fn errors_within(output: &str, max: usize) -> String {
     if output.len() <= max {
         return String::new();
     }

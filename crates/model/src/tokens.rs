@@ -29,7 +29,7 @@ pub const IMAGE: usize = 1_200;
 /// Estimates the tokens in `text`; at least one unless it is empty.
 pub fn estimate(text: &str) -> usize {
     let mut sum = 0.0;
-    let mut run = Run { class: Class::Blank, length: 0.0 };
+    let mut run = CharacterRun { class: Class::Blank, length: 0.0 };
     let mut word = Word::default();
     let (mut previous_is_lower, mut at) = (false, 0);
     let bytes = text.as_bytes();
@@ -48,7 +48,7 @@ pub fn estimate(text: &str) -> usize {
             if !matches!(class, Class::Letter | Class::Digit) {
                 sum += std::mem::take(&mut word).surcharge();
             }
-            run = Run { class, length: 0.0 };
+            run = CharacterRun { class, length: 0.0 };
         }
         run.length += 1.0;
         previous_is_lower = byte.is_ascii_lowercase();
@@ -110,7 +110,7 @@ struct Word {
 }
 
 impl Word {
-    fn add(&mut self, run: &Run) {
+    fn add(&mut self, run: &CharacterRun) {
         if matches!(run.class, Class::Letter | Class::Digit) {
             self.length += run.length;
             self.runs += 1.0;
@@ -125,12 +125,12 @@ impl Word {
     }
 }
 
-struct Run {
+struct CharacterRun {
     class: Class,
     length: f64,
 }
 
-impl Run {
+impl CharacterRun {
     fn cost(&self) -> f64 {
         match self.class {
             _ if self.length == 0.0 => 0.0,

@@ -25,17 +25,17 @@ pub enum Location {
 pub struct Visibility<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
-    stretches: RowRanges,
+    row_ranges: RowRanges,
     branch: OnceCell<Cover>,
 }
 
 impl<'a> Visibility<'a> {
     pub fn new(view: &'a View<'a>, scope: &'a Scope) -> Result<Self> {
-        let stretches = match &scope.leaf {
-            Some(leaf) => view.messages().stretches(scope.conversation, leaf)?,
+        let row_ranges = match &scope.leaf {
+            Some(leaf) => view.messages().row_ranges(scope.conversation, leaf)?,
             None => RowRanges::default(),
         };
-        Ok(Self { view, scope, stretches, branch: OnceCell::new() })
+        Ok(Self { view, scope, row_ranges, branch: OnceCell::new() })
     }
 
     /// The whole branch; costs its length.
@@ -49,7 +49,7 @@ impl<'a> Visibility<'a> {
 
     /// Whether this original message is on the branch.
     pub fn shows(&self, message: MessageId) -> Result<bool> {
-        self.view.messages().is_on(&self.stretches, self.scope.conversation, message)
+        self.view.messages().is_on(&self.row_ranges, self.scope.conversation, message)
     }
 
     /// Where a message is.
@@ -70,12 +70,12 @@ impl<'a> Visibility<'a> {
 
     /// The messages before and after a message.
     pub fn around(&self, message: MessageId, most: usize) -> Result<Around> {
-        self.view.messages().around(&self.stretches, self.scope.conversation, message, most)
+        self.view.messages().around(&self.row_ranges, self.scope.conversation, message, most)
     }
 
     /// The leaf summary of a message on this branch.
     pub fn leaf_over(&self, message: MessageId) -> Result<Option<SummaryId>> {
-        if self.stretches.is_edited {
+        if self.row_ranges.is_edited {
             return Ok(self.branch()?.leaf_over(message));
         }
         match self.view.summaries().leaves_over(message)?.as_slice() {
@@ -89,16 +89,16 @@ impl<'a> Visibility<'a> {
 
     /// The current request. The model sees it already, and because it contains the wanted words, it would be
     /// the best result of every search. `None` until it is stored: the last stored one was answered.
-    pub fn current_request(&self) -> Result<Option<MessageId>> {
+    pub(crate) fn current_request(&self) -> Result<Option<MessageId>> {
         if self.scope.newer_request {
             return Ok(None);
         }
-        if self.stretches.is_edited {
+        if self.row_ranges.is_edited {
             let branch = self.branch()?;
             let last = branch.visible.iter().rev().find(|visible| visible.is_request);
             return Ok(last.map(|visible| visible.seen).filter(|id| branch.leaf_over(*id).is_none()));
         }
-        match self.view.messages().last_request(&self.stretches)? {
+        match self.view.messages().last_request(&self.row_ranges)? {
             Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),
             _ => Ok(None),
         }
@@ -108,7 +108,7 @@ impl<'a> Visibility<'a> {
     /// script, or next to the call. `None` until it is stored.
     pub fn calling(&self) -> Result<Option<MessageId>> {
         let Some(call) = &self.scope.call else { return Ok(None) };
-        let last = self.view.messages().last_answer(&self.stretches)?;
+        let last = self.view.messages().last_answer(&self.row_ranges)?;
         // Unreadable messages are left to the doctor.
         let makes = |id: &MessageId| {
             self.view.messages().json_of(*id).is_ok_and(|json| Message::parse(&json).makes(call))

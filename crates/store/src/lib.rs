@@ -38,7 +38,7 @@ pub use messages::codec::unseal;
 pub use messages::counts::LastRows;
 pub use messages::entries::{EntryRole, Head, NewEntry};
 pub use messages::export::{ExportedEntry, Shows};
-pub use messages::packed::{Packed, Turn};
+pub use messages::packed::{Packed, RowOrder};
 pub use messages::row_ranges::{Around, RowRanges};
 pub use messages::sessions::{SessionFacts, StoredSession};
 pub use messages::shown::Shown;

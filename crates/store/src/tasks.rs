@@ -18,7 +18,7 @@ pub fn go_on(cancel: &CancellationToken) -> Result<()> {
 ///
 /// # Errors
 /// When `work` fails or panics, or the engine ends before it begins.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     // One type for all callers: the runtime's code is compiled, and downloaded, for each type that it runs.
     let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(|| Box::new(work()));
     match tokio::task::spawn_blocking(work).await.map(<Box<dyn Any + Send>>::downcast) {
@@ -38,8 +38,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let handle = runtime.handle().clone();
         let code = |outcome: Result<()>| outcome.unwrap_err().code();
-        assert_eq!(code(handle.block_on(aside(|| panic!("a test")))), Code::Store);
+        assert_eq!(code(handle.block_on(blocking(|| panic!("a test")))), Code::Store);
         drop(runtime);
-        assert_eq!(code(handle.block_on(aside(|| Ok(())))), Code::Closed);
+        assert_eq!(code(handle.block_on(blocking(|| Ok(())))), Code::Closed);
     }
 }

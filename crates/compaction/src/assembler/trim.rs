@@ -9,6 +9,8 @@ use lcm_model::tokens;
 const NEWEST: usize = 4;
 /// Bytes to keep of each text before lines of other sections are cut.
 const EXCERPT: usize = 600;
+/// One of the newest changed files is listed for each so many tokens of the budget.
+const A_FILE: usize = 400;
 /// The least bytes of each text, before ids become a range.
 const GLIMPSE: usize = 200;
 
@@ -24,16 +26,24 @@ impl Block<'_> {
         if self.shorten_older(layout) {
             return;
         }
-        let sections: [fn(&mut Layout) -> &mut usize; 3] =
-            [|layout| &mut layout.requests, |layout| &mut layout.files, |layout| &mut layout.decisions];
-        for lines in sections {
-            let all = std::mem::take(lines(layout));
+        // The newest changed files stay until the decisions are gone.
+        let files = self.budget / A_FILE;
+        let sections: [(fn(&mut Layout) -> &mut usize, usize); 4] = [
+            (|layout| &mut layout.requests, 0),
+            (|layout| &mut layout.files, files),
+            (|layout| &mut layout.decisions, 0),
+            (|layout| &mut layout.files, 0),
+        ];
+        for (lines, least) in sections {
+            let all = *lines(layout);
+            let least = least.min(all);
+            *lines(layout) = least;
             let with = |n: usize| {
                 let mut layout = layout.clone();
-                *lines(&mut layout) = n;
+                *lines(&mut layout) = least + n;
                 layout
             };
-            if let Some(most) = largest(all, |n| self.has_room_for(&with(n))) {
+            if let Some(most) = largest(all - least, |n| self.has_room_for(&with(n))) {
                 *layout = with(most);
                 return;
             }
@@ -161,14 +171,14 @@ pub(super) fn largest(most: usize, fits: impl Fn(usize) -> bool) -> Option<usize
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::super::standing::Request;
-    use super::super::Shown;
+    use super::super::super::standing::UserRequest;
+    use super::super::ShownSummary;
     use super::super::Standing;
     use super::super::tests::{block, frontier, standing};
     use super::*;
 
     /// A block with content in every section.
-    fn full(frontier: &[Shown], standing: &Standing, budget: usize) -> String {
+    fn full(frontier: &[ShownSummary], standing: &Standing, budget: usize) -> String {
         Block { focus: Some("Of what was asked: all is well."), ..block(frontier, standing, budget) }.render()
     }
 
@@ -228,7 +238,7 @@ mod tests {
         let frontier = frontier(&[("Some work", 0)]);
         let shown = |bytes: usize, is_answered: bool| {
             let text = "a wish. ".repeat(bytes / 8);
-            let request = Request { handle: "m-0123456789".into(), text, is_answered };
+            let request = UserRequest { handle: "m-0123456789".into(), text, is_answered };
             let standing = Standing { request: Some(request), ..standing(4) };
             let text = block(&frontier, &standing, 4_000).render();
             assert!(tokens::estimate(&text) <= 4_000, "{text}");

@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::Part;
-use super::standing::{Source, Standing};
+use super::BranchPart;
+use super::standing::{Standing, StandingInputs};
 use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
@@ -64,7 +64,7 @@ impl Branch {
         memory: &Memory,
         conversation: ConversationId,
         leaf: &str,
-        part: &Part,
+        part: &BranchPart,
     ) -> Result<Self> {
         let known = memory.read(view, conversation, leaf)?;
         let shown = known.visible().len();
@@ -75,9 +75,9 @@ impl Branch {
             place.filter(|place| *place < entries).ok_or_else(missing)
         };
         let (from, end) = match part {
-            Part::Before(entry) => (0, path.seen_before(place(entry)?)),
-            Part::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
-            Part::All | Part::After(None) => (0, shown),
+            BranchPart::Before(entry) => (0, path.seen_before(place(entry)?)),
+            BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
+            BranchPart::All | BranchPart::After(None) => (0, shown),
         };
         let mut branch = Self {
             conversation,
@@ -176,7 +176,7 @@ impl Branch {
         });
         let quotes =
             quotes.flat_map(|(at, quotes)| quotes.into_iter().map(move |quote| (at, quote.kind, quote.text)));
-        Standing::of(&Source {
+        Standing::of(&StandingInputs {
             view,
             visible: self.visible(),
             before: self.before,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::assembler::{Block, Shown};
+use super::super::assembler::{Block, ShownSummary};
 use super::super::state;
 use super::{Branch, ids_of};
 use lcm_model::dag::{Piece, Sources, Span};
@@ -116,11 +116,11 @@ impl Branch {
         Some(summary.summary.clone().record(sources))
     }
 
-    fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
+    fn shown(&self, pieces: &[Piece]) -> Vec<ShownSummary> {
         let shown = |piece: &Piece| {
             let Piece::Summary(id, span) = piece else { return None };
             let summary = self.summary(*id)?;
-            Some(Shown {
+            Some(ShownSummary {
                 hash: summary.hash,
                 depth: summary.depth,
                 degraded: summary.state == State::Degraded,
@@ -147,7 +147,7 @@ impl Branch {
     fn block_of<'a>(
         &'a self,
         title: &'a str,
-        frontier: &'a [Shown],
+        frontier: &'a [ShownSummary],
         focus: Option<&'a str>,
         budget: usize,
     ) -> Block<'a> {

@@ -83,7 +83,7 @@ pub fn usage(answer: &Answer) -> Option<&Value> {
 }
 
 /// Adds it to `total`.
-pub fn count_usage(total: &mut Option<Value>, answer: &Answer) {
+pub(crate) fn count_usage(total: &mut Option<Value>, answer: &Answer) {
     *total = total.take().into_iter().chain(usage(answer).cloned()).reduce(add);
 }
 

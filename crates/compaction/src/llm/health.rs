@@ -24,10 +24,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is known about the models, by name.
 #[derive(Default)]
-pub(super) struct Health(Mutex<HashMap<String, State>>);
+pub(super) struct Health(Mutex<HashMap<String, ModelHealth>>);
 
 #[derive(Default)]
-struct State {
+struct ModelHealth {
     /// It failed, and rests until then.
     rests_until: Option<Instant>,
     /// It failed slowly: also new work would only wait.
@@ -64,7 +64,7 @@ impl Health {
         self.state(name, |state| state.rests_until = None);
     }
 
-    fn state<T>(&self, name: &str, look: impl FnOnce(&mut State) -> T) -> T {
+    fn state<T>(&self, name: &str, look: impl FnOnce(&mut ModelHealth) -> T) -> T {
         look(lock(&self.0).entry(name.to_owned()).or_default())
     }
 }

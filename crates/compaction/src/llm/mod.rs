@@ -18,8 +18,9 @@ mod spend;
 mod thinking;
 
 pub use chain::{Chain, Host, Pending};
-pub use cost::{count_usage, usage};
-pub use direct::{Direct, direct};
+pub(crate) use cost::{count_usage, usage};
+pub use direct::Direct;
+pub(crate) use direct::direct;
 pub use failure::{Failure, Kind};
 pub use model_info::{Facts, Headers, ModelFacts};
 pub use provider_state::ProviderState;
@@ -34,7 +35,7 @@ use lcm_model::read_json;
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct ModelRequest {
     pub system: String,
     pub prompt: String,
     /// The most tokens of the answer, including thinking.
@@ -85,7 +86,7 @@ pub type Answer = Result<Reply, Failure>;
 /// Something that answers questions.
 pub trait Model: Send + Sync {
     /// Asks. The future may be dropped at any time if the answer is no longer wanted.
-    fn ask(&self, request: Request) -> Pending<'_, Answer>;
+    fn ask(&self, request: ModelRequest) -> Pending<'_, Answer>;
 
     /// Takes over how many real tokens an estimated one is, by `provider/model`.
     fn calibrate(&self, _ratios: HashMap<String, f64>) {}

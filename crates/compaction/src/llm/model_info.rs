@@ -35,7 +35,7 @@ impl Facts {
     ///
     /// # Errors
     /// Why not, in words.
-    pub fn is_usable(&self) -> Result<(), String> {
+    pub(crate) fn is_usable(&self) -> Result<(), String> {
         if self.auth.ok {
             return Ok(());
         }

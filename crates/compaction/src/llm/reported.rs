@@ -1,7 +1,7 @@
 //! Holds what a provider reports against the request: a report that the request cannot have used is ignored, and a
 //! prompt that the server has cut was not answered.
 
-use super::{Answer, Failure, Reply, Request, usage};
+use super::{Answer, Failure, ModelRequest, Reply, usage};
 use lcm_model::text::grouped;
 use lcm_model::{MOST_REPORTED, Usage, tokens};
 
@@ -13,7 +13,7 @@ const CUT: f64 = 0.6;
 const LEAST: usize = 500;
 
 /// The answer as it may count, and what the user must know about the server.
-pub(super) fn checked(answer: Answer, request: &Request, model: &str) -> (Answer, Option<String>) {
+pub(super) fn checked(answer: Answer, request: &ModelRequest, model: &str) -> (Answer, Option<String>) {
     let used = usage(&answer).map(Usage::of).unwrap_or_default();
     // Within the session, the prompt has the whole conversation besides.
     let is_alone = request.in_session.is_none();
@@ -74,7 +74,7 @@ mod tests {
         let prompt = "some words of a prompt ".repeat(2_000);
         let (system, max_tokens, timeout_ms) = (String::new(), 500, 0);
         let request =
-            Request { system, prompt, max_tokens, reasoning: None, timeout_ms, by: None, in_session };
+            ModelRequest { system, prompt, max_tokens, reasoning: None, timeout_ms, by: None, in_session };
         let answer = Ok(Reply { text: "t".into(), model: None, usage: Some(usage.clone()) });
         let (answer, notice) = checked(answer, &request, "p/m");
         (answer.map(|reply| reply.usage).map_err(|failure| failure.reason), notice.is_some())

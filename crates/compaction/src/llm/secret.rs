@@ -18,7 +18,7 @@ pub struct Secret(String);
 
 impl Secret {
     /// The text itself, only for the request.
-    pub fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 

@@ -17,9 +17,9 @@ use lcm_model::text;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// Counts and limits tokens.
-pub struct Spend(Mutex<Counts>);
+pub struct Spend(Mutex<SpendCounts>);
 
-struct Counts {
+struct SpendCounts {
     /// The most tokens per hour; 0 means no limit.
     limit: usize,
     /// When the hour began, and the tokens since.
@@ -32,7 +32,7 @@ struct Counts {
 impl Spend {
     pub(super) fn new(settings: &Settings) -> Self {
         let limit = settings.model_tokens_per_hour;
-        Self(Mutex::new(Counts {
+        Self(Mutex::new(SpendCounts {
             limit,
             began: Instant::now(),
             tokens: 0,

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, Failure, InSession, Kind, ModelFacts, Request, thought, usage};
+use super::{Answer, Failure, InSession, Kind, ModelFacts, ModelRequest, thought, usage};
 
 /// Pi's levels above `off`, with the most tokens that thinking may take.
 const LEVELS: [(&str, usize); 6] = [
@@ -44,7 +44,7 @@ impl Thinking {
     }
 
     /// Asks for it in `request`.
-    pub fn set(self, model: &ModelFacts, request: &mut Request) {
+    pub fn set(self, model: &ModelFacts, request: &mut ModelRequest) {
         let (level, room) = lowest(model);
         request.max_tokens += match self {
             Self::Off if can_say_off(model) => 0,
@@ -115,8 +115,15 @@ mod tests {
         let (prompt, first, last, mark) = Default::default();
         let in_session = Some(InSession { prompt, first, last, effort: None, mark });
         let (system, prompt) = Default::default();
-        let mut request =
-            Request { system, prompt, max_tokens: 1, reasoning: None, timeout_ms: 1, by: None, in_session };
+        let mut request = ModelRequest {
+            system,
+            prompt,
+            max_tokens: 1,
+            reasoning: None,
+            timeout_ms: 1,
+            by: None,
+            in_session,
+        };
         thinking.set(model, &mut request);
         (request.reasoning, request.in_session.unwrap().effort, request.max_tokens - 1)
     }

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
-use super::values::{Check, Found};
+use super::values::{Condition, PatternMatch};
 
 /// The built-in rules.
 pub(super) static RULES: LazyLock<Rules> =
@@ -69,7 +69,7 @@ pub(super) struct Rules {
 pub(super) struct Rule {
     /// The secret's name in a mask; `None` if only its position identifies it.
     kind: Option<&'static str>,
-    check: Check,
+    check: Condition,
     pattern: String,
     /// Compiled when its keyword is first found, since a session has few vendors' keys; `None` if it does not
     /// compile.
@@ -94,7 +94,7 @@ enum Start {
 }
 
 /// A part of the text to mask.
-struct Span {
+struct MaskedRange {
     range: Range<usize>,
     kind: Option<&'static str>,
 }
@@ -123,7 +123,7 @@ impl Rules {
         let Some(finder) = &self.finder else { return "[masked]".to_owned() };
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for Span { range, kind } in merged(self.spans(text, finder)) {
+        for MaskedRange { range, kind } in merged(self.spans(text, finder)) {
             out.push_str(&text[done..range.start]);
             match kind {
                 Some(kind) => out.extend(["[masked: ", kind, "]"]),
@@ -135,7 +135,7 @@ impl Rules {
         out
     }
 
-    fn spans(&self, text: &str, finder: &Regex) -> Vec<Span> {
+    fn spans(&self, text: &str, finder: &Regex) -> Vec<MaskedRange> {
         let bytes = text.as_bytes();
         let (mut spans, mut at, mut covered) = (Vec::new(), 0, 0);
         while let Some(hit) = finder.find_at(bytes, at).map(|hit| hit.start()) {
@@ -147,7 +147,7 @@ impl Rules {
                 }
                 if let Some(range) = rule.find(text, keyword.begin(bytes, hit)) {
                     covered = covered.max(range.end);
-                    spans.push(Span { range, kind: rule.kind });
+                    spans.push(MaskedRange { range, kind: rule.kind });
                 }
             }
             at = hit + 1;
@@ -164,7 +164,8 @@ impl Rules {
     /// The patterns and keywords that do not compile or are not understood.
     #[cfg(test)]
     pub(super) fn broken(&self) -> Vec<&str> {
-        let rules = self.rules.iter().filter(|rule| rule.regex().is_none() || rule.check == Check::Unknown);
+        let rules =
+            self.rules.iter().filter(|rule| rule.regex().is_none() || rule.check == Condition::Unknown);
         let finder = self.finder.is_none().then_some("the keywords");
         rules.map(|rule| rule.pattern.as_str()).chain(finder).collect()
     }
@@ -174,8 +175,8 @@ impl Rule {
     fn new(kind: &'static str, check: &str, pattern: &'static str) -> Self {
         let kind = Some(kind).filter(|kind| *kind != "-");
         let (check, pattern) = match pattern.strip_prefix("= ") {
-            Some(value) => (Check::Named, assigned(value)),
-            None => (Check::parse(check), pattern.to_owned()),
+            Some(value) => (Condition::Named, assigned(value)),
+            None => (Condition::parse(check), pattern.to_owned()),
         };
         let pattern = NAMED.iter().fold(pattern, |pattern, (name, words)| pattern.replace(name, words));
         Self { kind, check, pattern: format!("^(?:{pattern})"), regex: OnceLock::new() }
@@ -190,14 +191,15 @@ impl Rule {
         let Some(regex) = self.regex() else { return Some(start..line_end(text, start)) };
         let window = match self.check {
             // A pattern without a condition is bounded by itself.
-            Check::Shape(0.0) => text.len(),
+            Condition::Shape(0.0) => text.len(),
             _ => text.ceil_char_boundary(text.len().min(start + WINDOW)),
         };
         let captures = regex.captures(&text.as_bytes()[start..window])?;
         let value = value(&captures)?;
         let value = start + value.start..start + value.end;
         let sign = captures.name("sign").map_or(0..0, |sign| start + sign.start()..start + sign.end());
-        let found = Found { text, start, sign: &text[sign], value: &text[value.clone()], at: value.start };
+        let found =
+            PatternMatch { text, start, sign: &text[sign], value: &text[value.clone()], at: value.start };
         self.check.is_secret(&found).then(|| value.start..end(text, value.end, value.end == window))
     }
 }
@@ -288,9 +290,9 @@ fn line_end(text: &str, start: usize) -> usize {
 }
 
 /// Sorts spans and merges those that overlap, keeping the first name.
-fn merged(mut spans: Vec<Span>) -> Vec<Span> {
+fn merged(mut spans: Vec<MaskedRange>) -> Vec<MaskedRange> {
     spans.sort_by_key(|span| span.range.start);
-    let mut out: Vec<Span> = Vec::new();
+    let mut out: Vec<MaskedRange> = Vec::new();
     for span in spans {
         match out.last_mut() {
             Some(last) if span.range.start < last.range.end => {

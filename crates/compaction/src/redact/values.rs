@@ -1,7 +1,7 @@
 //! Decides whether a value is a secret, rather than code, a name or a placeholder.
 
 /// A pattern's match.
-pub(super) struct Found<'a> {
+pub(super) struct PatternMatch<'a> {
     pub text: &'a str,
     /// Where the match starts in the text: at its keyword.
     pub start: usize,
@@ -14,7 +14,7 @@ pub(super) struct Found<'a> {
 
 /// The condition for masking a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Check {
+pub(super) enum Condition {
     /// At least this many bits per character.
     Shape(f64),
     /// A value assigned to a vendor's name.
@@ -37,7 +37,7 @@ pub(super) enum Check {
     Unknown,
 }
 
-impl Check {
+impl Condition {
     /// Parses the third column of a table.
     pub(super) fn parse(word: &str) -> Self {
         match word {
@@ -52,7 +52,7 @@ impl Check {
         }
     }
 
-    pub(super) fn is_secret(self, found: &Found<'_>) -> bool {
+    pub(super) fn is_secret(self, found: &PatternMatch<'_>) -> bool {
         let value = found.value;
         match self {
             Self::Unknown | Self::Shape(0.0) => true,
@@ -114,7 +114,7 @@ const TYPES: &str = " string str text boolean any unset missing disabled enabled
     pass pw passphrase passwort kennwort contraseña contrasena clave senha wachtwoord lösenord passord adgangskode \
     salasana hasło heslo jelszó parola parolă şifre пароль κωδικός סיסמה 密码 密碼 口令 パスワード 비밀번호 암호 รหัสผ่าน ";
 
-impl Found<'_> {
+impl PatternMatch<'_> {
     /// The name, from its start to the sign.
     fn name(&self) -> String {
         self.name_before() + &self.text[self.start..self.at].to_lowercase()

@@ -10,7 +10,7 @@ use super::*;
 use crate::llm::{Chain, Facts, Host, Pending, ProviderState};
 use lcm_model::log::Log;
 
-type Answers = Box<dyn Fn(&Request) -> (Duration, Answer) + Send + Sync>;
+type Answers = Box<dyn Fn(&ModelRequest) -> (Duration, Answer) + Send + Sync>;
 
 /// A host with every model, each with a window, that answers for all of them.
 struct Script {
@@ -19,7 +19,7 @@ struct Script {
     /// Taken while it answers, if it answers one question after the other.
     slot: Option<tokio::sync::Mutex<()>>,
     answers: Answers,
-    asked: Mutex<Vec<(String, Request)>>,
+    asked: Mutex<Vec<(String, ModelRequest)>>,
 }
 
 impl Host for Script {
@@ -36,7 +36,7 @@ impl Host for Script {
         Box::pin(async move { Ok(serde_json::from_value(facts).unwrap()) })
     }
 
-    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: ModelRequest) -> Pending<'a, Answer> {
         let (takes, answer) = (self.answers)(&request);
         self.asked.lock().unwrap().push((model.unwrap_or("own/model").to_owned(), request));
         Box::pin(async move {
@@ -60,7 +60,10 @@ struct World {
     cancel: CancellationToken,
 }
 
-fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send + Sync + 'static) -> World {
+fn world(
+    window: usize,
+    answers: impl Fn(&ModelRequest) -> (Duration, Answer) + Send + Sync + 'static,
+) -> World {
     world_of(Script { window, url: "", slot: None, answers: Box::new(answers), asked: Mutex::default() })
 }
 
@@ -75,7 +78,7 @@ fn world_of(script: Script) -> World {
 }
 
 /// A summary as short as it may be.
-const SHORT: &str = "Some words said\nExpand for details about: all";
+const SHORT: &str = "Talk\nSome words said\nExpand for details about: all";
 const LAST: &str = "Expand for details about: all";
 const SECOND: Duration = Duration::from_secs(1);
 /// The default of the setting, in ms.
@@ -85,8 +88,8 @@ fn reply(text: &str) -> Answer {
     Ok(Reply { text: text.into(), model: Some("m".into()), usage: Some(json!({"input": 1})) })
 }
 
-fn material(history: &str) -> Material<'_> {
-    Material { depth: 0, history, before: "", instructions: None, stretch: None, by: None }
+fn material(history: &str) -> PromptMaterial<'_> {
+    PromptMaterial { depth: 0, history, before: "", instructions: None, stretch: None, by: None }
 }
 
 impl World {
@@ -153,7 +156,7 @@ async fn a_slow_provider_gets_enough_time() {
 
 /// A server with one slot that takes this long for an answer.
 fn one_slot(url: &'static str, takes: Duration) -> World {
-    let answers = Box::new(move |_: &Request| (takes, reply(SHORT)));
+    let answers = Box::new(move |_: &ModelRequest| (takes, reply(SHORT)));
     world_of(Script {
         window: 0,
         url,
@@ -209,7 +212,7 @@ fn history(messages: usize, words: usize) -> String {
 async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     let count = AtomicUsize::new(0);
     let world = world(16_000, move |_| {
-        (SECOND, reply(&format!("answer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
+        (SECOND, reply(&format!("Talk\nanswer{}! in short\n{LAST}", count.fetch_add(1, Ordering::Relaxed))))
     });
     let history = history(100, 300);
     let written =
@@ -227,7 +230,7 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     }
     assert_eq!(
         (written.state, written.text),
-        (State::Ok, format!("answer{}! in short\n{LAST}", parts.len()))
+        (State::Ok, format!("Talk\nanswer{}! in short\n{LAST}", parts.len()))
     );
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);

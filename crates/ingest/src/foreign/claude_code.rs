@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Above, Agent, Context, Log, Reading, Record, Shown, as_text, call, head, is_among, text, thinking,
+    Above, Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, as_text, call, head, is_among,
+    text, thinking,
 };
 use lcm_model::error::Result;
 use lcm_model::ids::AGENTS;
@@ -48,7 +49,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let (mut session, mut cwd, mut version, mut is_log) = (None, None, None, false);
     let records = head(path, cancel, |fields| {
         is_log |= fields.text("type").is_some()
@@ -64,7 +65,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     // Records of a resumed session may have the id of the earlier session.
     let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let session = session.filter(|_| !is_uuid).unwrap_or_else(|| name.clone());
-    let log = Log {
+    let log = LogSession {
         session,
         cwd,
         cwd_hash: None,
@@ -78,7 +79,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     Ok(is_log.then_some(log).into_iter().collect())
 }
 
-fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
     if let Some(version) = record.text("version") {
         context.version = version;
     }
@@ -89,22 +90,23 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         "user" | "assistant"
             if record.text("agentId").is_some_and(|agent| agent.starts_with("acompact-")) =>
         {
-            vec![Shown::aside(blocks(context, &content()))]
+            vec![ForeignMessage::system(blocks(context, &content()))]
         }
         // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {
-            let inserted =
-                |shown: Shown| if shown.result.is_some() { shown } else { Shown::aside(shown.content) };
+            let inserted = |shown: ForeignMessage| {
+                if shown.result.is_some() { shown } else { ForeignMessage::system(shown.content) }
+            };
             user(context, &content()).into_iter().map(inserted).collect()
         }
         "user" => user(context, &content()),
         "attachment" => queued(context, &record.value("attachment")).into_iter().collect(),
-        "assistant" => vec![Shown::said("assistant", blocks(context, &content()))],
-        "summary" => vec![Shown::aside(vec![text(&as_text(&record.value("summary")))])],
-        "system" => vec![Shown::aside(vec![text(&as_text(&record.value("content")))])],
+        "assistant" => vec![ForeignMessage::said("assistant", blocks(context, &content()))],
+        "summary" => vec![ForeignMessage::system(vec![text(&as_text(&record.value("summary")))])],
+        "system" => vec![ForeignMessage::system(vec![text(&as_text(&record.value("content")))])],
         _ => Vec::new(),
     };
-    Reading {
+    ReadRecord {
         id: record.text("uuid"),
         above: above(record),
         // One that was typed meanwhile may be written late.
@@ -113,7 +115,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         time: record.time(),
         is_unknown: shown.is_empty() && !is_among(SILENT, &kind),
         shown,
-        ..Reading::default()
+        ..ReadRecord::default()
     }
 }
 
@@ -127,22 +129,22 @@ fn above(record: &Record<'_>) -> Above {
 }
 
 /// A message that was typed while Claude Code worked: it has no record of its own.
-fn queued(context: &mut Context, attachment: &Value) -> Option<Shown> {
+fn queued(context: &mut ReaderState, attachment: &Value) -> Option<ForeignMessage> {
     let prompt = (attachment["type"] == "queued_command").then(|| blocks(context, &attachment["prompt"]))?;
     let notifies = [&attachment["commandMode"], &attachment["origin"]["kind"]];
     let is_typed = attachment["isMeta"] != true && notifies.iter().all(|of| **of != "task-notification");
-    Some(if is_typed { Shown::said("user", prompt) } else { Shown::aside(prompt) })
+    Some(if is_typed { ForeignMessage::said("user", prompt) } else { ForeignMessage::system(prompt) })
 }
 
 /// The user's message, or tool results.
-fn user(context: &mut Context, content: &Value) -> Vec<Shown> {
+fn user(context: &mut ReaderState, content: &Value) -> Vec<ForeignMessage> {
     let results: Vec<&Value> =
         (content.as_array().into_iter().flatten()).filter(|block| block["type"] == "tool_result").collect();
-    let mut shown: Vec<Shown> = results
+    let mut shown: Vec<ForeignMessage> = results
         .iter()
         .map(|block| {
             let call = block["tool_use_id"].as_str().unwrap_or_default();
-            let content = blocks(&mut Context::default(), &block["content"]);
+            let content = blocks(&mut ReaderState::default(), &block["content"]);
             context.result(call, block["is_error"] == true, content)
         })
         .collect();
@@ -154,16 +156,16 @@ fn user(context: &mut Context, content: &Value) -> Vec<Shown> {
     };
     let (added, said): (Vec<_>, Vec<_>) = blocks(context, content).into_iter().partition(is_own);
     if !said.is_empty() || (shown.is_empty() && added.is_empty()) {
-        shown.push(Shown::said("user", said));
+        shown.push(ForeignMessage::said("user", said));
     }
     if !added.is_empty() {
-        shown.push(Shown::aside(added));
+        shown.push(ForeignMessage::system(added));
     }
     shown
 }
 
 /// The content of a message.
-fn blocks(context: &mut Context, content: &Value) -> Vec<Value> {
+fn blocks(context: &mut ReaderState, content: &Value) -> Vec<Value> {
     let said = |block: &Value, field: &str| block[field].as_str().unwrap_or_default().to_owned();
     match content {
         Value::String(said) => vec![text(said)],

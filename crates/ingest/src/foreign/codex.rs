@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, is_among, text, thinking,
+    Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, as_text, call, head, image, is_among,
+    text, thinking,
 };
 use lcm_model::error::Result;
 use lcm_model::ids::CODEX;
@@ -51,7 +52,7 @@ const SILENT: &str = "session_meta turn_context event_msg world_state token_usag
 const SILENT_ITEMS: &str = "ghost_snapshot compaction compaction_summary compaction_trigger context_compaction \
      configuration_update additional_tools";
 
-fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     // A fork that copies lines begins with the metadata of all sessions above it, the first of them last.
     let mut metas: Vec<Value> = Vec::new();
     let (mut cwd, mut is_begun, mut is_log) = (None, false, false);
@@ -85,7 +86,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     // A copy may have any name.
     let log = log.filter(|log| Uuid::parse_str(log).is_ok()).unwrap_or(&own);
     let last = base["end_ordinal_exclusive"].as_u64().filter(|_| log != own);
-    Ok(vec![Log {
+    Ok(vec![LogSession {
         prefix: of_log(log),
         continues: last
             .and_then(|end| Some(format!("{}{}", of_log(base["thread_id"].as_str()?), end.checked_sub(1)?))),
@@ -135,12 +136,12 @@ fn folder(fields: &Fields<'_>) -> Option<String> {
     marks.iter().find_map(|(begin, end)| Some(context.split_once(begin)?.1.split_once(end)?.0.to_owned()))
 }
 
-fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
     let kind = record.kind();
     let id = record.value("ordinal").as_u64().map(|ordinal| ordinal.to_string());
     let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
     if is_event && record.has_object("payload") {
-        return Reading { id, time: record.time(), ..Reading::default() };
+        return ReadRecord { id, time: record.time(), ..ReadRecord::default() };
     }
     let payload = record.value("payload");
     let is_bare = !payload.is_object();
@@ -156,39 +157,44 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         || (kind.is_empty() && (record.text("id").is_some() || record.text("record_type").is_some()));
     let shown = match (is_item, kind.as_str()) {
         (true, _) => response(context, &item),
-        (false, "compacted") => Some(vec![Shown::aside(vec![text(&as_text(&item["message"]))])]),
-        (false, "inter_agent_communication") => Some(vec![Shown::said("assistant", parts(&item["content"]))]),
+        (false, "compacted") => Some(vec![ForeignMessage::system(vec![text(&as_text(&item["message"]))])]),
+        (false, "inter_agent_communication") => {
+            Some(vec![ForeignMessage::said("assistant", parts(&item["content"]))])
+        }
         _ => silent.then(Vec::new),
     };
-    Reading {
+    ReadRecord {
         id,
         time: record.time(),
         is_unknown: shown.is_none(),
         shown: shown.unwrap_or_default(),
-        ..Reading::default()
+        ..ReadRecord::default()
     }
 }
 
 /// A message, call or result; `None` for an unknown kind.
-fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
+fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessage>> {
     let said = |name: &str| item[name].as_str().unwrap_or_default();
     let id = said("call_id");
     let shown = match said("type") {
         "message" => {
             let content = parts(&item["content"]);
             match said("role") {
-                "assistant" => Shown::said("assistant", content),
+                "assistant" => ForeignMessage::said("assistant", content),
                 "user" => return Some(user(content)),
-                _ => Shown::aside(content),
+                _ => ForeignMessage::system(content),
             }
         }
         "reasoning" => {
             let thoughts = [&item["summary"], &item["content"]];
             let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
-            Shown::said("assistant", thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect())
+            ForeignMessage::said(
+                "assistant",
+                thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect(),
+            )
         }
         // What another agent said to this one.
-        "agent_message" => Shown::said("assistant", parts(&item["content"])),
+        "agent_message" => ForeignMessage::said("assistant", parts(&item["content"])),
         "function_call" => {
             called(context, id, said("name"), &read_json(said("arguments")).unwrap_or_default())
         }
@@ -220,11 +226,11 @@ fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
 }
 
 /// What the user said, apart from what Codex inserted.
-fn user(content: Vec<Value>) -> Vec<Shown> {
+fn user(content: Vec<Value>) -> Vec<ForeignMessage> {
     let (own, said): (Vec<_>, Vec<_>) =
         content.into_iter().partition(|part| part["text"].as_str().is_some_and(is_own));
-    let said = (!said.is_empty() || own.is_empty()).then(|| Shown::said("user", said));
-    said.into_iter().chain((!own.is_empty()).then(|| Shown::aside(own))).collect()
+    let said = (!said.is_empty() || own.is_empty()).then(|| ForeignMessage::said("user", said));
+    said.into_iter().chain((!own.is_empty()).then(|| ForeignMessage::system(own))).collect()
 }
 
 fn is_own(text: &str) -> bool {
@@ -234,9 +240,9 @@ fn is_own(text: &str) -> bool {
         || is_among(OWN_TAGS, tag) && text.find(&format!("</{tag}>")) == text.len().checked_sub(tag.len() + 3)
 }
 
-fn called(context: &mut Context, id: &str, name: &str, arguments: &Value) -> Shown {
+fn called(context: &mut ReaderState, id: &str, name: &str, arguments: &Value) -> ForeignMessage {
     context.called(id, name);
-    Shown::said("assistant", vec![call(id, name, arguments)])
+    ForeignMessage::said("assistant", vec![call(id, name, arguments)])
 }
 
 fn parts(content: &Value) -> Vec<Value> {

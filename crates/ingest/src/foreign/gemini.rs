@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, is_among, read_file,
-    text, thinking,
+    Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, Records, as_text, call, head, image,
+    is_among, read_file, text, thinking,
 };
 use crate::damage::whole_objects;
 use lcm_model::error::Result;
@@ -60,7 +60,7 @@ fn folder(path: &Path) -> String {
     path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let (mut session, mut hash, mut is_log) = (None, None, false);
     let mut look = |fields: &Fields<'_>| {
         session = session.take().or_else(|| fields.text("sessionId"));
@@ -91,7 +91,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         return Ok(Vec::new());
     };
     let above = is_subagent_s(path).then(|| folder(path));
-    Ok(vec![Log {
+    Ok(vec![LogSession {
         prefix: if above.is_some() { format!("{session}:") } else { String::new() },
         session: above.unwrap_or(session),
         cwd: project(path),
@@ -117,11 +117,11 @@ fn is_message_of(fields: &Fields<'_>) -> bool {
 /// whole.
 fn messages(whole: String) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Session<'a> {
+    struct GeminiSession<'a> {
         #[serde(borrow)]
         messages: Vec<&'a RawValue>,
     }
-    let Ok(Session { messages }) = serde_json::from_str(unmarked(&whole)) else { return vec![whole] };
+    let Ok(GeminiSession { messages }) = serde_json::from_str(unmarked(&whole)) else { return vec![whole] };
     let at = |message: &RawValue| message.get().as_ptr().addr() - whole.as_ptr().addr();
     let mut about = whole.clone();
     if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
@@ -144,7 +144,7 @@ fn project(path: &Path) -> Option<String> {
     })
 }
 
-fn read(_: &mut Context, record: &Record<'_>) -> Reading {
+fn read(_: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
     let whole = record.whole();
     let id = || whole["id"].as_str();
     let set = &whole["$set"];
@@ -154,28 +154,28 @@ fn read(_: &mut Context, record: &Record<'_>) -> Reading {
         _ if id().is_some() => vec![&whole],
         _ => Vec::new(),
     };
-    let read: Vec<(&str, Option<Vec<Shown>>)> = (messages.into_iter())
+    let read: Vec<(&str, Option<Vec<ForeignMessage>>)> = (messages.into_iter())
         .filter_map(|message| {
             let id = message["id"].as_str()?;
-            let named = |shown: Shown| Shown { id: Some(id.to_owned()), ..shown };
+            let named = |shown: ForeignMessage| ForeignMessage { id: Some(id.to_owned()), ..shown };
             Some((id, shown(message).map(|shown| shown.into_iter().map(named).collect())))
         })
         .collect();
     let times =
         [&whole["timestamp"], &whole["startTime"], &set["lastUpdated"], &set["messages"][0]["timestamp"]];
     let is_known = !set.is_null() || !whole["$rewindTo"].is_null() || !whole["sessionId"].is_null();
-    Reading {
+    ReadRecord {
         id: id().map(ToOwned::to_owned),
         time: times.into_iter().find_map(Value::as_str).and_then(parse_iso),
         is_unknown: read.iter().any(|(_, shown)| shown.is_none()) || (read.is_empty() && !is_known),
         rewinds_to: whole["$rewindTo"].as_str().map(ToOwned::to_owned),
         shown: read.into_iter().flat_map(|(_, shown)| shown.unwrap_or_default()).collect(),
-        ..Reading::default()
+        ..ReadRecord::default()
     }
 }
 
 /// A message and its tool results; `None` for an unknown kind.
-fn shown(message: &Value) -> Option<Vec<Shown>> {
+fn shown(message: &Value) -> Option<Vec<ForeignMessage>> {
     let content = &message["content"];
     let said = parts(content);
     let first = said.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
@@ -185,16 +185,16 @@ fn shown(message: &Value) -> Option<Vec<Shown>> {
     let thoughts =
         message["thoughts"].as_array().filter(|_| said.iter().all(|part| part["type"] != "thinking"));
     let mut shown = match message["type"].as_str()? {
-        "user" if is_own => vec![Shown::aside(said)],
-        "user" => vec![Shown::said("user", said)],
+        "user" if is_own => vec![ForeignMessage::system(said)],
+        "user" => vec![ForeignMessage::said("user", said)],
         "gemini" => {
             let thoughts = thoughts.into_iter().flatten().map(|thought| {
                 let [subject, description] = ["subject", "description"].map(|name| as_text(&thought[name]));
                 thinking(&format!("{subject}\n{description}"))
             });
-            vec![Shown::said("assistant", thoughts.chain(said).collect())]
+            vec![ForeignMessage::said("assistant", thoughts.chain(said).collect())]
         }
-        "info" | "error" | "warning" => vec![Shown::aside(said)],
+        "info" | "error" | "warning" => vec![ForeignMessage::system(said)],
         _ => return None,
     };
     shown.retain(|shown| !shown.content.is_empty());
@@ -204,11 +204,11 @@ fn shown(message: &Value) -> Option<Vec<Shown>> {
 }
 
 /// A tool's call, and its result if there is one.
-fn tool(of: &Value) -> Vec<Shown> {
+fn tool(of: &Value) -> Vec<ForeignMessage> {
     let [id, name, status] = ["id", "name", "status"].map(|field| of[field].as_str().unwrap_or_default());
-    let mut context = Context::default();
+    let mut context = ReaderState::default();
     context.called(id, name);
-    let mut shown = vec![Shown::said("assistant", vec![call(id, name, &of["args"])])];
+    let mut shown = vec![ForeignMessage::said("assistant", vec![call(id, name, &of["args"])])];
     if matches!(status, "success" | "error" | "cancelled") && !of["result"].is_null() {
         shown.push(context.result(id, status != "success", parts(&of["result"])));
     }

@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::damage::whole_objects;
-use super::file::{LINE, Line, Lines};
-use super::finding::Unreadable;
+use super::file::{LINE, Line, Lines, Unreadable};
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
@@ -52,9 +51,9 @@ pub struct Agent {
     /// The files that are written instead of the log when its sessions grow.
     beside: fn(&Path) -> Vec<PathBuf>,
     /// Opens the sessions of a log.
-    open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
+    open: fn(&Path, &CancellationToken) -> Result<Vec<LogSession>>,
     /// Reads a record.
-    read: fn(&mut Context, &Record<'_>) -> Reading,
+    read: fn(&mut ReaderState, &Record<'_>) -> ReadRecord,
     /// Whether it writes a record again when it changes. Then each version is kept, and each message is
     /// stored once.
     rewrites: bool,
@@ -68,10 +67,16 @@ pub(super) struct FoundLogs {
     pub unreadable: Vec<Unreadable>,
     /// The folders so far, without links.
     seen: HashSet<PathBuf>,
+    /// Whether files that `export --from` wrote are logs too: in a folder that the user names.
+    has_exports: bool,
 }
 
 /// All other agents.
 static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
+
+pub fn all_agents() -> Vec<&'static Agent> {
+    ALL.to_vec()
+}
 
 /// Returns the agent with this name.
 pub fn agent(name: &str) -> Result<&'static Agent> {
@@ -84,7 +89,7 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 impl Agent {
     /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
     pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> FoundLogs {
-        let mut found = FoundLogs::default();
+        let mut found = FoundLogs { has_exports: path.is_some(), ..FoundLogs::default() };
         match path {
             Some(file) if file.is_file() => found.logs.push(file.to_owned()),
             Some(folder) => self.look_into(folder, 0, &mut found),
@@ -131,7 +136,11 @@ impl Agent {
             };
             if is_dir && depth < DEEPEST {
                 self.look_into(&path, depth + 1, found);
-            } else if !is_dir && (self.is_log)(&path) && path.metadata().is_ok_and(|about| about.len() > 0) {
+            } else if !is_dir
+                && ((self.is_log)(&path)
+                    || found.has_exports && path.extension().is_some_and(|end| end == "log"))
+                && path.metadata().is_ok_and(|about| about.len() > 0)
+            {
                 found.logs.push(path);
             }
         }
@@ -154,14 +163,14 @@ impl Agent {
     ) -> Result<Vec<ForeignSession>> {
         let logs = (self.open)(path, cancel)?;
         if logs.is_empty() {
-            return Err(self.strange());
+            return Err(self.not_a_log());
         }
         let began = began(path, cancel)?;
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
     }
 
     /// The error for a file that is not a log.
-    pub(super) fn strange(&self) -> Error {
+    pub(super) fn not_a_log(&self) -> Error {
         Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
@@ -180,7 +189,7 @@ fn changed_at(file: &Path) -> Option<SystemTime> {
 }
 
 /// A session in a log.
-struct Log {
+struct LogSession {
     /// The agent's id of the session; for a side chain, of the session it belongs to.
     session: String,
     /// The session's folder.
@@ -336,17 +345,17 @@ impl Record<'_> {
 
 /// A reader's state within a session.
 #[derive(Default)]
-struct Context {
+struct ReaderState {
     version: String,
     /// The message that the next records are parts of.
-    message: Message,
+    message: PartialMessage,
     /// The names of the called tools, by call id.
     tools: HashMap<String, String>,
 }
 
 /// A message whose parts are separate records.
 #[derive(Default)]
-struct Message {
+struct PartialMessage {
     role: &'static str,
     time: Option<i64>,
     /// Whether it is the agent's summary after a compaction.
@@ -355,21 +364,24 @@ struct Message {
     has_ended: bool,
 }
 
-impl Context {
+impl ReaderState {
     fn called(&mut self, id: &str, tool: &str) {
         self.tools.insert(id.to_owned(), tool.to_owned());
     }
 
     /// The result of a call.
-    fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> Shown {
+    fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> ForeignMessage {
         let tool = self.tools.get(call).cloned().unwrap_or_default();
-        Shown { result: Some((call.to_owned(), tool, is_error)), ..Shown::said("toolResult", content) }
+        ForeignMessage {
+            result: Some((call.to_owned(), tool, is_error)),
+            ..ForeignMessage::said("toolResult", content)
+        }
     }
 }
 
 /// What a reader makes of a record.
 #[derive(Default)]
-struct Reading {
+struct ReadRecord {
     /// The agent's id of the record; without one, the hash of its line.
     id: Option<String>,
     /// What it hangs below.
@@ -381,7 +393,7 @@ struct Reading {
     /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
-    shown: Vec<Shown>,
+    shown: Vec<ForeignMessage>,
     /// Whether its kind is unknown.
     is_unknown: bool,
     /// Whether the agent is still writing it: the next import reads it, and what follows.
@@ -403,7 +415,7 @@ enum Above {
 }
 
 /// A message in Pi's format.
-struct Shown {
+struct ForeignMessage {
     role: &'static str,
     /// The agent's id of the message, if it is not the record's.
     id: Option<String>,
@@ -412,13 +424,13 @@ struct Shown {
     content: Vec<Value>,
 }
 
-impl Shown {
+impl ForeignMessage {
     fn said(role: &'static str, content: Vec<Value>) -> Self {
         Self { role, id: None, result: None, content }
     }
 
     /// A message that search ignores.
-    fn aside(content: Vec<Value>) -> Self {
+    fn system(content: Vec<Value>) -> Self {
         Self::said("system", content)
     }
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, is_among,
-    read_file, text, thinking,
+    Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record, Records,
+    as_text, call, image, is_among, read_file, text, thinking,
 };
 use crate::old_sessions::is_database;
 use lcm_model::error::{Error, Result};
@@ -74,7 +74,7 @@ fn folders(path: &Path, folder: &Path, id: &str) -> (PathBuf, PathBuf) {
     (storage.join("message").join(id), storage.join("part"))
 }
 
-fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     if is_database(path) {
         return in_database(path, cancel);
     }
@@ -92,8 +92,11 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     // Older versions store it with each answer.
     let told = || messages.iter().find_map(|file| root(&read_json(&read_file(file).ok()?).ok()?));
     let cwd = session["directory"].as_str().map(ToOwned::to_owned).or_else(told);
-    let records =
-        Files { next: VecDeque::from([("session", path.to_owned())]), messages: messages.into(), parts };
+    let records = FileSession {
+        next: VecDeque::from([("session", path.to_owned())]),
+        messages: messages.into(),
+        parts,
+    };
     let above = |of: &str| {
         let session: Value = read_json(&read_file(&path.with_file_name(format!("{of}.json"))).ok()?).ok()?;
         session["parentID"].as_str().map(ToOwned::to_owned)
@@ -110,14 +113,24 @@ fn log(
     cwd: Option<String>,
     version: String,
     records: Box<dyn Records>,
-) -> Log {
+) -> LogSession {
     let mut session = parent.unwrap_or(id).to_owned();
     for _ in 0..MOST_ABOVE {
         let Some(next) = above(&session).filter(|next| *next != session) else { break };
         session = next;
     }
     let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
-    Log { session, cwd, cwd_hash: None, parent: None, continues: None, prefix, version, records, broken: 0 }
+    LogSession {
+        session,
+        cwd,
+        cwd_hash: None,
+        parent: None,
+        continues: None,
+        prefix,
+        version,
+        records,
+        broken: 0,
+    }
 }
 
 /// The files in a folder, by id, which is by time.
@@ -136,7 +149,7 @@ fn root(message: &Value) -> Option<String> {
 }
 
 /// A session whose messages and parts are files.
-struct Files {
+struct FileSession {
     /// The next files to read, with their kinds.
     next: VecDeque<(&'static str, PathBuf)>,
     /// The messages after them.
@@ -145,7 +158,7 @@ struct Files {
     parts: PathBuf,
 }
 
-impl Records for Files {
+impl Records for FileSession {
     fn next(&mut self) -> Result<Option<Raw>> {
         if self.next.is_empty()
             && let Some(message) = self.messages.pop_front()
@@ -163,7 +176,7 @@ impl Records for Files {
     }
 }
 
-fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let database = OpenCode::open(path, cancel)?;
     let (sessions, mut lost) = database.sessions()?;
     if sessions.is_empty() && lost > 0 {
@@ -174,7 +187,7 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         sessions.iter().map(|session| (session.id.as_str(), &session.parent)).collect();
     let above = |of: &str| (*parents.get(of)?).clone();
     let logs = sessions.iter().map(|session| {
-        let records = Rows {
+        let records = RowSession {
             database: Arc::clone(&database),
             session: session.id.clone(),
             is_listed: false,
@@ -190,13 +203,13 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
             Box::new(records),
         );
         // The first session reports those that can't be read.
-        Log { broken: std::mem::take(&mut lost), ..log }
+        LogSession { broken: std::mem::take(&mut lost), ..log }
     });
     Ok(logs.collect())
 }
 
 /// A session in the database.
-struct Rows {
+struct RowSession {
     database: Arc<Mutex<OpenCode>>,
     session: String,
     /// Whether `next` has its messages.
@@ -204,7 +217,7 @@ struct Rows {
     next: VecDeque<OpenCodePlace>,
 }
 
-impl Records for Rows {
+impl Records for RowSession {
     fn next(&mut self) -> Result<Option<Raw>> {
         let database = lock(&self.database);
         if self.next.is_empty() && !self.is_listed {
@@ -218,7 +231,7 @@ impl Records for Rows {
     }
 }
 
-fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
     let whole = record.whole();
     let (kind, id) = record.row.clone().unzip();
     let created = [&whole["time"]["created"], &whole["metadata"]["time"]["created"]];
@@ -227,7 +240,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let (shown, is_open) = match kind {
         Some("session") => (Some(Vec::new()), false),
         Some("message") => {
-            context.message = Message {
+            context.message = PartialMessage {
                 role: if whole["role"] == "user" { "user" } else { "assistant" },
                 time,
                 is_summary: whole["summary"] == true,
@@ -244,7 +257,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let now = now();
     let is_growing = is_open && time.is_some_and(|began| (now - LONGEST..=now).contains(&began));
     let (is_unknown, shown) = (shown.is_none(), shown.unwrap_or_default());
-    Reading { id, time, is_unknown, is_growing, shown, ..Reading::default() }
+    ReadRecord { id, time, is_unknown, is_growing, shown, ..ReadRecord::default() }
 }
 
 /// Whether a part has no end yet.
@@ -257,18 +270,22 @@ fn is_open(part: &Value) -> bool {
 }
 
 /// The messages of a part; `None` for an unknown kind.
-fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
+fn part(context: &mut ReaderState, of: &Value) -> Option<Vec<ForeignMessage>> {
     let said = |name: &str| of[name].as_str().unwrap_or_default();
-    let Message { role, is_summary, has_ended, .. } = context.message;
+    let PartialMessage { role, is_summary, has_ended, .. } = context.message;
     let says = |content: Value| {
-        if is_summary { Shown::aside(vec![content]) } else { Shown::said(role, vec![content]) }
+        if is_summary {
+            ForeignMessage::system(vec![content])
+        } else {
+            ForeignMessage::said(role, vec![content])
+        }
     };
     Some(match said("type") {
         // A growing part is read once it is complete.
         "text" | "reasoning" if (!has_ended && is_open(of)) || said("text").is_empty() => Vec::new(),
         // Text that OpenCode inserts, and text that the user hides from the model.
         "text" if of["synthetic"] == true || of["ignored"] == true => {
-            vec![Shown::aside(vec![text(said("text"))])]
+            vec![ForeignMessage::system(vec![text(said("text"))])]
         }
         "text" => vec![says(text(said("text")))],
         "reasoning" => vec![says(thinking(said("text")))],
@@ -287,9 +304,9 @@ fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
 }
 
 /// A tool's call once it is complete, and its result once there is one.
-fn tool(context: &mut Context, id: &str, name: &str, state: &Value) -> Vec<Shown> {
+fn tool(context: &mut ReaderState, id: &str, name: &str, state: &Value) -> Vec<ForeignMessage> {
     context.called(id, name);
-    let called = Shown::said("assistant", vec![call(id, name, &state["input"])]);
+    let called = ForeignMessage::said("assistant", vec![call(id, name, &state["input"])]);
     let mut answer: Vec<Value> = match &state["content"] {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str().map(text)).collect(),
         _ => Vec::new(),
@@ -308,15 +325,15 @@ fn tool(context: &mut Context, id: &str, name: &str, state: &Value) -> Vec<Shown
 }
 
 /// The messages of a one-row message; `None` for an unknown kind.
-fn message(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
+fn message(context: &mut ReaderState, of: &Value) -> Option<Vec<ForeignMessage>> {
     let said = |name: &str| of[name].as_str().unwrap_or_default();
     let content = vec![text(said("text"))];
     Some(match said("type") {
-        "user" => vec![Shown::said("user", content)],
-        "synthetic" | "system" => vec![Shown::aside(content)],
-        "compaction" => vec![Shown::aside(vec![text(said("summary"))])],
+        "user" => vec![ForeignMessage::said("user", content)],
+        "synthetic" | "system" => vec![ForeignMessage::system(content)],
+        "compaction" => vec![ForeignMessage::system(vec![text(said("summary"))])],
         "assistant" => {
-            context.message = Message { role: "assistant", ..Message::default() };
+            context.message = PartialMessage { role: "assistant", ..PartialMessage::default() };
             let parts = of["content"].as_array().into_iter().flatten();
             let shown = parts.filter_map(|of| match of["type"].as_str() {
                 Some("tool") => {

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Above, Agent, Context, Log, Message, Raw, Reading, Record, Shown};
+use super::{Above, Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record};
 use crate::damage::{says_nothing, whole_objects};
-use crate::file::{Header, Known, SLICE, Slices};
+use crate::file::{Header, KnownEntries, SLICE, Slices};
 use crate::fold::Handover;
 use crate::order::Order;
 use crate::stringify::stringify;
@@ -17,14 +17,14 @@ use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest,
 pub(crate) struct ForeignSession {
     agent: &'static Agent,
     pub header: Header,
-    log: Log,
-    context: Context,
+    log: LogSession,
+    context: ReaderState,
     order: Order,
     threads: Vec<Thread>,
     /// The thread of each side chain, and of the main conversation (`None`), that was written last.
     current: HashMap<Option<String>, usize>,
     /// Where each record is, by the agent's id.
-    places: HashMap<String, Place>,
+    places: HashMap<String, ThreadPlace>,
     /// How often each id came, and the digest of what the record said first.
     came: HashMap<String, (usize, String)>,
     /// What is stored already, for an agent that rewrites its records; `None` before the first record.
@@ -55,7 +55,7 @@ struct Thread {
 
 /// Where a record is in a thread: what was last there, and how many prompts were.
 #[derive(Clone)]
-struct Place {
+struct ThreadPlace {
     thread: usize,
     last: Option<String>,
     prompts: usize,
@@ -72,7 +72,7 @@ struct Versions {
 
 impl Versions {
     /// Parses the ids of stored entries.
-    fn of(known: &Known) -> Self {
+    fn of(known: &KnownEntries) -> Self {
         let mut versions = Self::default();
         for id in &known.entries {
             let (says, version) = split_version(id);
@@ -85,13 +85,13 @@ impl Versions {
 
 impl ForeignSession {
     /// `began` is the time of records before the first that has one, ms.
-    pub(super) fn new(agent: &'static Agent, log: Log, began: i64) -> Self {
+    pub(super) fn new(agent: &'static Agent, log: LogSession, began: i64) -> Self {
         let named = |id: &str| format!("{}:{id}", agent.name);
         let (id, parent) = (named(&log.session), log.parent.as_deref().map(named));
         Self {
             agent,
             header: Header { id, cwd: log.cwd.clone(), parent },
-            context: Context { version: log.version.clone(), ..Context::default() },
+            context: ReaderState { version: log.version.clone(), ..ReaderState::default() },
             log,
             order: Order::default(),
             threads: vec![Thread { side: None, last: None, prompts: 0 }],
@@ -111,7 +111,7 @@ impl ForeignSession {
     }
 
     /// Whether it is a side chain of the session it names.
-    pub fn is_side_chain(&self) -> bool {
+    pub(crate) fn is_side_chain(&self) -> bool {
         self.log.prefix.ends_with(':')
     }
 
@@ -121,7 +121,7 @@ impl ForeignSession {
     }
 
     /// Adds a record. Returns about how many bytes that takes.
-    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &Known) -> usize {
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) -> usize {
         let record = Record { json, fields: Fields::of(json), row };
         if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
             return self.take_damaged(json, false, known);
@@ -130,7 +130,7 @@ impl ForeignSession {
         self.add(&record, reading, known)
     }
 
-    fn add(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
+    fn add(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
         if reading.is_growing {
             (self.is_growing, self.ended) = (true, true);
             return 0;
@@ -144,7 +144,7 @@ impl ForeignSession {
     }
 
     /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
-    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &Known) -> usize {
+    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &KnownEntries) -> usize {
         self.note_broken();
         let mut from = 0;
         for at in whole_objects(line) {
@@ -163,9 +163,9 @@ impl ForeignSession {
         line.len()
     }
 
-    fn take_broken(&mut self, text: &str, is_cut: bool, known: &Known) {
+    fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
         if !is_cut && !says_nothing(text) {
-            self.add(&Record { json: text, fields: None, row: None }, Reading::default(), known);
+            self.add(&Record { json: text, fields: None, row: None }, ReadRecord::default(), known);
         }
     }
 
@@ -175,8 +175,8 @@ impl ForeignSession {
     }
 
     /// Adds a record that never changes.
-    fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
-        let Reading { id: own, above, side, shown, is_prompt, .. } = reading;
+    fn take_record(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
+        let ReadRecord { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
         let fields: Vec<(&str, String)> = shown.iter().map(|shown| (shown.role, shown.fields())).collect();
@@ -189,9 +189,9 @@ impl ForeignSession {
         }
         let is_prompt = is_prompt && !is_repeated;
         let thread = self.thread_of(&above, &side, is_prompt);
-        let aside = Shown::aside(Vec::new());
+        let system = ForeignMessage::system(Vec::new());
         let fields = match fields.is_empty() || is_repeated {
-            true => vec![(aside.role, aside.fields())],
+            true => vec![(system.role, system.fields())],
             false => fields,
         };
         let mut parent = self.threads[thread].last.clone();
@@ -210,7 +210,7 @@ impl ForeignSession {
         }
         if let Some(own) = own.filter(|_| !is_repeated) {
             let (last, prompts) = (place.last.clone(), place.prompts);
-            self.places.insert(own, Place { thread, last, prompts });
+            self.places.insert(own, ThreadPlace { thread, last, prompts });
         }
         bytes
     }
@@ -251,7 +251,7 @@ impl ForeignSession {
     /// Adds a version of a record. An entry's id contains a digest of its message, so that the same message
     /// is the same entry in the next version and in another file. The first new entry carries the record; if
     /// none is new, a separate entry does. What was purged has no further versions, nor has its record.
-    fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &Known) -> usize {
+    fn take_version(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
         let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
         let name = reading.id.unwrap_or_else(|| format!("L{}", digest(&[record.json])));
         let prefix = self.log.prefix.clone();
@@ -286,8 +286,8 @@ impl ForeignSession {
             }
         }
         if versions.records.insert(version.clone()) {
-            let (own, aside) = (format!("{prefix}{name}@{version}"), Shown::aside(Vec::new()));
-            self.push(own, self.last.clone(), aside.role, &aside.fields(), Some(record.json), known);
+            let (own, system) = (format!("{prefix}{name}@{version}"), ForeignMessage::system(Vec::new()));
+            self.push(own, self.last.clone(), system.role, &system.fields(), Some(record.json), known);
         }
         self.versions = Some(versions);
         record.json.len()
@@ -301,7 +301,7 @@ impl ForeignSession {
         role: &str,
         fields: &str,
         record: Option<&str>,
-        known: &Known,
+        known: &KnownEntries,
     ) {
         let content = match known.entries.contains(&id) {
             true => {
@@ -339,7 +339,7 @@ impl ForeignSession {
     }
 
     /// Adds the next record of the log. Returns about how many bytes that takes.
-    fn take_next(&mut self, known: &Known) -> Result<usize> {
+    fn take_next(&mut self, known: &KnownEntries) -> Result<usize> {
         Ok(match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
@@ -348,7 +348,7 @@ impl ForeignSession {
                 self.note_broken();
                 if is_message {
                     // Nobody knows who said what follows: not the user.
-                    self.context.message = Message { role: "assistant", ..Message::default() };
+                    self.context.message = PartialMessage { role: "assistant", ..PartialMessage::default() };
                 }
                 0
             }
@@ -361,7 +361,7 @@ impl ForeignSession {
 }
 
 impl Slices for ForeignSession {
-    fn slice(&mut self, known: &Known) -> Result<Option<Handover>> {
+    fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>> {
         if let Some(last) = self.log.continues.take().filter(|last| known.entries.contains(last)) {
             self.order.is_stored(last.clone());
             self.threads[0].last = Some(last);

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::edit::edited;
-use super::{DEFINITIONS, Kind, Settings, Sources, load};
+use super::{DEFINITIONS, Kind, SettingSources, Settings, load};
 
 /// Separates the file from the variables, which are `NAME=value` lines.
 const BETWEEN: &str = "\n%\n";
@@ -30,8 +30,12 @@ fn loaded(file: &str, environment: HashMap<String, String>) -> Settings {
     let folder = std::env::temp_dir().join(format!("lcm-fuzzing-{}-settings", std::process::id()));
     let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("settings.json"), file));
     assert!(written.is_ok(), "{written:?}");
-    let sources =
-        Sources { agent_dir: folder.clone(), cwd: folder.clone(), environment, ..Sources::default() };
+    let sources = SettingSources {
+        agent_dir: folder.clone(),
+        cwd: folder.clone(),
+        environment,
+        ..SettingSources::default()
+    };
     let settings = load(&sources).settings;
     let _ = fs::remove_dir_all(folder);
     settings

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Settings, Sources};
+use super::{SettingSources, Settings};
 use crate::files;
 
 /// The heading, in a project's files, of the section about what summaries must keep.
@@ -43,7 +43,7 @@ pub struct Guidance {
 
 impl Guidance {
     /// Reads everything. Adds what can't be used to `problems`.
-    pub(super) fn read(sources: &Sources, settings: &Settings, problems: &mut Vec<String>) -> Self {
+    pub(super) fn read(sources: &SettingSources, settings: &Settings, problems: &mut Vec<String>) -> Self {
         let of_project = sources.project_trusted.then(|| section(&sources.cwd)).flatten();
         let of_user = of_setting(&settings.compact_instructions, problems);
         let mut instructions = [of_user, of_project].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
@@ -175,11 +175,11 @@ mod tests {
         fs::create_dir_all(at("agent/lcm-prompts")).unwrap();
         fs::write(at("agent/lcm-prompts/system.md"), "You summarize.").unwrap();
         fs::write(at("agent/lcm-prompts/leaf.md"), "{{words}} {{history}}").unwrap();
-        let mut sources = Sources {
+        let mut sources = SettingSources {
             agent_dir: at("agent"),
             cwd: at("project/inner"),
             project_trusted: true,
-            ..Sources::default()
+            ..SettingSources::default()
         };
         let settings = Settings {
             compact_instructions: at("mine.md").display().to_string(),

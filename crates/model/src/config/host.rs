@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Origin, SETTINGS_FILE, Sources, at_home};
+use super::{Origin, SETTINGS_FILE, SettingSources, at_home};
 use crate::files;
 
 /// The variable for the folder of sessions.
@@ -21,7 +21,10 @@ pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
 }
 
 /// The folder of a project's sessions, and the folder that contains those of all projects.
-pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>) -> (PathBuf, PathBuf) {
+pub fn session_folders(
+    sources: &SettingSources,
+    environment: &HashMap<String, String>,
+) -> (PathBuf, PathBuf) {
     let all = sources.agent_dir.join("sessions");
     let at_home = |path: &str| at_home(path, &sources.cwd).unwrap_or_else(|| sources.cwd.join(path));
     let set = environment.get(SESSIONS).filter(|set| !set.is_empty()).map(|set| at_home(set));
@@ -71,7 +74,7 @@ mod tests {
         assert!(is_trusted(&agent, &at("none")));
 
         let cwd = PathBuf::from("/home/you/a project");
-        let sources = Sources { agent_dir: agent.clone(), cwd, ..Sources::default() };
+        let sources = SettingSources { agent_dir: agent.clone(), cwd, ..SettingSources::default() };
         let own = |set: &[(&str, &str)]| {
             let set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             session_folders(&sources, &set).0

@@ -20,7 +20,7 @@ pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use guidance::Guidance;
 pub use host::{is_trusted, session_folders};
 pub use saving::{Setting, change, setting, settings};
-pub use sources::{Loaded, Origin, Sources, load};
+pub use sources::{Loaded, Origin, SettingSources, load};
 pub use value::at_home;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::edit::{Refusal, edited};
 use super::sources::{Gathered, gather, meant};
 use super::value;
-use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Sources};
+use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources};
 use crate::error::{Error, Result};
 use crate::files::{self, temporary::Temporary};
 use crate::text::one_line;
@@ -42,7 +42,7 @@ pub struct Setting {
 }
 
 /// Every setting with its effective value, in the order of the documentation.
-pub fn settings(sources: &Sources) -> Vec<Setting> {
+pub fn settings(sources: &SettingSources) -> Vec<Setting> {
     let Gathered { values, origins, .. } = gather(sources);
     let setting = |definition: &Definition| Setting {
         name: definition.key,
@@ -68,7 +68,7 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
 ///
 /// # Errors
 /// When there is none; suggests the likely one.
-pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
+pub fn setting(sources: &SettingSources, name: &str) -> Result<Setting> {
     let definition = named(name)?;
     let current = settings(sources).into_iter().find(|setting| setting.name == definition.key);
     current.ok_or_else(|| Error::invalid("the setting is gone"))
@@ -87,7 +87,12 @@ fn named(name: &str) -> Result<&'static Definition> {
 /// # Errors
 /// For an unknown name, an invalid value, an untrusted project, or a file that is not JSON or can't be
 /// written. Nothing is changed then.
-pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -> Result<(PathBuf, Setting)> {
+pub fn change(
+    sources: &SettingSources,
+    name: &str,
+    text: Option<&str>,
+    into: Origin,
+) -> Result<(PathBuf, Setting)> {
     let definition = named(name)?;
     if into == Origin::Project && !sources.project_trusted {
         return Err(Error::invalid(
@@ -101,7 +106,7 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
 }
 
 /// A text's value, as written to a file.
-fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value> {
+fn read(definition: &Definition, text: &str, sources: &SettingSources) -> Result<Value> {
     let value = value::from_text(definition, text);
     let accepted = value::accepted(definition, &value, &sources.cwd).ok_or_else(|| {
         let (takes, given) = (definition.expected(), one_line(text, 40));
@@ -194,7 +199,7 @@ impl Drop for Lock {
 mod tests {
     use super::*;
 
-    struct World(tempfile::TempDir, Sources);
+    struct World(tempfile::TempDir, SettingSources);
 
     impl World {
         fn new() -> Self {
@@ -202,7 +207,8 @@ mod tests {
             let (agent_dir, cwd) = (dir.path().join("agent"), dir.path().join("project"));
             fs::create_dir_all(&agent_dir).unwrap();
             fs::create_dir_all(&cwd).unwrap();
-            let sources = Sources { agent_dir, cwd, project_trusted: true, ..Sources::default() };
+            let sources =
+                SettingSources { agent_dir, cwd, project_trusted: true, ..SettingSources::default() };
             Self(dir, sources)
         }
 

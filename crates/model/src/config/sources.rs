@@ -31,7 +31,7 @@ pub enum Origin {
 /// The sources of settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sources {
+pub struct SettingSources {
     /// Pi's agent folder, with the global `settings.json`.
     pub agent_dir: PathBuf,
     /// The project's folder, with `.pi/settings.json`.
@@ -63,7 +63,7 @@ pub(super) struct Gathered {
     pub problems: Vec<String>,
 }
 
-impl Sources {
+impl SettingSources {
     /// The file of a source, if it is one.
     pub fn file(&self, origin: Origin) -> Option<PathBuf> {
         match origin {
@@ -75,13 +75,13 @@ impl Sources {
 }
 
 /// Reads the settings. A missing or invalid value leaves the one of the next weaker source.
-pub fn load(sources: &Sources) -> Loaded {
+pub fn load(sources: &SettingSources) -> Loaded {
     let Gathered { settings, problems, .. } = gather(sources);
     Loaded { settings, notice: notice(&problems) }
 }
 
 /// The same with the origins of the values. The strongest source comes last.
-pub(super) fn gather(sources: &Sources) -> Gathered {
+pub(super) fn gather(sources: &SettingSources) -> Gathered {
     let mut found = Gathered { values: default_values(&sources.agent_dir), ..Gathered::default() };
     let mut pi = PiCompaction::default();
     for (origin, base) in [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)] {

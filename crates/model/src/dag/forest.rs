@@ -19,7 +19,7 @@ pub enum Piece {
 /// The messages that a branch shows, and all summaries of them. Both only grow, each at its own cost.
 #[derive(Clone, Debug, Default)]
 pub struct Trees {
-    line: Arc<Line>,
+    line: Arc<MessageOrder>,
     nodes: HashMap<SummaryId, Arc<Node>>,
     /// The spans of those whose sources follow each other.
     spans: HashMap<SummaryId, Span>,
@@ -33,7 +33,7 @@ pub struct Trees {
 
 /// Visible messages in order, and sorted by row, each with its position.
 #[derive(Clone, Debug, Default)]
-struct Line {
+struct MessageOrder {
     visible: Vec<MessageId>,
     places: Vec<(MessageId, usize)>,
 }
@@ -48,7 +48,7 @@ pub struct Forest {
     totals: OnceLock<(usize, u32)>,
 }
 
-impl Line {
+impl MessageOrder {
     fn extend(&mut self, visible: impl Iterator<Item = MessageId>) {
         let start = self.visible.len();
         self.visible.extend(visible);

@@ -18,7 +18,7 @@ const LARGEST: u64 = 1_000_000;
 
 /// How a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// Its contents changed.
     Changed,
     /// It was deleted.
@@ -29,7 +29,7 @@ pub enum Change {
     Large,
 }
 
-impl Change {
+impl FileChange {
     /// What follows the file's name, if its contents did not merely change.
     pub const fn how(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Change {
 
 /// What the agent knows of a file's contents.
 #[derive(Debug, PartialEq, Eq)]
-enum Known {
+enum KnownContent {
     Whole(String),
     Pieces(Vec<String>),
 }
@@ -56,20 +56,22 @@ pub fn change<'m>(
     path: &str,
     messages: impl IntoIterator<Item = &'m Message>,
     whole: bool,
-) -> Option<Change> {
+) -> Option<FileChange> {
     let known = known(project, path, messages, whole)?;
     let (content, change) = match content(project, path) {
-        Content::Text(content) => (content, Change::Changed),
-        Content::Binary(_) if known.is_binary() => return None,
-        Content::Binary(content) => (content, Change::Binary),
-        Content::Large => return known.is_small().then_some(Change::Large),
-        Content::Gone => return Some(Change::Deleted),
-        Content::Unknown => return None,
+        DiskContent::Text(content) => (content, FileChange::Changed),
+        DiskContent::Binary(_) if known.is_binary() => return None,
+        DiskContent::Binary(content) => (content, FileChange::Binary),
+        DiskContent::Large => return known.is_small().then_some(FileChange::Large),
+        DiskContent::Gone => return Some(FileChange::Deleted),
+        DiskContent::Unknown => return None,
     };
     let is_same = match known {
-        Known::Whole(text) => text == content,
+        KnownContent::Whole(text) => text == content,
         // A piece at the end of the file may have an extra line break.
-        Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n'))),
+        KnownContent::Pieces(pieces) => {
+            pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n')))
+        }
     };
     (!is_same).then_some(change)
 }
@@ -79,19 +81,21 @@ fn known<'m>(
     path: &str,
     messages: impl IntoIterator<Item = &'m Message>,
     whole: bool,
-) -> Option<Known> {
-    let mut known = Known::Pieces(Vec::new());
+) -> Option<KnownContent> {
+    let mut known = KnownContent::Pieces(Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
         let is_script = !message.nested.is_empty();
         if message.role == Role::ToolResult && !is_script {
             let text = normal(&message.text());
             let (lines, is_all) = read_lines(&text);
             known = match known {
-                _ if at == 0 && whole && is_all => Known::Whole(lines.to_owned()),
+                _ if at == 0 && whole && is_all => KnownContent::Whole(lines.to_owned()),
                 known if lines.is_empty() => known,
-                Known::Whole(text) if text.contains(lines) => Known::Whole(text),
-                Known::Whole(_) => Known::Pieces(vec![lines.to_owned()]),
-                Known::Pieces(pieces) => Known::Pieces([pieces, vec![lines.to_owned()]].concat()),
+                KnownContent::Whole(text) if text.contains(lines) => KnownContent::Whole(text),
+                KnownContent::Whole(_) => KnownContent::Pieces(vec![lines.to_owned()]),
+                KnownContent::Pieces(pieces) => {
+                    KnownContent::Pieces([pieces, vec![lines.to_owned()]].concat())
+                }
             };
             continue;
         }
@@ -111,12 +115,12 @@ fn known<'m>(
         }
     }
     match &known {
-        Known::Pieces(pieces) if pieces.is_empty() => None,
+        KnownContent::Pieces(pieces) if pieces.is_empty() => None,
         _ => Some(known),
     }
 }
 
-impl Known {
+impl KnownContent {
     /// Whether any of it is no text, as far as the tools show that.
     fn is_binary(&self) -> bool {
         let pieces = match self {
@@ -179,7 +183,7 @@ pub fn within(project: &Path, path: &str) -> String {
     inside.unwrap_or(path).to_owned()
 }
 
-enum Content {
+enum DiskContent {
     Text(String),
     /// With marks in place of what is no text, as the tools show it.
     Binary(String),
@@ -188,10 +192,10 @@ enum Content {
     Unknown,
 }
 
-fn content(project: &Path, path: &str) -> Content {
+fn content(project: &Path, path: &str) -> DiskContent {
     // Pi expands it to the user's home.
     if path.starts_with('~') {
-        return Content::Unknown;
+        return DiskContent::Unknown;
     }
     let named: PathBuf = project.join(path);
     let is_inside = |real: &Path| project.canonicalize().is_ok_and(|project| real.starts_with(project));
@@ -201,23 +205,23 @@ fn content(project: &Path, path: &str) -> Content {
             // It was in the project if the nearest existing folder is.
             let folder = named.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
             return if folder.is_some_and(|folder| is_inside(&folder)) {
-                Content::Gone
+                DiskContent::Gone
             } else {
-                Content::Unknown
+                DiskContent::Unknown
             };
         }
-        Err(_) => return Content::Unknown,
+        Err(_) => return DiskContent::Unknown,
     };
     if !is_inside(&real) {
-        return Content::Unknown;
+        return DiskContent::Unknown;
     }
     // A device or a pipe must not be opened.
     match files::read(&real, LARGEST).map(String::from_utf8) {
-        Ok(Ok(text)) if !text.contains('\0') => Content::Text(normal(&text)),
-        Ok(Ok(text)) => Content::Binary(normal(&text)),
-        Ok(Err(error)) => Content::Binary(normal(&String::from_utf8_lossy(error.as_bytes()))),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => Content::Large,
-        Err(_) => Content::Unknown,
+        Ok(Ok(text)) if !text.contains('\0') => DiskContent::Text(normal(&text)),
+        Ok(Ok(text)) => DiskContent::Binary(normal(&text)),
+        Ok(Err(error)) => DiskContent::Binary(normal(&String::from_utf8_lossy(error.as_bytes()))),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => DiskContent::Large,
+        Err(_) => DiskContent::Unknown,
     }
 }
 
@@ -257,19 +261,19 @@ mod tests {
             call("edit", &json!({"path": "a.rs", "edits": [{"oldText": old, "newText": new}]}))
         };
         let change = |messages: &[Message], whole| change(dir.path(), "a.rs", messages, whole);
-        assert_eq!(change(&[read("one")], true), Some(Change::Deleted));
+        assert_eq!(change(&[read("one")], true), Some(FileChange::Deleted));
         write("one\ntwo\n");
         assert_eq!(change(&[read("one\ntwo\n")], true), None);
         assert_eq!(change(&[read("one\ntwo")], true), None);
-        assert_eq!(change(&[read("one")], true), Some(Change::Changed));
+        assert_eq!(change(&[read("one")], true), Some(FileChange::Changed));
         let part = "one\n\n[1 more lines in file. Use offset=2 to continue.]";
         assert_eq!(change(&[read(part)], false), None);
-        assert_eq!(change(&[read(part), edit("one", "uno")], false), Some(Change::Changed));
+        assert_eq!(change(&[read(part), edit("one", "uno")], false), Some(FileChange::Changed));
         write("uno\r\ntwo\r\n");
         assert_eq!(change(&[read(part), edit("one", "uno")], false), None);
         assert_eq!(change(&[read("one\ntwo\n"), edit("one", "uno")], true), None);
         let written = call("write", &json!({"path": "a.rs", "content": "three\n"}));
-        assert_eq!(change(std::slice::from_ref(&written), true), Some(Change::Changed));
+        assert_eq!(change(std::slice::from_ref(&written), true), Some(FileChange::Changed));
         write("three\n");
         assert_eq!(change(std::slice::from_ref(&written), true), None);
         assert_eq!(change(&[], true), None);
@@ -310,10 +314,10 @@ mod tests {
         write("three\n");
         assert_eq!(change(&[read("one\n"), edits.clone()]), None);
         write("four\n");
-        assert_eq!(change(&[read("one\n"), edits]), Some(Change::Changed));
+        assert_eq!(change(&[read("one\n"), edits]), Some(FileChange::Changed));
         let written =
             json!({"name": "write", "status": "ok", "arguments": {"path": "./a.rs", "content": "five\n"}});
-        assert_eq!(change(&[script(json!([written]))]), Some(Change::Changed));
+        assert_eq!(change(&[script(json!([written]))]), Some(FileChange::Changed));
         write("five\n");
         assert_eq!(change(&[script(json!([written]))]), None);
     }
@@ -326,17 +330,17 @@ mod tests {
             change(dir.path(), "a", &[read(seen)], whole)
         };
         for binary in [b"a\0b".as_slice(), b"caf\xe9 au lait"] {
-            assert_eq!(change(binary, "seen", true), Some(Change::Binary));
+            assert_eq!(change(binary, "seen", true), Some(FileChange::Binary));
             assert_eq!(change(binary, "a", false), None, "what was shown is there");
             let shown = String::from_utf8_lossy(binary);
             assert_eq!(change(binary, &shown, true), None, "it was binary before");
             assert_eq!(change(binary, &format!("{shown}!"), true), None, "it was binary before");
         }
         let large = vec![b'x'; 1_000_001];
-        assert_eq!(change(&large, "seen", true), Some(Change::Large));
+        assert_eq!(change(&large, "seen", true), Some(FileChange::Large));
         assert_eq!(change(&large, "seen", false), None, "it may have been as large before");
         assert_eq!(change(&large, &"x".repeat(600_000), true), None, "with Windows line breaks, it may too");
-        assert_eq!(change(&large[1..], "seen", true), Some(Change::Changed));
+        assert_eq!(change(&large[1..], "seen", true), Some(FileChange::Changed));
     }
 
     #[cfg(unix)]
@@ -355,7 +359,7 @@ mod tests {
         for path in [absolute.as_str(), "~/gone", "../gone", "out", "socket", "."] {
             assert_eq!(change(path), None, "{path}");
         }
-        assert_eq!(change("in"), Some(Change::Changed));
-        assert_eq!(change("no/such/folder"), Some(Change::Deleted));
+        assert_eq!(change("in"), Some(FileChange::Changed));
+        assert_eq!(change("no/such/folder"), Some(FileChange::Deleted));
     }
 }

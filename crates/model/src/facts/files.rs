@@ -30,7 +30,7 @@ pub struct File {
 
 /// What a call does to its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileUse {
     /// Reads all of it.
     #[default]
     Read,
@@ -49,7 +49,7 @@ pub(super) enum Kind {
 pub(super) struct Call {
     /// The position of its message.
     pub at: usize,
-    pub kind: Kind,
+    pub kind: FileUse,
     pub path: Option<String>,
     /// The command that is run.
     pub command: Option<String>,
@@ -61,10 +61,10 @@ impl Call {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         let is_part = arguments.get("offset").is_some() || arguments.get("limit").is_some();
         let kind = match name {
-            "read" if is_part => Kind::ReadPart,
-            "write" => Kind::Write,
-            "edit" => Kind::Edit,
-            _ => Kind::Read,
+            "read" if is_part => FileUse::ReadPart,
+            "write" => FileUse::Write,
+            "edit" => FileUse::Edit,
+            _ => FileUse::Read,
         };
         let path = text("path").filter(|_| FILE_TOOLS.contains(&name)).map(tidy);
         let command = text("command").filter(|_| name == "bash").map(ToOwned::to_owned);
@@ -74,7 +74,7 @@ impl Call {
     /// The same call by a script, which gets the result in the model's place.
     pub(super) fn by_script(self) -> Self {
         let kind = match self.kind {
-            Kind::Read | Kind::ReadPart => Kind::Scan,
+            FileUse::Read | FileUse::ReadPart => FileUse::Scan,
             kind => kind,
         };
         Self { kind, ..self }
@@ -83,7 +83,7 @@ impl Call {
     /// The call, corrected by its result.
     pub(super) fn with_result(&self, text: &str) -> Self {
         let kind = match self.kind {
-            Kind::Read if !read_lines(text).1 => Kind::ReadPart,
+            FileUse::Read if !read_lines(text).1 => FileUse::ReadPart,
             kind => kind,
         };
         Self { kind, ..self.clone() }
@@ -147,19 +147,19 @@ impl Calls {
 
 impl File {
     /// Records a call at position `at` with its result at `result`.
-    pub(super) fn touch(&mut self, kind: Kind, at: usize, result: usize) {
+    pub(super) fn touch(&mut self, kind: FileUse, at: usize, result: usize) {
         match kind {
-            Kind::Read | Kind::ReadPart | Kind::Scan => self.read = Some(result),
-            Kind::Write | Kind::Edit => self.edited = Some(at),
+            FileUse::Read | FileUse::ReadPart | FileUse::Scan => self.read = Some(result),
+            FileUse::Write | FileUse::Edit => self.edited = Some(at),
         }
-        if kind == Kind::Scan {
+        if kind == FileUse::Scan {
             return;
         }
-        if matches!(kind, Kind::Read | Kind::Write) {
+        if matches!(kind, FileUse::Read | FileUse::Write) {
             self.seen.clear();
             self.whole = true;
         }
-        let shown = if matches!(kind, Kind::Read | Kind::ReadPart) { result } else { at };
+        let shown = if matches!(kind, FileUse::Read | FileUse::ReadPart) { result } else { at };
         if self.seen.last() != Some(&shown) {
             self.seen.push(shown);
         }

@@ -37,7 +37,7 @@ const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to
 
 /// What a detail is.
 #[derive(Clone, Debug)]
-enum Kind {
+enum DetailKind {
     /// A file; the flag says whether another has the same name.
     Path(bool),
     Number(Number),
@@ -47,7 +47,7 @@ enum Kind {
 /// A detail that a summary must not lose.
 #[derive(Clone, Debug)]
 pub struct Detail {
-    kind: Kind,
+    kind: DetailKind,
     /// Its text after `Also: `.
     text: String,
     /// The text to look for, in lowercase; for a file, the whole path.
@@ -65,7 +65,7 @@ pub fn details<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<Detai
         reader.read(message);
     }
     // Of many errors that only output has, those that recur matter.
-    let errors = reader.found.values().filter(|detail| matches!(detail.kind, Kind::Error)).count();
+    let errors = reader.found.values().filter(|detail| matches!(detail.kind, DetailKind::Error)).count();
     let least = if errors > FEW { BY_ASSISTANT } else { IN_OUTPUT };
     let mut all = paths::one_each(reader.found.into_values().filter(|detail| detail.weight >= least));
     all.sort_by(|a, b| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text)));
@@ -85,9 +85,9 @@ pub fn added(details: &[Detail], summary: String) -> String {
 pub fn added_within(details: &[Detail], summary: String, room: usize, vital: usize) -> String {
     let (lower, numbers) = (paths::unfolded(&summary).to_lowercase(), numbers::said(&summary));
     let missing = details.iter().filter(|detail| match &detail.kind {
-        Kind::Path(has_twin) => !paths::is_in(&lower, &detail.key, *has_twin),
-        Kind::Error => !errors::is_in(&lower, &detail.key),
-        Kind::Number(number) => !numbers.iter().any(|said| number.is_said_by(said)),
+        DetailKind::Path(has_twin) => !paths::is_in(&lower, &detail.key, *has_twin),
+        DetailKind::Error => !errors::is_in(&lower, &detail.key),
+        DetailKind::Number(number) => !numbers.iter().any(|said| number.is_said_by(said)),
     });
     let mut line = String::from("Also:");
     for detail in missing {
@@ -145,10 +145,10 @@ impl Reader {
                 }
             }
             for (key, text) in errors::told(part) {
-                self.note(Kind::Error, key, text, IS_VITAL);
+                self.note(DetailKind::Error, key, text, IS_VITAL);
             }
             for number in numbers::numbers(part).into_iter().filter(|one| one.is_telling(weight == BY_USER)) {
-                self.note(Kind::Number(number.clone()), number.key(), number.shown(part), weight);
+                self.note(DetailKind::Number(number.clone()), number.key(), number.shown(part), weight);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Reader {
             (text.floor_char_boundary(OUTPUT), text.ceil_char_boundary(text.len().saturating_sub(OUTPUT)));
         for part in [&text[..start], &text[end.max(start)..]] {
             for (key, text) in errors::printed(part) {
-                self.note(Kind::Error, key, text, IN_OUTPUT);
+                self.note(DetailKind::Error, key, text, IN_OUTPUT);
             }
         }
     }
@@ -176,11 +176,11 @@ impl Reader {
         let path = path.replace('\\', "/");
         let path = path.trim_start_matches("./");
         if !paths::is_noise(path) {
-            self.note(Kind::Path(false), path.to_lowercase(), path.to_owned(), weight);
+            self.note(DetailKind::Path(false), path.to_lowercase(), path.to_owned(), weight);
         }
     }
 
-    fn note(&mut self, kind: Kind, key: String, text: String, weight: u32) {
+    fn note(&mut self, kind: DetailKind, key: String, text: String, weight: u32) {
         let at = self.at;
         // Output must not use up the room for prose.
         let room = if weight > BY_ASSISTANT { MOST } else { MOST / 2 };

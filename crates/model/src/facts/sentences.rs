@@ -12,14 +12,14 @@ use regex::Regex;
 use super::words::{CUE, Words, pattern};
 
 /// A sentence and where it is.
-pub(super) struct Piece<'t> {
+pub(super) struct Sentence<'t> {
     pub(super) text: &'t str,
-    pub(super) place: Place,
+    pub(super) place: SentencePlace,
 }
 
 /// Where a sentence is, in particular in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SentencePlace {
     /// After a blank line, or at the start of the text.
     Paragraph,
     /// On the next line, or later on the same line.
@@ -40,9 +40,9 @@ pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// What the user typed of `text`: without what [`sentences`] leaves out, where no words join.
 pub fn typed(text: &str) -> String {
-    let shown = |line: &Line| match line.kind {
-        Kind::Pasted => "\0",
-        Kind::Said | Kind::Blank => &text[line.start..line.end],
+    let shown = |line: &TextLine| match line.kind {
+        LineKind::Pasted => "\0",
+        LineKind::Said | LineKind::Blank => &text[line.start..line.end],
     };
     lines(text).iter().map(shown).collect::<Vec<_>>().join("\n")
 }
@@ -61,15 +61,15 @@ fn inserted(text: &str) -> Range<usize> {
 }
 
 /// The sentences of `text` and where they are.
-pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub(super) fn pieces(text: &str) -> Vec<Sentence<'_>> {
     let lines = lines(text);
     let mut pieces = Vec::new();
     let (mut at, mut blank) = (0, true);
     while let Some(line) = lines.get(at) {
         let first = at;
         at += 1;
-        if line.kind != Kind::Said {
-            blank |= line.kind == Kind::Blank;
+        if line.kind != LineKind::Said {
+            blank |= line.kind == LineKind::Blank;
             continue;
         }
         while lines.get(at).is_some_and(|next| goes_on(text, &lines[at - 1], next)) {
@@ -77,20 +77,24 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
         }
         let (block, bullet) = bare(&text[line.start..lines[at - 1].end]);
         let (mut place, rest) = match bullet {
-            Bullet::None => (if blank { Place::Paragraph } else { Place::Text }, Place::Text),
-            Bullet::Box => (Place::OpenBox, Place::InItem),
-            Bullet::Some => (Place::Item, Place::InItem),
+            Bullet::None => {
+                (if blank { SentencePlace::Paragraph } else { SentencePlace::Text }, SentencePlace::Text)
+            }
+            Bullet::Box => (SentencePlace::OpenBox, SentencePlace::InItem),
+            Bullet::Some => (SentencePlace::Item, SentencePlace::InItem),
         };
         // Text indented below an item belongs to it.
-        let above = first.checked_sub(1).and_then(|_| pieces.last()).map(|piece: &Piece| piece.place);
-        if place == Place::Text
+        let above = first.checked_sub(1).and_then(|_| pieces.last()).map(|piece: &Sentence| piece.place);
+        if place == SentencePlace::Text
             && text[line.start..].starts_with("  ")
-            && above.is_some_and(|above| matches!(above, Place::Item | Place::OpenBox | Place::InItem))
+            && above.is_some_and(|above| {
+                matches!(above, SentencePlace::Item | SentencePlace::OpenBox | SentencePlace::InItem)
+            })
         {
-            place = Place::InItem;
+            place = SentencePlace::InItem;
         }
         split(block, |text| {
-            pieces.push(Piece { text, place });
+            pieces.push(Sentence { text, place });
             place = rest;
         });
         blank = false;
@@ -99,14 +103,14 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
 }
 
 /// A line, by its range in the text.
-struct Line {
+struct TextLine {
     start: usize,
     end: usize,
-    kind: Kind,
+    kind: LineKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LineKind {
     Said,
     Pasted,
     Blank,
@@ -127,15 +131,15 @@ enum Within {
 }
 
 /// The lines of `text`, each with its kind.
-fn lines(text: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(text: &str) -> Vec<TextLine> {
+    let mut lines: Vec<TextLine> = Vec::new();
     let mut within = Within::Nothing;
     let inserted = inserted(text);
     let mut start = 0;
     for line in parts(text, &inserted) {
         let end = start + line.len();
         let bare = line.trim();
-        let mut kind = Kind::Pasted;
+        let mut kind = LineKind::Pasted;
         if inserted.contains(&start) {
             within = Within::Nothing;
         } else if let Within::Fence(depth, mark, length) = within {
@@ -151,29 +155,29 @@ fn lines(text: &str) -> Vec<Line> {
         } else if let Some((fence, opened)) = opened(line) {
             within = opened;
             if !line[..fence].trim().is_empty() {
-                lines.push(Line { start, end: start + fence, kind: Kind::Said });
+                lines.push(TextLine { start, end: start + fence, kind: LineKind::Said });
             }
         } else if bare.is_empty() {
-            kind = Kind::Blank;
+            kind = LineKind::Blank;
             if within != Within::Announced(false) {
                 within = Within::Nothing;
             }
         } else {
             (kind, within) = judged(line, bare, within);
         }
-        lines.push(Line { start, end, kind });
+        lines.push(TextLine { start, end, kind });
         start = end + usize::from(text[end..].starts_with('\n'));
     }
     // A line between two pasted lines, or indented below one, belongs to them.
     for at in 1..lines.len() {
         let next = lines.get(at + 1).map(|line| line.kind);
         let line = &lines[at];
-        if line.kind == Kind::Said
-            && lines[at - 1].kind == Kind::Pasted
-            && (next == Some(Kind::Pasted) || text[line.start..line.end].starts_with([' ', '\t']))
+        if line.kind == LineKind::Said
+            && lines[at - 1].kind == LineKind::Pasted
+            && (next == Some(LineKind::Pasted) || text[line.start..line.end].starts_with([' ', '\t']))
             && !text[lines[at - 1].start..lines[at - 1].end].trim_start().starts_with(['>', '`', '~'])
         {
-            lines[at].kind = Kind::Pasted;
+            lines[at].kind = LineKind::Pasted;
         }
     }
     lines
@@ -234,25 +238,25 @@ fn closes(bare: &str, mark: char, length: usize) -> bool {
 }
 
 /// Classifies a line that is not blank, by itself and by what is above it.
-fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
+fn judged(line: &str, bare: &str, within: Within) -> (LineKind, Within) {
     let pasted = looks_pasted(line, bare);
     match within {
         Within::Diff if bare.starts_with(['+', '-', '@', '\\']) || line.starts_with(' ') => {
-            (Kind::Pasted, within)
+            (LineKind::Pasted, within)
         }
-        Within::Comment => (Kind::Pasted, if bare.contains("*/") { Within::Nothing } else { within }),
+        Within::Comment => (LineKind::Pasted, if bare.contains("*/") { Within::Nothing } else { within }),
         // An announced log ends where lines no longer look like one.
-        Within::Announced(_) if pasted => (Kind::Pasted, Within::Nothing),
-        Within::Announced(_) => (Kind::Pasted, Within::Announced(true)),
+        Within::Announced(_) if pasted => (LineKind::Pasted, Within::Nothing),
+        Within::Announced(_) => (LineKind::Pasted, Within::Announced(true)),
         _ if bare.starts_with("@@ ") || bare.starts_with("+++ ") || bare.starts_with("diff --git") => {
-            (Kind::Pasted, Within::Diff)
+            (LineKind::Pasted, Within::Diff)
         }
-        _ if bare.starts_with("/*") && !bare.contains("*/") => (Kind::Pasted, Within::Comment),
-        _ if pasted => (Kind::Pasted, Within::Nothing),
+        _ if bare.starts_with("/*") && !bare.contains("*/") => (LineKind::Pasted, Within::Comment),
+        _ if pasted => (LineKind::Pasted, Within::Nothing),
         _ if bare.ends_with([':', '：']) && bare.len() <= 300 && CUE.is_in(&super::folding::folded(bare)) => {
-            (Kind::Said, Within::Announced(false))
+            (LineKind::Said, Within::Announced(false))
         }
-        _ => (Kind::Said, Within::Nothing),
+        _ => (LineKind::Said, Within::Nothing),
     }
 }
 
@@ -325,8 +329,8 @@ fn bare(line: &str) -> (&str, Bullet) {
 }
 
 /// Whether the sentence at the end of `line` continues in the next line.
-fn goes_on(text: &str, line: &Line, next: &Line) -> bool {
-    if next.kind != Kind::Said {
+fn goes_on(text: &str, line: &TextLine, next: &TextLine) -> bool {
+    if next.kind != LineKind::Said {
         return false;
     }
     let (above, below) = (text[line.start..line.end].trim_end(), &text[next.start..next.end]);

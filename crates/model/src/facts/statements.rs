@@ -5,7 +5,7 @@
 //! count anywhere.
 
 use super::folding::{clauses, folded};
-use super::sentences::{Piece, Place, pieces};
+use super::sentences::{Sentence, SentencePlace, pieces};
 use super::words::{
     ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
     PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
@@ -25,7 +25,7 @@ pub fn rules(text: &str) -> Vec<&str> {
 
 /// The sentences of `text` that mention something to be done later.
 pub fn tasks(text: &str) -> Vec<&str> {
-    found(text, Some(&TASK_HEADINGS), |folded, place| place == Place::OpenBox || is_task(folded))
+    found(text, Some(&TASK_HEADINGS), |folded, place| place == SentencePlace::OpenBox || is_task(folded))
 }
 
 /// The sentences of `text` that state a decision with its reason, or a choice among alternatives.
@@ -44,16 +44,20 @@ enum Below {
 }
 
 /// The sentences for which `is_one` is true, and those in a list below one of `headings`.
-fn found<'t>(text: &'t str, headings: Option<&Words>, is_one: impl Fn(&str, Place) -> bool) -> Vec<&'t str> {
+fn found<'t>(
+    text: &'t str,
+    headings: Option<&Words>,
+    is_one: impl Fn(&str, SentencePlace) -> bool,
+) -> Vec<&'t str> {
     let mut found = Vec::new();
     let mut below = Below::Nothing;
-    for Piece { text, place } in pieces(text) {
-        let item = matches!(place, Place::Item | Place::OpenBox);
+    for Sentence { text, place } in pieces(text) {
+        let item = matches!(place, SentencePlace::Item | SentencePlace::OpenBox);
         below = match below {
             Below::Anything if item => Below::Items,
-            Below::Anything if place != Place::Paragraph => Below::Lines,
-            Below::Items if item || place == Place::InItem => Below::Items,
-            Below::Lines if place == Place::Text => Below::Lines,
+            Below::Anything if place != SentencePlace::Paragraph => Below::Lines,
+            Below::Items if item || place == SentencePlace::InItem => Below::Items,
+            Below::Lines if place == SentencePlace::Text => Below::Lines,
             _ => Below::Nothing,
         };
         if text.len() > 4 * LENGTH.1 {

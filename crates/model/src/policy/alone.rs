@@ -31,7 +31,7 @@ pub struct Alone {
 
 /// An answered request. All sizes are in tokens.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request {
+pub struct AnsweredRequest {
     /// The prompt.
     pub prompt: usize,
     /// The part of it that the provider's cache had.
@@ -61,7 +61,7 @@ pub struct Threshold {
 
 impl Alone {
     /// Adds a request.
-    pub fn add(&mut self, request: Request, prices: Prices, pi: Threshold) {
+    pub fn add(&mut self, request: AnsweredRequest, prices: Prices, pi: Threshold) {
         let Prices { input, output, read, write } = prices;
         let answer = output * float(request.output);
         self.requests += 1;

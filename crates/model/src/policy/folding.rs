@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::alone::{Alone, Request, Threshold};
+use super::alone::{Alone, AnsweredRequest, Threshold};
 use super::{Cost, Growth, Moment, Prices, Terms, float, tail};
 use crate::Usage;
 use crate::config::{Context, PiCompaction, Settings};
@@ -224,7 +224,7 @@ impl Folding {
         let is_cold = !is_folded && self.reports_cache && read < self.prompt / 2;
         let bound = if turn.is_bound { turn.thinking.min(output) } else { 0 };
         let own = turn.live.own_tokens;
-        let request = Request { prompt, read, output, bound, results, grown, own, is_first, is_cold };
+        let request = AnsweredRequest { prompt, read, output, bound, results, grown, own, is_first, is_cold };
         let threshold = Threshold {
             at: pi.threshold(turn.live.context_window),
             kept: pi.keep_recent_tokens,

@@ -145,7 +145,7 @@ impl Terms {
     }
 
     /// Whether to fold now.
-    pub fn is_due(&self, moment: Moment) -> bool {
+    pub(crate) fn is_due(&self, moment: Moment) -> bool {
         let Some(point) = self.point() else { return false };
         let further = match () {
             () if moment.is_prompt || self.prices.read >= self.prices.write => 1.0,

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::alone::{Alone, Request, Threshold};
+use super::alone::{Alone, AnsweredRequest, Threshold};
 use super::folding::PROMPT;
 use super::{Folding, Live, Prices, Turn, float, tail, whole};
 use crate::config::Settings;
@@ -83,9 +83,10 @@ pub fn simulate(recorded: &[RecordedRequest], live: &Live, is_bound: bool, setti
         let read = if is_cold { 0 } else { cached };
         let bound = if is_bound { request.thinking.min(output) } else { 0 };
         let grown = if is_first { prompt } else { (last + said).min(prompt) };
-        let own = Request { prompt, read: 0, output, bound, results, grown, own: OWN, is_first, is_cold };
-        out.alone.add(Request { read, ..own }, prices, in_pi);
-        out.tuned.add(Request { read, ..own }, prices, tuned);
+        let own =
+            AnsweredRequest { prompt, read: 0, output, bound, results, grown, own: OWN, is_first, is_cold };
+        out.alone.add(AnsweredRequest { read, ..own }, prices, in_pi);
+        out.tuned.add(AnsweredRequest { read, ..own }, prices, tuned);
         out.sizes.push((out.alone.context(), prompt));
         context = prompt + output + results;
         let turn = Turn {

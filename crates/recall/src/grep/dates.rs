@@ -32,7 +32,7 @@ pub(super) struct Date {
 
 impl Date {
     /// The dates in `query`.
-    pub fn all_in(query: &str) -> Vec<Self> {
+    pub(crate) fn all_in(query: &str) -> Vec<Self> {
         let number = |group: Option<regex::Match<'_>>| group.and_then(|digits| digits.as_str().parse().ok());
         let iso = ISO.iter().flat_map(|iso| iso.captures_iter(query)).filter_map(|found| {
             Some(Self { year: number(found.get(1)), month: number(found.get(2))?, day: number(found.get(3)) })

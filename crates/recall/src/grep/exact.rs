@@ -6,8 +6,10 @@ use regex::{Regex, RegexBuilder};
 
 use super::Search;
 use super::literal::Required;
+use super::phrases::{Phrase, stand_in};
 use super::query::quote;
 use lcm_model::error::Result;
+use lcm_model::ids::MessageId;
 use lcm_model::{DATA_MARK, camel_humps, passages, searchable};
 use lcm_store::Filter;
 
@@ -43,40 +45,68 @@ pub(super) fn may_be_data(text: &str) -> bool {
     text.len() >= LONG_ENOUGH && text.split(|c: char| !c.is_alphanumeric()).any(is_odd)
 }
 
-/// Finds the passages that have one of `texts`, in any case and with any white space between words, in messages of
-/// which the index lacks data.
+/// Finds the passages that have one of `texts`, in messages of which the index lacks data.
 pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
+    let end = Instant::now().checked_add(search.question.patience);
+    let mut exact = Exact::default();
+    each(search, texts, filter, |message, first, passages| {
+        if end.is_some_and(|end| Instant::now() >= end) || exact.rows.len() >= MOST {
+            exact.stopped_at = Some(search.view.messages().message(message)?.timestamp);
+            return Ok(false);
+        }
+        exact.rows.extend(passages.into_iter().filter_map(|at| first.checked_add_unsigned(at as u64)));
+        Ok(true)
+    })?;
+    exact.rows.sort_unstable();
+    Ok(exact)
+}
+
+/// All messages that have a phrase, of which the index lacks data.
+pub(super) fn messages(search: &Search<'_>, phrase: &Phrase) -> Result<Vec<MessageId>> {
+    let mut found = Vec::new();
+    each(search, &[&phrase.written], &search.filter, |message, _, passages| {
+        let has = !passages.is_empty() && stand_in(search, std::slice::from_ref(phrase), message)?;
+        found.extend(has.then_some(message));
+        Ok(true)
+    })?;
+    Ok(found)
+}
+
+/// Calls `visit` with each message of which the index lacks data, newest first, until it returns `false`: with the row
+/// of its first passage, and the passages that have one of `texts`, in any case and with any white space between words.
+fn each(
+    search: &Search<'_>,
+    texts: &[&str],
+    filter: &Filter,
+    mut visit: impl FnMut(MessageId, i64, Vec<usize>) -> Result<bool>,
+) -> Result<()> {
     let spaced = |text: &&str| -> String {
         text.split_whitespace().map(regex::escape).collect::<Vec<_>>().join(r"\s+")
     };
     let pattern = format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"));
-    let mut exact = Exact::default();
-    let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(exact) };
+    let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(()) };
     let sieve = Required::of(&pattern).and_then(|required| required.sieve());
-    let end = Instant::now().checked_add(search.question.patience);
     let index = search.view.index();
     let lacking = index.passages(filter)?.from(&format!("parts : {}", quote(DATA_MARK)), 0)?;
-    let mut before = i64::MAX;
+    let mut first = i64::MAX;
     for row in lacking.into_iter().rev() {
         // The others of a message that was read.
-        if row >= before {
+        if row >= first {
             continue;
         }
         search.go_on()?;
         let Some(hit) = index.hit(row, filter)? else { continue };
-        let message = search.view.messages().message(hit.message)?;
-        if end.is_some_and(|end| Instant::now() >= end) || exact.rows.len() >= MOST {
-            exact.stopped_at = Some(message.timestamp);
+        first = row - i64::try_from(hit.passage).unwrap_or_default();
+        let json = search.view.messages().json_of(hit.message)?;
+        let found = match &sieve {
+            Some(sieve) if !sieve.lets_through(json.as_bytes()) => Vec::new(),
+            _ => passages_with(&regex, &searchable(&json)),
+        };
+        if !visit(hit.message, first, found)? {
             break;
         }
-        before = row - i64::try_from(hit.passage).unwrap_or_default();
-        if sieve.as_ref().is_none_or(|sieve| sieve.lets_through(message.json.as_bytes())) {
-            let found = passages_with(&regex, &searchable(&message.json));
-            exact.rows.extend(found.into_iter().filter_map(|at| before.checked_add_unsigned(at as u64)));
-        }
     }
-    exact.rows.sort_unstable();
-    Ok(exact)
+    Ok(())
 }
 
 /// The passages in which a match begins.

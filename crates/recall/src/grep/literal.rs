@@ -33,7 +33,7 @@ impl Required {
     }
 
     /// A filter for stored messages that contain none of the literals.
-    pub fn sieve(&self) -> Option<Sieve> {
+    pub(crate) fn sieve(&self) -> Option<Sieve> {
         let pieces: Option<Vec<String>> = (self.0.iter())
             .map(|literal| {
                 let piece = as_stored(&literal.text).max_by_key(|piece| piece.len())?;
@@ -62,7 +62,7 @@ pub(super) struct Sieve(Regex);
 
 impl Sieve {
     /// Whether the message must be read.
-    pub fn lets_through(&self, json: &[u8]) -> bool {
+    pub(crate) fn lets_through(&self, json: &[u8]) -> bool {
         self.0.is_match(json) || has_odd_escapes(json)
     }
 }

@@ -82,7 +82,7 @@ impl Phrase {
     ///
     /// # Errors
     /// When there is one without a word.
-    pub fn all_in(query: &str) -> Result<Vec<Self>> {
+    pub(crate) fn all_in(query: &str) -> Result<Vec<Self>> {
         let is_mark = |c: char| matches!(c, '"' | '“' | '”' | '„');
         let (mut phrases, mut begun) = (Vec::new(), None);
         for (at, c) in query.char_indices().filter(|(_, c)| is_mark(*c)) {
@@ -105,18 +105,19 @@ impl Phrase {
                 one_line(phrase, 60)
             )));
         }
-        Ok(phrases
-            .into_iter()
-            .map(|phrase| Self {
-                written: phrase.to_owned(),
-                folded: PhraseText::of(phrase).0,
-                may_be_data: may_be_data(phrase),
-            })
-            .collect())
+        Ok(phrases.into_iter().map(Self::of).collect())
+    }
+
+    pub fn of(written: &str) -> Self {
+        Self {
+            written: written.to_owned(),
+            folded: PhraseText::of(written).0,
+            may_be_data: may_be_data(written),
+        }
     }
 
     /// What finds each passage in which the phrase may end.
-    fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         // In the case that was written: it tells random words from others.
         let spelled = folded(&as_indexed(&plain(&self.written)));
         let all: Vec<&str> = words(&spelled).map(|(_, word)| word).collect();

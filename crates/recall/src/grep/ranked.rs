@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
 use super::exact;
+use super::matches::{MatchedNode, RankedMatch, WEAK};
 use super::phrases::{self, Phrase, PhraseText, stand_in};
 use super::query::{Mark, Query, QueryTerm};
 use super::rerank::{Lens, Weighed, frequent_words, weigh_roles};
@@ -34,23 +35,8 @@ const WEIGHED_PASSAGES: usize = 3;
 const DATED: f64 = 2.0;
 /// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
-/// How much weaker, as a share of the best score.
-pub(super) const WEAK: f64 = 0.32;
 /// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
-
-/// A match that is not shown yet.
-pub(super) struct RankedMatch {
-    pub target: MatchedNode,
-    pub score: f64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MatchedNode {
-    Summary(SummaryId),
-    /// A message and its best passage.
-    Message(MessageId, usize),
-}
 
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let query = Query::parse(&search.question.query);
@@ -175,7 +161,7 @@ fn rescale(candidates: &mut [RankedMatch], best: f64) {
 }
 
 /// The messages found so far, each with its passages and their scores.
-struct Found<'a> {
+struct MatchedMessages<'a> {
     search: &'a Search<'a>,
     /// What all of them say word for word.
     phrases: &'a [Phrase],
@@ -185,7 +171,7 @@ struct Found<'a> {
     passages: usize,
 }
 
-impl Found<'_> {
+impl MatchedMessages<'_> {
     /// Takes the passages with the highest scores.
     fn take_best(&mut self, reach: &Candidates) -> Result<()> {
         // The passages are sorted, so a message is placed by its best passage, and its own passages are in
@@ -271,7 +257,8 @@ fn messages(
     phrases: &[Phrase],
     reach: &Candidates,
 ) -> Result<Vec<RankedMatch>> {
-    let mut found = Found { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
+    let mut found =
+        MatchedMessages { search, phrases, messages: Vec::new(), places: HashMap::new(), passages: 0 };
     if phrases.is_empty() {
         found.take_best(reach)?;
     } else {

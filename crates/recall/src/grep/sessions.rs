@@ -1,7 +1,7 @@
 //! Groups what was found by session, the best session first.
 
 use super::Search;
-use super::ranked::{MatchedNode, RankedMatch, WEAK};
+use super::matches::{MatchedNode, RankedMatch, WEAK};
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 

@@ -17,15 +17,15 @@ use lcm_model::files::{self, temporary::Temporary};
 /// Marks a database as ours (`PRAGMA application_id`): "PLCM".
 pub(crate) const APPLICATION_ID: i64 = 0x504c_434d;
 /// How long a statement waits for another process's transaction: about 5 s.
-pub(crate) const BUSY: Patience = |tries| try_again(tries, 5_000);
+pub(crate) const BUSY: RetryRule = |tries| try_again(tries, 5_000);
 /// The same, for work that is not worth waiting for: about 50 ms.
-pub(crate) const BRIEFLY: Patience = |tries| try_again(tries, 50);
+pub(crate) const BRIEFLY: RetryRule = |tries| try_again(tries, 50);
 /// Whether to try again after so many tries.
-type Patience = fn(i32) -> bool;
+type RetryRule = fn(i32) -> bool;
 /// Index pages merged per call: 2 MB, tens of milliseconds.
 pub(super) const MERGED: usize = 500;
 /// Free pages are kept for reuse up to one in this many.
-const TRIFLE: usize = 50;
+const FREE_SHARE: usize = 50;
 /// Pages returned to the disk per call: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
 /// How many file names are tried when the first ones are occupied.
@@ -352,7 +352,7 @@ pub(crate) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
     }
     let number = |name| connection.query_row(name, [], |row| row.get::<_, usize>(0));
     let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
-    if free * TRIFLE > all {
+    if free * FREE_SHARE > all {
         // The pragma returns a row per page, and stops when its reader does.
         let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})"))?;
         let mut pages = vacuum.query([])?;
@@ -448,7 +448,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let (mut other, _) = open_file(&path, "/project").unwrap();
-        let write = |patience: Patience| {
+        let write = |patience: RetryRule| {
             let mut connection = Connection::open(&path).unwrap();
             connection.busy_handler(Some(patience)).unwrap();
             connection.execute("DELETE FROM claims", [])

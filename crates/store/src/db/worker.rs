@@ -22,7 +22,7 @@ use super::project::name_of;
 use super::{read_only, schema, trouble};
 use crate::messages::counts;
 use crate::summaries::claims;
-use crate::tasks::aside;
+use crate::tasks::blocking;
 use crate::upkeep::vacuum;
 use crate::{Batch, View};
 use lcm_model::error::{Code, Error, Result};
@@ -30,7 +30,7 @@ use lcm_model::files::temporary::Temporary;
 use lcm_model::sync::lock;
 
 /// Work for the writer.
-struct Job {
+struct WriteJob {
     work: Box<dyn FnOnce(&mut Connection) + Send>,
     /// Whether no caller waits for it.
     unhurried: bool,
@@ -53,12 +53,12 @@ const READERS: usize = 4;
 
 /// A store, cheap to clone. The writer ends after the last job once [`Store::close`] was called.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Arc<StoreState>);
 
 /// The state that all handles of a store share.
-struct Shared {
+struct StoreState {
     place: Place,
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Mutex<Option<Sender<WriteJob>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     notice: Option<String>,
@@ -84,7 +84,7 @@ struct Trouble {
     unwritable: Option<Error>,
 }
 
-impl Shared {
+impl StoreState {
     fn reading(place: Place, opens: Opens) -> Self {
         Self {
             place,
@@ -182,22 +182,22 @@ impl Store {
         if is_to_be_vacuumed {
             let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
             // The writer has just started and still receives.
-            let _ = jobs.send(Job { work, unhurried: true, writes: false });
+            let _ = jobs.send(WriteJob { work, unhurried: true, writes: false });
         }
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(StoreState {
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             notice,
             passed,
             is_apart: false,
             reads_in_turn,
-            ..Shared::reading(place, Box::new(connection::open_reader))
+            ..StoreState::reading(place, Box::new(connection::open_reader))
         })))
     }
 
     /// A read-only store with its first connection and a function that opens more.
     pub(crate) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
-        let shared = Shared::reading(place, opens);
+        let shared = StoreState::reading(place, opens);
         lock(&shared.readers).push(connection);
         Self(Arc::new(shared))
     }
@@ -236,7 +236,7 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
-        self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true, writes: true })
+        self.queue(WriteJob { work: transaction(self.clone(), work, done), unhurried: true, writes: true })
     }
 
     /// Runs one write transaction: all of `work`, or none of it.
@@ -253,7 +253,7 @@ impl Store {
         let (answer, result) = oneshot::channel();
         // The receiver may be gone.
         let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
-        self.queue(Job { work, unhurried: false, writes: true })?;
+        self.queue(WriteJob { work, unhurried: false, writes: true })?;
         result.await.map_err(|_| Error::closed())?
     }
 
@@ -265,7 +265,7 @@ impl Store {
         let (answer, result) = oneshot::channel();
         // The receiver may be gone.
         let work = Box::new(move |connection: &mut Connection| drop(answer.send(work(connection))));
-        self.queue(Job { work, unhurried: false, writes: false })?;
+        self.queue(WriteJob { work, unhurried: false, writes: false })?;
         result.await.map_err(|_| Error::closed())
     }
 
@@ -285,7 +285,7 @@ impl Store {
             return Err(Error::closed());
         }
         let (path, store) = (path.clone(), self.clone());
-        aside(move || store.on_reader(&path, |connection| in_view(connection, work))).await
+        blocking(move || store.on_reader(&path, |connection| in_view(connection, work))).await
     }
 
     /// Runs `work` on one of the read connections.
@@ -360,7 +360,7 @@ impl Store {
             let writer = lock(&self.0.writer).take();
             if let Some(writer) = writer {
                 // When the thread ends, its connection closes and the log is deleted.
-                let _ = aside(move || Ok(writer.join().is_ok())).await;
+                let _ = blocking(move || Ok(writer.join().is_ok())).await;
             }
         }
         lock(&self.0.readers).clear();
@@ -399,7 +399,7 @@ impl Store {
         !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 
-    fn queue(&self, job: Job) -> Result<()> {
+    fn queue(&self, job: WriteJob) -> Result<()> {
         match &*lock(&self.0.jobs) {
             Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
             None => Err(Error::closed()),
@@ -410,8 +410,8 @@ impl Store {
 fn start_writer(
     mut connection: Connection,
     waiting: Option<(Reopen, Arc<AtomicBool>)>,
-) -> Result<(Sender<Job>, JoinHandle<()>)> {
-    let (jobs, queue) = channel::<Job>();
+) -> Result<(Sender<WriteJob>, JoinHandle<()>)> {
+    let (jobs, queue) = channel::<WriteJob>();
     std::thread::Builder::new()
         .name("lcm-writer".into())
         .spawn(move || work_off(&queue, &mut connection, waiting))
@@ -421,7 +421,7 @@ fn start_writer(
 
 /// Runs jobs until the queue closes.
 fn work_off(
-    queue: &Receiver<Job>,
+    queue: &Receiver<WriteJob>,
     connection: &mut Connection,
     mut waiting: Option<(Reopen, Arc<AtomicBool>)>,
 ) {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, named_params, params};
 use serde_json::json;
 
 use crate::columns::{Queries as _, from_row};
-use crate::messages::sessions::is_of_agent;
+use crate::messages::sessions::{parameters, passes};
 use crate::{FullTextIndex, Messages};
 use lcm_model::Message;
 use lcm_model::error::Result;
@@ -60,7 +60,7 @@ impl<'c> FullTextIndex<'c> {
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
-    pub fn last_passage(&self) -> Result<i64> {
+    pub(crate) fn last_passage(&self) -> Result<i64> {
         let last = self.connection.first(
             "SELECT first_passage FROM messages WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
             [],
@@ -148,25 +148,10 @@ impl<'c> FullTextIndex<'c> {
                FROM messages m
               WHERE m.id = (SELECT id FROM messages
                              WHERE first_passage <= :passage ORDER BY first_passage DESC LIMIT 1)
-                AND (:role IS NULL OR m.role = :role)
-                AND (:tool IS NULL OR m.tool_name = :tool)
-                AND (:after IS NULL OR m.timestamp >= :after)
-                AND (:before IS NULL OR m.timestamp <= :before)
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
                 AND {}",
-                is_of_agent()
+                passes()
             ),
-            named_params! {
-                ":passage": passage,
-                ":agent": filter.agent,
-                ":conversation": filter.conversation,
-                ":role": filter.role,
-                ":tool": filter.tool,
-                ":after": filter.after,
-                ":before": filter.before,
-            },
+            parameters(filter, &[(":passage", &passage)]).as_slice(),
         )
     }
 
@@ -358,6 +343,22 @@ impl Passages<'_> {
         self.connection.all(
             &format!("SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3", self.matching()),
             params![expression, self.among, from],
+        )
+    }
+
+    /// The messages with a matching passage that pass `filter`.
+    pub fn messages(&self, expression: &str, filter: &Filter) -> Result<Vec<MessageId>> {
+        self.connection.all(
+            &format!(
+                "SELECT DISTINCT m.id
+                   FROM (SELECT messages_fts.rowid AS passage FROM {}) CROSS JOIN messages m
+                     ON m.id = (SELECT id FROM messages
+                                 WHERE first_passage <= passage ORDER BY first_passage DESC LIMIT 1)
+                  WHERE {}",
+                self.matching(),
+                passes()
+            ),
+            parameters(filter, &[("?1", &expression), ("?2", &self.among)]).as_slice(),
         )
     }
 

@@ -56,7 +56,7 @@ impl Messages<'_> {
     ///
     /// # Errors
     /// Also when entries form a cycle.
-    pub fn branch_since(
+    pub(crate) fn branch_since(
         &self,
         conversation: ConversationId,
         leaf: &str,

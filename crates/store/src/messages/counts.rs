@@ -100,7 +100,7 @@ impl Messages<'_> {
     }
 
     /// Whether an entry of a session that was added after `last` shows a message from before.
-    pub fn shows_older(&self, conversation: ConversationId, last: LastRows) -> Result<bool> {
+    pub(crate) fn shows_older(&self, conversation: ConversationId, last: LastRows) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM entries NOT INDEXED
                                    WHERE id > ?2 AND conversation_id = ?1 AND message_id <= ?3)";
         self.connection.one(sql, (conversation, last.entry, last.message))

@@ -1,9 +1,9 @@
 //! Compressed messages, which any thread can decompress.
 
-use rusqlite::{Row, named_params};
+use rusqlite::Row;
 
 use super::codec;
-use super::sessions::is_of_agent;
+use super::sessions::{parameters, passes};
 use crate::{Filter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
@@ -34,14 +34,14 @@ impl Packed {
 
 /// The order in which rows are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum RowOrder {
     /// The last stored row first.
     NewestFirst,
     /// The first stored row first.
     OldestFirst,
 }
 
-impl Turn {
+impl RowOrder {
     /// The comparison of a later row with an earlier one, and the sort order.
     pub(crate) fn sql(self) -> (&'static str, &'static str) {
         match self {
@@ -56,37 +56,24 @@ impl Messages<'_> {
     /// given, until it returns `false`.
     pub fn messages_in_turn(
         &self,
-        turn: Turn,
+        turn: RowOrder,
         beyond: Option<MessageId>,
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
         let bounds = match turn {
-            Turn::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
-            Turn::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
+            RowOrder::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
+            RowOrder::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
         };
         let (_, order) = turn.sql();
         let sql = format!(
             "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
-              WHERE m.kind = 0
-                AND m.id BETWEEN {bounds}
-                AND (:role IS NULL OR m.role = :role)
-                AND (:tool IS NULL OR m.tool_name = :tool)
-                AND (:from IS NULL OR m.timestamp >= :from)
-                AND (:to IS NULL OR m.timestamp <= :to)
-                AND {}
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+              WHERE m.kind = 0 AND m.id BETWEEN {bounds} AND {}
               ORDER BY m.id {order}",
-            is_of_agent()
+            passes()
         );
         let mut query = (self.connection).prepare_cached(&sql)?;
-        let mut rows = query.query(named_params! {
-            ":conversation": filter.conversation, ":beyond": beyond,
-            ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before,
-            ":agent": filter.agent
-        })?;
+        let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
         while let Some(row) = rows.next()? {
             if !visit(Packed::at(row)?)? {
                 break;

@@ -50,7 +50,7 @@ impl RowRanges {
 
 impl Messages<'_> {
     /// The branch that ends at `leaf`; empty if the store doesn't know it.
-    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
+    pub fn row_ranges(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
         let mut found = RowRanges::default();
         let mut next = self.entry_row(conversation, leaf)?.map(|id| id.0);
         let sql = "SELECT id, parent_id, kind = 2 FROM entries

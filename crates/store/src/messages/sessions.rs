@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Row, params};
+use rusqlite::{Row, ToSql, params};
 
 use crate::columns::{FromRow, Queries as _, writing};
 use crate::messages::counts::Counts;
-use crate::{MessageWriter, Messages};
+use crate::{Filter, MessageWriter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::{AGENTS, ConversationId, MessageId, PI};
 use lcm_model::{agent_of_session, is_of_side_chain};
@@ -16,15 +16,38 @@ pub(crate) fn is_pi_s() -> String {
     format!("({})", AGENTS.map(|agent| format!("c.session_id NOT GLOB '{agent}:*'")).join(" AND "))
 }
 
-/// Whether the message `m` is in a session of `:agent`, if one is given.
-pub(crate) fn is_of_agent() -> String {
+/// Whether the message `m` passes the [`Filter`] whose [`parameters`] are bound.
+pub(crate) fn passes() -> String {
     format!(
-        "(:agent IS NULL OR EXISTS
-          (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
-            WHERE e.message_id = m.id
-              AND iif(:agent = '{PI}', {is_pi_s}, c.session_id GLOB :agent || ':*')))",
+        "(:role IS NULL OR m.role = :role)
+         AND (:tool IS NULL OR m.tool_name = :tool)
+         AND (:after IS NULL OR m.timestamp >= :after)
+         AND (:before IS NULL OR m.timestamp <= :before)
+         AND (:conversation IS NULL OR EXISTS
+              (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+         AND (:agent IS NULL OR EXISTS
+              (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+                WHERE e.message_id = m.id
+                  AND iif(:agent = '{PI}', {is_pi_s}, c.session_id GLOB :agent || ':*')))",
         is_pi_s = is_pi_s()
     )
+}
+
+/// The parameters of a query for messages that pass `filter`, with `others`.
+pub(crate) fn parameters<'a>(
+    filter: &'a Filter,
+    others: &[(&'static str, &'a dyn ToSql)],
+) -> Vec<(&'static str, &'a dyn ToSql)> {
+    let mut all: Vec<(&'static str, &dyn ToSql)> = vec![
+        (":role", &filter.role),
+        (":tool", &filter.tool),
+        (":after", &filter.after),
+        (":before", &filter.before),
+        (":conversation", &filter.conversation),
+        (":agent", &filter.agent),
+    ];
+    all.extend_from_slice(others);
+    all
 }
 
 /// A session, as other sessions see it.

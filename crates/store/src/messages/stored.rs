@@ -64,7 +64,7 @@ impl StoredJson {
         self.stored.as_slice().try_into().ok().filter(|_| self.codec == codec::PURGED)
     }
 
-    pub fn unpack(self) -> Result<String> {
+    pub(crate) fn unpack(self) -> Result<String> {
         codec::decode(self.stored, self.codec, self.bytes)
     }
 }
@@ -178,7 +178,7 @@ impl Messages<'_> {
     }
 
     /// The message with this identity.
-    pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
+    pub(crate) fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
         self.connection.first(BY_LINEAGE, named_params! {":low": lineage, ":high": lineage})
     }
 }

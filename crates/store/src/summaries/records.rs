@@ -10,7 +10,7 @@ use super::extras::Extras;
 use super::redo::IS_DEGRADED;
 use crate::columns::{FromRow, Queries as _, tokens_at};
 use crate::messages::codec;
-use crate::{Filter, Summaries, Turn};
+use crate::{Filter, RowOrder, Summaries};
 use lcm_model::dag::{Node, Sources};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -201,7 +201,7 @@ impl Summaries<'_> {
     /// [`FullTextIndex::search_summaries`](crate::FullTextIndex::search_summaries).
     pub fn summaries_in_turn(
         &self,
-        turn: Turn,
+        turn: RowOrder,
         beyond: Option<SummaryId>,
         filter: &Filter,
         mut visit: impl FnMut(StoredSummary) -> Result<bool>,

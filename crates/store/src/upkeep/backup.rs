@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::columns::Queries as _;
 use crate::db::connection;
 use crate::tasks::go_on;
-use crate::{Upkeep, UpkeepWriter};
+use crate::{Messages, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::text;
@@ -27,7 +27,6 @@ const STEPS: c_int = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupFacts {
     pub bytes: u64,
-    /// The number of its messages, including edited renditions.
     pub messages: usize,
     pub sessions: usize,
     pub summaries: usize,
@@ -140,7 +139,8 @@ impl Upkeep<'_> {
         if here != there {
             return Err(format!("it has {there:?} of {here:?} rows").into());
         }
-        let [sessions, messages, _, summaries, _] = there;
+        let [sessions, _, _, summaries, _] = there;
+        let messages = Messages::new(&copy).project_messages()?;
         Ok(BackupFacts { bytes: path.metadata()?.len(), messages, sessions, summaries })
     }
 
@@ -158,7 +158,7 @@ fn unwritten(path: &Path, error: impl std::error::Error + Send + Sync + 'static)
     Error::storing(format!("failed to write the backup {}", path.display()), error)
 }
 
-/// The numbers of sessions, messages, entries, summaries and edges.
+/// The numbers of rows: sessions, messages of any kind, entries, summaries and edges.
 fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
     let mut counts = [0; 5];
     let tables = ["conversations", "messages", "entries", "summaries", "summary_sources"];

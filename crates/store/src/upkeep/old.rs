@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 use tokio_util::sync::CancellationToken;
 
-use super::pages::{self, Pages};
+use super::pages::{self, DatabasePages};
 use super::vacuum;
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::db::{connection, schema};
@@ -170,7 +170,7 @@ impl OldStore {
         if !path.is_file() {
             return Err(Error::invalid("it is not a regular file"));
         }
-        let mut pages = Pages::open(path).map_err(pages::unread)?;
+        let mut pages = DatabasePages::open(path).map_err(pages::unread)?;
         match pages.header {
             Some((mark, _)) if i64::from(mark) != connection::APPLICATION_ID => {
                 return Err(Error::invalid("it is not a database of this extension"));
@@ -432,7 +432,7 @@ impl OldStore {
 }
 
 /// Copies the rows that can be read into an empty database. Returns how many.
-fn copy(pages: &mut Pages, into: &Connection, cancel: &CancellationToken) -> Result<usize> {
+fn copy(pages: &mut DatabasePages, into: &Connection, cancel: &CancellationToken) -> Result<usize> {
     into.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
     let mut inserts = Vec::new();
     for (table, columns, has_ids, types) in TABLES {

@@ -32,7 +32,7 @@ const INDEX: u8 = 0x0a;
 const INSIDE_INDEX: u8 = 0x02;
 
 /// A database file.
-pub(super) struct Pages {
+pub(super) struct DatabasePages {
     file: File,
     log: Option<File>,
     /// Where the log has a page.
@@ -56,7 +56,7 @@ pub(super) struct Row {
     pub values: Vec<Value>,
 }
 
-impl Pages {
+impl DatabasePages {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = files::open(path)?;
         let mut head = [0; 100];
@@ -190,7 +190,7 @@ impl Pages {
 /// Whether a file may be a database of ours: its header says so, or is damaged.
 pub(crate) fn may_be_ours(path: &Path) -> bool {
     let is_ours = |(mark, format)| i64::from(mark) == APPLICATION_ID && i64::from(format) == FORMAT;
-    Pages::open(path).is_ok_and(|pages| pages.header.is_none_or(|header: (u32, u32)| is_ours(header)))
+    DatabasePages::open(path).is_ok_and(|pages| pages.header.is_none_or(|header: (u32, u32)| is_ours(header)))
 }
 
 pub(super) fn unread(error: impl std::fmt::Display) -> Error {

@@ -18,7 +18,7 @@ use lcm_model::text::folded;
 use lcm_model::{Message, Part, Role, each_string, is_rewritten, original_of, read_json, record_of};
 
 /// A message that an entry shows, the message above it, and the entry's id.
-type Shown = (MessageId, Option<MessageId>, String);
+type ShownEntry = (MessageId, Option<MessageId>, String);
 
 impl Upkeep<'_> {
     /// The entries of other agents' sessions that show a message.
@@ -135,7 +135,7 @@ impl Upkeep<'_> {
         }
         let mut near: BTreeSet<MessageId> = BTreeSet::new();
         for (session, links) in sessions {
-            let mut shown: Vec<Shown> = self.connection.all(
+            let mut shown: Vec<ShownEntry> = self.connection.all(
                 "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
@@ -152,10 +152,10 @@ impl Upkeep<'_> {
 
     /// Those of a record's messages that carry it, if it repeats or belongs to a purged message, or that search ignores, if they repeat
     /// one themselves.
-    fn repeating(&self, shown: &[Shown], links: &Links, traces: &Traces) -> Vec<MessageId> {
+    fn repeating(&self, shown: &[ShownEntry], links: &Links, traces: &Traces) -> Vec<MessageId> {
         let messages = Messages::new(self.connection);
         // Unreadable ones show and carry nothing.
-        let read = |(id, above, _): &Shown| Some((*id, *above, messages.json_of(*id).ok()?));
+        let read = |(id, above, _): &ShownEntry| Some((*id, *above, messages.json_of(*id).ok()?));
         let messages: Vec<(MessageId, Option<MessageId>, String)> = shown.iter().filter_map(read).collect();
         let (mut own, mut going) = (String::new(), Vec::new());
         for (id, _, json) in &messages {

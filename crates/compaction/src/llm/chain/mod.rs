@@ -24,7 +24,7 @@ use super::health::{Health, PATIENCE, back_off};
 use super::reported;
 use super::thinking::Thinking;
 use super::{
-    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, count_usage,
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage,
     direct, size,
 };
 use crate::overflow::ReportedLimit;
@@ -60,7 +60,7 @@ pub trait Host: Send + Sync {
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
 
     /// Asks the model through the host; within the session if the request contains a question for that.
-    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer>;
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: ModelRequest) -> Pending<'a, Answer>;
 
     /// Tokens of the session's last request, if it contained the range in question and its provider still has
     /// it cached.
@@ -166,7 +166,7 @@ impl Chain {
     async fn ask_one(
         &self,
         candidate: &Candidate,
-        request: &Request,
+        request: &ModelRequest,
         usage: &mut Option<Value>,
     ) -> Result<Answer, Next> {
         let unasked = |reason: &str| Next::Unasked(reason.to_owned());
@@ -247,7 +247,7 @@ struct Asking<'a> {
     candidate: &'a Candidate,
     found: &'a ResolvedModel,
     thinking: Thinking,
-    request: Request,
+    request: ModelRequest,
     /// What all calls used.
     usage: &'a mut Option<Value>,
 }
@@ -255,13 +255,13 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Makes one call, and another whenever the model turns out to need more thinking for `asked` than it was
     /// given room for.
-    async fn call_until_thought(&mut self, attempt: u32, asked: &Request) -> Result<Answer, Failure> {
+    async fn call_until_thought(&mut self, attempt: u32, asked: &ModelRequest) -> Result<Answer, Failure> {
         loop {
             let answer = self.call(attempt).await?;
             let needed = self.thinking.after(&answer);
             self.chain.providers.needs_thinking(&self.found.key, needed);
             let is_enough = std::mem::replace(&mut self.thinking, needed) == needed;
-            let asked = Request { in_session: None, ..asked.clone() };
+            let asked = ModelRequest { in_session: None, ..asked.clone() };
             let ratio = self.chain.providers.ratio(&self.found.facts.name());
             match fitted(&self.found.facts, &asked, needed, ratio) {
                 Ok(request) if answer.is_err() && !is_enough && request != self.request => {
@@ -382,7 +382,7 @@ impl Asking<'_> {
 }
 
 /// Whether `question` after `cached` tokens of the session costs less than the whole uncached `request`.
-fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSession) -> bool {
+fn is_cheaper(facts: &Facts, cached: usize, request: &ModelRequest, question: &InSession) -> bool {
     let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
     let alone = size(&request.system) + size(&request.prompt);
@@ -450,14 +450,19 @@ fn scaled(tokens: usize, by: f64) -> usize {
 }
 
 /// The request as it is sent to the model, whose tokens are `ratio` times as many as estimated.
-fn fitted(facts: &Facts, request: &Request, thinking: Thinking, ratio: f64) -> Result<Request, Failure> {
+fn fitted(
+    facts: &Facts,
+    request: &ModelRequest,
+    thinking: Thinking,
+    ratio: f64,
+) -> Result<ModelRequest, Failure> {
     let mut request = request.clone();
     thinking.set(&facts.model, &mut request);
     fit(facts, &mut request, ratio).map(|()| request)
 }
 
 /// Limits the answer to what the model can do, at least as much as Pi does.
-fn fit(facts: &Facts, request: &mut Request, ratio: f64) -> Result<(), Failure> {
+fn fit(facts: &Facts, request: &mut ModelRequest, ratio: f64) -> Result<(), Failure> {
     let model = &facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);
@@ -479,7 +484,7 @@ fn fit(facts: &Facts, request: &mut Request, ratio: f64) -> Result<(), Failure> 
 }
 
 impl Model for Chain {
-    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+    fn ask(&self, request: ModelRequest) -> Pending<'_, Answer> {
         Box::pin(async move {
             let mut usage = None;
             let mut failed: Option<Failure> = None;

@@ -71,7 +71,7 @@ impl Host for Script {
         Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
     }
 
-    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: ModelRequest) -> Pending<'a, Answer> {
         self.write(if request.in_session.is_some() { "ask in" } else { "ask" }, model);
         let answer = (self.answer)(model);
         Box::pin(async move {
@@ -93,8 +93,8 @@ fn facts(name: &str) -> Value {
     })
 }
 
-fn request(prompt: &str) -> Request {
-    Request {
+fn request(prompt: &str) -> ModelRequest {
+    ModelRequest {
         system: "s".into(),
         prompt: prompt.into(),
         max_tokens: 500,
@@ -337,7 +337,7 @@ async fn a_plain_model_that_rejects_the_request_is_asked_through_the_host() {
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut connection, _)) = listener.accept().await {
-            let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}";
+            let answer = b"HTTP/1.1 400 Bad ModelRequest\r\ncontent-length: 2\r\n\r\n{}";
             let _ = connection.read(&mut [0; 4096]).await;
             let _ = connection.write_all(answer).await;
         }
@@ -439,7 +439,7 @@ fn an_answer_may_use_the_available_room() {
     let most = |changes: Value| {
         let mut facts = facts("a/one");
         facts["model"].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        let mut request = Request { max_tokens: 5_000, ..request("q") };
+        let mut request = ModelRequest { max_tokens: 5_000, ..request("q") };
         fit(&serde_json::from_value(facts).unwrap(), &mut request, 1.0).map(|()| request.max_tokens).ok()
     };
     assert_eq!(most(json!({"contextWindow": 100_000})), Some(1_000));
@@ -478,10 +478,10 @@ async fn without_any_model_the_error_says_what_was_tried() {
 #[tokio::test]
 async fn a_model_that_is_named_is_the_only_one_asked() {
     let script = Script::new(|name| Some(facts(name)), reply);
-    let named = Request { by: Some("b/two".into()), ..request("q") };
+    let named = ModelRequest { by: Some("b/two".into()), ..request("q") };
     assert_eq!(chain(&script).ask(named).await.unwrap().model.as_deref(), Some("b/two"));
     let script = Script::new(|name| (name != "no/model").then(|| facts(name)), reply);
-    let unknown = Request { by: Some("no/model".into()), ..request("q") };
+    let unknown = ModelRequest { by: Some("no/model".into()), ..request("q") };
     assert!(chain(&script).ask(unknown).await.is_err());
     assert_eq!(script.log(), ["resolve no/model"]);
 }

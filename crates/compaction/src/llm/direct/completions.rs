@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
 use super::super::thinking::effort;
-use super::super::{ModelFacts, Request};
+use super::super::{ModelFacts, ModelRequest};
 use super::{Read, refused};
 
 /// The request's body, with fields in Pi's order.
-pub(super) fn body(model: &ModelFacts, request: &Request) -> Value {
+pub(super) fn body(model: &ModelFacts, request: &ModelRequest) -> Value {
     let ways = Ways::of(model);
     let mut messages = Vec::new();
     if !request.system.is_empty() {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use self::eligibility::Plan;
 use super::cost::Used;
 use super::failure::complaint;
-use super::{Answer, Facts, Failure, ModelFacts, Request, Secret, read_message};
+use super::{Answer, Facts, Failure, ModelFacts, ModelRequest, Secret, read_message};
 use lcm_model::read_json;
 
 /// A model that can be asked without Pi.
@@ -41,7 +41,7 @@ enum Wire {
 }
 
 /// The model, if it can be asked without Pi; `None` if anything about it is special.
-pub fn direct(facts: &Facts) -> Option<Direct> {
+pub(crate) fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
     let client = http::client()?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
@@ -60,7 +60,7 @@ fn variable(name: &str) -> Option<String> {
 
 impl Direct {
     /// Whether it can be asked this. Thinking that is limited by a number of tokens is left to Pi.
-    pub fn takes(&self, request: &Request) -> bool {
+    pub fn takes(&self, request: &ModelRequest) -> bool {
         let compat = |key: &str| self.model.compat.get(key).unwrap_or(&Value::Null);
         let budgets = ["supportsThinkingTokenBudget", "thinkingTokenBudgetField"].map(compat);
         request.reasoning.is_none()
@@ -70,14 +70,14 @@ impl Direct {
             }
     }
 
-    fn body(&self, request: &Request) -> Value {
+    fn body(&self, request: &ModelRequest) -> Value {
         match self.plan.wire {
             Wire::Completions => completions::body(&self.model, request),
             Wire::Messages => messages::body(&self.model, request),
         }
     }
 
-    async fn call(&self, request: &Request) -> Answer {
+    async fn call(&self, request: &ModelRequest) -> Answer {
         let said = http::post(&self.client, &self.plan, self.body(request).to_string()).await?;
         let json = read_json(&said.text).ok().filter(Value::is_object);
         if !(200..300).contains(&said.status) {
@@ -96,7 +96,7 @@ impl Direct {
     }
 
     /// Asks, within the request's time limit.
-    pub async fn ask(&self, request: &Request) -> Answer {
+    pub async fn ask(&self, request: &ModelRequest) -> Answer {
         let limit = Duration::from_millis(request.timeout_ms);
         let answer = tokio::time::timeout(limit, self.call(request)).await;
         answer.unwrap_or_else(|_| Err(Failure::late(limit))).map_err(|failure| {

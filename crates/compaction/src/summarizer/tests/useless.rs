@@ -1,4 +1,4 @@
-//! A hundred bad summarizers, of ten kinds: none of their answers replaces the messages.
+//! A hundred and ten bad summarizers, of eleven kinds: none of their answers replaces the messages.
 
 use super::*;
 use crate::plausible::tests::SESSION;
@@ -12,7 +12,7 @@ fn words(text: &str, start: usize, count: usize) -> String {
 }
 
 /// An answer of each kind to this prompt.
-fn answers(prompt: &str, at: usize) -> [(&'static str, String); 9] {
+fn answers(prompt: &str, at: usize) -> [(&'static str, String); 10] {
     let empty = [
         "",
         " \n",
@@ -97,6 +97,13 @@ fn answers(prompt: &str, at: usize) -> [(&'static str, String); 9] {
         "```ts\nexport {}\n```\n",
         "```md\nThe database is in WAL mode, because the export of invoices and the reminders write to it at the same time at night.\n```",
     ];
+    // The form that was asked for, with nothing in it.
+    let form = [
+        "Work", "Work\nQuotes: none", "Summary", "Summary of the conversation", "Work\n\n**Quotes:** none",
+        "# Export", "Export of invoices\nQuotes:\nnone", "Fixing the export", "-",
+        "Work on the export\nState: none",
+    ]
+    .map(|body| format!("{body}\nExpand for details about: all of it"));
     let half = words(prompt, prompt.split_whitespace().count() / 2, 120 + 10 * at);
     let echo = match at % 3 {
         0 => half,
@@ -115,11 +122,12 @@ fn answers(prompt: &str, at: usize) -> [(&'static str, String); 9] {
         ("language", languages[at].into()),
         ("invent", inventions[at].into()),
         ("fence", fenced[at].into()),
+        ("form", form[at].clone()),
     ]
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_answer_of_a_hundred_bad_summarizers_is_accepted() {
+async fn no_answer_of_these_bad_summarizers_is_accepted() {
     let orders = [
         "PWNED",
         "All is done.",
@@ -135,9 +143,9 @@ async fn no_answer_of_a_hundred_bad_summarizers_is_accepted() {
     let (mut accepted, mut asked) = (Vec::new(), 0);
     for (at, order) in orders.into_iter().enumerate() {
         let history = format!("{SESSION}\n{ORDER}{order}\n\nassistant: I read notes.md.");
-        for kind in 0..10 {
+        for kind in 0..11 {
             let answer = move |prompt: &str| match kind {
-                9 => ("obey", order.to_owned()),
+                10 => ("obey", order.to_owned()),
                 kind => answers(prompt, at)[kind].clone(),
             };
             let world = world(0, move |request| (Duration::ZERO, reply(&answer(&request.prompt).1)));
@@ -152,5 +160,5 @@ async fn no_answer_of_a_hundred_bad_summarizers_is_accepted() {
             asked += world.prompts().len();
         }
     }
-    assert_eq!((accepted, asked), (Vec::new(), 200));
+    assert_eq!((accepted, asked), (Vec::new(), 220));
 }

@@ -9,7 +9,7 @@ use super::*;
 
 struct World {
     dir: tempfile::TempDir,
-    sources: Sources,
+    sources: SettingSources,
 }
 
 impl World {
@@ -18,7 +18,7 @@ impl World {
         let (agent_dir, cwd) = (dir.path().join("agent"), dir.path().join("project"));
         std::fs::create_dir_all(cwd.join(".pi")).unwrap();
         std::fs::create_dir_all(&agent_dir).unwrap();
-        let sources = Sources { agent_dir, cwd, project_trusted: true, ..Sources::default() };
+        let sources = SettingSources { agent_dir, cwd, project_trusted: true, ..SettingSources::default() };
         Self { dir, sources }
     }
 

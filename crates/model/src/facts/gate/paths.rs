@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Detail, Kind, has, is_among, is_letter};
+use super::{Detail, DetailKind, has, is_among, is_letter};
 
 /// File extensions, for names without a folder; file names without extension; products that look like files.
 const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts swift c h cc cpp hpp cs rb php sql sh bash ps1 lua zig ex exs \
@@ -69,7 +69,8 @@ pub(super) fn is_noise(path: &str) -> bool {
 /// Merges a file's several spellings, which have the same ending, and shortens each to what tells it from the
 /// others.
 pub(super) fn one_each(details: impl Iterator<Item = Detail>) -> Vec<Detail> {
-    let (mut files, others): (Vec<_>, Vec<_>) = details.partition(|one| matches!(one.kind, Kind::Path(_)));
+    let (mut files, others): (Vec<_>, Vec<_>) =
+        details.partition(|one| matches!(one.kind, DetailKind::Path(_)));
     files.sort_by(|a, b| (b.key.len(), &a.key).cmp(&(a.key.len(), &b.key)));
     let mut by_name: HashMap<String, Vec<Detail>> = HashMap::new();
     for file in files {
@@ -84,7 +85,7 @@ pub(super) fn one_each(details: impl Iterator<Item = Detail>) -> Vec<Detail> {
         let has_twin = files.len() > 1;
         all.extend(files.into_iter().map(|file| {
             let text = end_of(&file.text, 1 + usize::from(has_twin)).to_owned();
-            Detail { kind: Kind::Path(has_twin), text, ..file }
+            Detail { kind: DetailKind::Path(has_twin), text, ..file }
         }));
     }
     all

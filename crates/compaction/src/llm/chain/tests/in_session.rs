@@ -3,11 +3,11 @@
 use super::*;
 
 /// A question of about 2,000 tokens, or about 50 within the session. Answers to it contain a `t`.
-fn question_in_session(mark: &str) -> Request {
+fn question_in_session(mark: &str) -> ModelRequest {
     let prompt = "Which part of the above is it?".to_owned();
     let (first, last) = ("e1".to_owned(), "e9".to_owned());
     let in_session = Some(InSession { prompt, first, last, effort: None, mark: mark.to_owned() });
-    Request { in_session, ..request(&"long ago ".repeat(1_000)) }
+    ModelRequest { in_session, ..request(&"long ago ".repeat(1_000)) }
 }
 
 /// The log of `times` questions to the session's own model with this many tokens cached; it answers `t`.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{facts, glm, haiku, keyed, question, with};
-use crate::llm::Request;
+use crate::llm::ModelRequest;
 use crate::llm::direct::direct;
 
 fn body(model: Value) -> Value {
@@ -12,7 +12,7 @@ fn body(model: Value) -> Value {
 }
 
 fn thinking_body(model: Value, reasoning: &'static str) -> Value {
-    let request = Request { reasoning: Some(reasoning), ..question() };
+    let request = ModelRequest { reasoning: Some(reasoning), ..question() };
     let direct = direct(&facts(keyed(model))).unwrap();
     assert!(direct.takes(&request));
     direct.body(&request)
@@ -119,7 +119,7 @@ fn thinking_within_a_number_of_tokens_is_left_to_pi() {
     let takes = |model: Value| {
         let direct = direct(&facts(keyed(model))).unwrap();
         assert!(direct.takes(&question()));
-        direct.takes(&Request { reasoning: Some("low"), ..question() })
+        direct.takes(&ModelRequest { reasoning: Some("low"), ..question() })
     };
     assert!(takes(with(glm(), json!({"reasoning": true, "compat": {"supportsThinkingTokenBudget": false}}))));
     for compat in [

@@ -9,7 +9,7 @@ mod serving;
 
 use serde_json::{Value, json};
 
-use crate::llm::{Facts, Request};
+use crate::llm::{Facts, ModelRequest};
 
 /// `cerebras/zai-glm-4.7` as described by the versions of Pi that have it.
 fn glm() -> Value {
@@ -48,8 +48,8 @@ fn facts(json: Value) -> Facts {
     serde_json::from_value(json).unwrap()
 }
 
-fn question() -> Request {
-    Request {
+fn question() -> ModelRequest {
+    ModelRequest {
         system: "Be short.".into(),
         prompt: "What happened?".into(),
         max_tokens: 5_000,

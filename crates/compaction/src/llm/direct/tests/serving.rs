@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{facts, glm, haiku, keyed, question, with};
 use crate::llm::direct::{Direct, direct};
-use crate::llm::{Answer, Failure, Kind, Request};
+use crate::llm::{Answer, Failure, Kind, ModelRequest};
 
 /// How a server answers a request.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ fn lines(server: &Server) -> [Direct; 2] {
     [at(glm()), at(haiku())]
 }
 
-async fn asked(act: Act, request: Request) -> Answer {
+async fn asked(act: Act, request: ModelRequest) -> Answer {
     let server = server(act).await;
     let [line, _] = lines(&server);
     line.ask(&request).await
@@ -233,8 +233,9 @@ async fn an_unreachable_server_is_reported() {
 #[tokio::test]
 async fn the_time_limit_covers_the_whole_call() {
     for start in ["", "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"choices\""] {
-        let failed =
-            asked(Act::Stall(start.into()), Request { timeout_ms: 100, ..question() }).await.unwrap_err();
+        let failed = asked(Act::Stall(start.into()), ModelRequest { timeout_ms: 100, ..question() })
+            .await
+            .unwrap_err();
         assert_eq!(
             (failed.reason.as_str(), failed.answered(), failed.status),
             ("no answer within 0.1 s", false, None)

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::exact;
 use super::phrases::{Phrase, stand_in};
 use super::query::{Query, TermRole};
 use super::words::words;
@@ -129,20 +130,21 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
 fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     let mut phrases = Phrase::all_in(&search.question.query)?;
     let quoted = phrases.len();
-    let mut expressions: Vec<String> = phrases.iter().map(Phrase::expression).collect();
+    let of_phrase = |phrase: &Phrase| (phrase.expression(), phrase.clone());
+    let mut expressions: Vec<(String, Phrase)> = phrases.iter().map(of_phrase).collect();
     let mut counted = Vec::new();
     for term in Query::parse(&search.question.query).terms {
         let is_quoted = || phrases[..quoted].iter().any(|phrase| phrase.written.contains(&term.text));
         if term.role != TermRole::Asked || is_quoted() {
             continue;
         }
+        let phrase = Phrase::of(&term.text);
         // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends.
         if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
-            let phrase = Phrase::of(&term.text);
-            expressions.push(phrase.expression());
+            expressions.push(of_phrase(&phrase));
             phrases.push(phrase);
         } else {
-            expressions.push(term.expression);
+            expressions.push((term.expression, phrase));
             counted.push(term.text);
         }
     }
@@ -154,9 +156,12 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     }
     let within = search.view.index().passages(&search.filter)?;
     let mut found: Option<BTreeSet<MessageId>> = None;
-    for expression in expressions {
+    for (expression, phrase) in expressions {
         search.go_on()?;
-        let with = within.messages(&expression, &search.filter)?;
+        let mut with = within.messages(&expression, &search.filter)?;
+        if phrase.may_be_data {
+            with.extend(exact::messages(search, &phrase)?);
+        }
         found = Some(match found {
             None => with.into_iter().collect(),
             Some(found) => with.into_iter().filter(|id| found.contains(id)).collect(),

@@ -44,7 +44,7 @@ export interface Native {
    * Runs a line of `/lcm settings` without an open session. `request` is JSON: `line`, the text after `/lcm`,
    * and `sources` as for `loadSettings`. Returns the same as `Engine.command`.
    */
-  settingsCommand(request: string): string;
+  settingsCommand(request: string): Promise<string>;
 }
 
 /** One open session of one project's history. */
@@ -151,7 +151,7 @@ export declare class Engine {
   /**
    * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
    * `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
-   * JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+   * JSON: `{"ok": {"content": [blocks], "structuredContent"?}}` or `{"error"}`, whose message is for the model.
    */
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null, callId?: string | undefined | null): Promise<string>;
   /**

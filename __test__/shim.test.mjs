@@ -434,8 +434,9 @@ test("scripts can fill, compact and search a store through the engine", async (t
   assert.deepEqual(Object.keys(asked[0]).sort(), ["maxTokens", "prompt", "system", "timeoutMs"]);
   assert.equal(engine.preamble(), preamble);
 
-  const [found] = ok(await engine.callTool(2, "lcm_grep", '{"query":"mark0007x"}', history.leaf));
-  assert.match(found.text, /«mark0007x»/);
+  const found = ok(await engine.callTool(2, "lcm_grep", '{"query":"mark0007x"}', history.leaf));
+  assert.match(found.content[0].text, /«mark0007x»/);
+  assert.match(found.structuredContent.hits[0].snippet, /«mark0007x»/);
   const wrong = JSON.parse(await engine.callTool(3, "lcm_expand", '{"summary_id":"m-0"}', history.leaf));
   assert.equal(typeof wrong.error.message, "string");
   await engine.close();

@@ -30,6 +30,8 @@ const ALIKE = [["error", "failure"], ["remove", "delete"], ["fix", "repair"], ["
 
 /** The text that search covers, as far as needed here. @param {any} message @returns {string} */
 export function textOf(message) {
+  // A search of the model does not find what was kept from it.
+  if (message.excludeFromContext) return "";
   /** @type {(value: any) => string[]} */
   const strings = (value) => (typeof value === "string" ? [value] : value && typeof value === "object" ? Object.values(value).flatMap(strings) : []);
   const blocks = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? []);

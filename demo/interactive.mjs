@@ -9,8 +9,8 @@ import { extension, node22, piCli, root } from "../scripts/paths.mjs";
 import { offline } from "./rpc.mjs";
 import { makeWorld } from "./world.mjs";
 
-/** Long enough to see each tool call before the next one. */
-const DELAY_MS = 800;
+/** Long enough to see each tool call before the next one; the recording is faster. */
+const DELAY_MS = Number(process.env.DEMO_DELAY_MS ?? 800);
 
 const world = await makeWorld(DELAY_MS);
 const hint = path.join(root, "demo", "hint.mjs");

@@ -1,5 +1,6 @@
 /**
- * The demo model's answers. It is a script and says so: it recognizes a few requests and understands nothing.
+ * The demo model's answers. It is a script and says so: it recognizes a few requests and understands nothing. What it quotes, it takes from the
+ * tools' results.
  *
  * There are three kinds of requests: the extension's summarizer (answered with an extract of its input), the turns of the play, and
  * anything else that a user types in the interactive demo.
@@ -10,17 +11,17 @@ import { extractOf } from "./extract.mjs";
 /** @typedef {import("./model-server.mjs").Reply} Reply */
 /** @typedef {import("./wire.mjs").Message} Message */
 
-/** The play's prompts, which this script can answer. */
+/** Prompts that this script can answer. */
 export const PROMPTS = {
-  queue: "How does take() in src/queue.ts make sure that two workers never get the same delivery? Have a look.",
-  size: "And how much code is that by now, all in all?",
-  recall: "What exactly did the import log of Monday night say about the files from Shenzhen? Please bring back the whole log, word for word.",
+  check: "Read the code again: can a customer still be charged twice?",
+  order: "What did the server log say about order 10482?",
+  whole: "Print that server log again, all of it.",
+  size: "How much code is that by now?",
 };
 
-/** Words that only the log contains: partners' files, the share's error, and its output around a rejected file. */
-const LOG_QUERY = "import log Shenzhen source as received CDATA ERROR_NETNAME_DELETED";
-
-const SIGNATURE = "(I am the scripted demo model: this answer was written beforehand.)";
+/** What only the log has. */
+const LOG_QUERY = "server log web-1 captured order 10482 delivery slow answer";
+const SIGNATURE = "(I am a scripted model: I knew where to look, but not what I would find.)";
 
 /**
  * @param {Received} request
@@ -31,101 +32,66 @@ export function demoReply(request) {
   const asked = request.messages.findLastIndex((message) => message.role === "user");
   const text = request.messages[asked]?.text ?? "";
   const since = request.messages.slice(asked + 1);
-  if (/import log/i.test(text)) return recall(request, since);
-  if (text.includes("take()")) return queue(since);
-  if (text.includes("how much code")) return size(since);
+  if (/\blog\b/i.test(text)) return recall(request, since, /\b(all|whole)\b/.test(text) ? undefined : (/\d{5}/.exec(text)?.[0] ?? "10482"));
+  if (text.includes("charged twice")) return check(since);
+  if (text.includes("How much code")) return size(since);
   return { text: help(text) };
 }
 
-/**
- * Reads the file, then reports its content.
- * @param {Message[]} since the messages after the question
- * @returns {Reply}
- */
-function queue(since) {
-  if (since.length === 0) return { thinking: "The file may have changed since I saw it; read it again.", text: "I'll read it.", toolCalls: [{ name: "read", arguments: { path: "src/queue.ts" } }] };
-  const lines = resultText(since).split("\n").length;
-  return {
-    text: `By one statement: \`take\` (src/queue.ts, ${lines} lines) leases with a single \`UPDATE … WHERE id = (SELECT …) RETURNING …\`, so no other process can come between reading a row and leasing it. \`done\` and \`failed\` name the worker and count only while the lease is his. ${SIGNATURE}`,
-  };
+/** What the check reads, and what it looks for there. @type {[string, RegExp][]} */
+const CHECKED = [["src/server.js", /settle\(db, payments\)/], ["src/webhook.js", /INSERT OR IGNORE INTO events/], ["src/payments.js", /`capture-\$\{order\}`/], ["migrations/002_events.sql", /PRIMARY KEY/]];
+
+/** Reads a file per request, and reports from what it read. @param {Message[]} since the messages after the question @returns {Reply} */
+function check(since) {
+  const results = since.filter(({ role }) => role === "tool").map(({ text }) => text);
+  const next = CHECKED[results.length];
+  if (next) return { ...(results.length === 0 && { text: "I'll read what handles the money." }), toolCalls: [{ name: "read", arguments: { path: next[0] } }] };
+  const found = CHECKED.every(([, what], at) => what.test(results[at]));
+  return { text: found ? "No. An event has one row in `events`, so it is handled once, and all captures of an order have the same idempotency key." : "Perhaps: something that I expected there is missing." };
 }
 
-/**
- * @param {Message[]} since
- * @returns {Reply}
- */
+/** @param {Message[]} since @returns {Reply} */
 function size(since) {
-  if (since.length === 0) return { text: "Counting.", toolCalls: [{ name: "bash", arguments: { command: "cat src/*.ts src/*/*.ts | wc -l; cat test/*.ts | wc -l" } }] };
+  if (since.length === 0) return { text: "Counting.", toolCalls: [{ name: "bash", arguments: { command: "cat src/*.js | wc -l; cat test/*.js | wc -l" } }] };
   const [source = "?", tests = "?"] = resultText(since).match(/\d+/g) ?? [];
-  return { text: `${source} lines in src, ${tests} in test. ${SIGNATURE}` };
+  return { text: `${source} lines in src, ${tests} in test.` };
 }
 
 /**
- * The drill-down: finds the log, looks up its place, and gets it back page by page.
+ * Finds the log in the history, and quotes an order's lines from the original, or gets all of it back, page by page.
+ *
  * @param {Received} request
  * @param {Message[]} since
+ * @param {string} [order]
  * @returns {Reply}
  */
-function recall({ toolNames }, since) {
-  if (!toolNames.includes("lcm_grep")) return { text: `Without the extension's tools I have no way to look that up. ${SIGNATURE}` };
-  const last = lastCall(since);
-  if (!last) {
-    return {
-      thinking: "The log was read at the very beginning. If it is not in front of me any more, it can be found.",
-      text: "I'll look it up in the history.",
-      toolCalls: [{ name: "lcm_grep", arguments: { query: LOG_QUERY } }],
-    };
-  }
+function recall({ toolNames }, since, order) {
+  if (!toolNames.includes("lcm_grep")) return { text: "Without the extension's tools I have no way to look that up." };
+  const last = since.findLast(({ toolCalls }) => toolCalls.length > 0)?.toolCalls.at(-1);
+  if (!last) return { text: "The log is not in my context any more. I'll look it up.", toolCalls: [{ name: "lcm_grep", arguments: { query: LOG_QUERY, tool: "bash", limit: 3 } }] };
   const answer = resultText(since);
-  if (last.name === "lcm_grep") return found(answer);
-  const id = String(last.arguments.summary_id);
-  const cursor = last.name === "lcm_expand" ? cursorIn(answer) : undefined;
-  if (last.name === "lcm_describe" || cursor) {
-    return { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: id, max_tokens: 8000, ...(cursor && { cursor }) } }] };
+  if (last.name === "lcm_grep") {
+    const id = /^(m-[0-9a-f]+) · toolResult bash /m.exec(answer)?.[1];
+    return id ? { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: id, ...(order ? { query: `order=${order}` } : { max_tokens: 8000 }) } }] } : { text: "The history has no such log." };
   }
-  const pages = since.filter((message) => message.role === "tool").length - 2;
-  return {
-    text: `That is the whole log, ${pages === 1 ? "in one page" : `in ${pages} pages`}, as it was read on Monday. About Shenzhen it says two things: descriptions in CDATA were not understood (\`unexpected "<![CDATA[…"\`), and HTML outside CDATA broke the nesting (\`unexpected closing tag </content> (expected </br>)\`). ${SIGNATURE}`,
-  };
-}
-
-/**
- * @param {string} answer of lcm_grep
- * @returns {Reply}
- */
-function found(answer) {
-  const hit = answer.split("\n").find((line) => /^m-[0-9a-f]+ · toolResult read /.test(line));
-  const id = /^m-[0-9a-f]+/.exec(hit ?? "")?.[0];
-  if (!id) return { text: `The history has no file of that kind that was read. ${SIGNATURE}` };
-  return { text: `It is ${id}. Where does it belong?`, toolCalls: [{ name: "lcm_describe", arguments: { section: "by_id", summary_id: id } }] };
-}
-
-/**
- * The cursor of the next page, from the last line of an answer.
- * @param {string} answer
- */
-function cursorIn(answer) {
-  return /"cursor":"([^"]+)"/.exec(answer.trimEnd().split("\n").at(-1) ?? "")?.[1];
+  const cursor = /"cursor":"([^"]+)"/.exec(answer.trimEnd().split("\n").at(-1) ?? "")?.[1];
+  if (!order && cursor) return { toolCalls: [{ name: "lcm_expand", arguments: { ...last.arguments, cursor } }] };
+  if (!order) return { text: `That was all of it, in ${since.filter(({ role }) => role === "tool").length - 1} pages.` };
+  const captured = [...answer.matchAll(/T([\d:.]+)Z INFO +(web-\d) captured «?order=\d+»? amount=(\S+)/g)].map(([, time, server, amount]) => `- ${time} UTC, ${server}: ${amount}`);
+  return { text: `Order ${order} was captured ${captured.length === 1 ? "once" : `${captured.length} times`}:\n\n${captured.join("\n")}\n\n${SIGNATURE}` };
 }
 
 /** @param {Message[]} since */
-function lastCall(since) {
-  return since.findLast((message) => message.toolCalls.length > 0)?.toolCalls.at(-1);
-}
-
-/** @param {Message[]} since */
-function resultText(since) {
-  return since.findLast((message) => message.role === "tool")?.text ?? "";
-}
+const resultText = (since) => since.findLast(({ role }) => role === "tool")?.text ?? "";
 
 /** @param {string} text that a user typed */
 function help(text) {
   const said = text.trim().split("\n")[0].slice(0, 60);
-  return `I am the scripted demo model, so I can't really answer “${said}”. What works here:
+  return `I am a scripted model, so I can't really answer “${said}”. What works here:
 
-- Ask *what did the import log say?* I find it in the history with lcm_grep, lcm_describe and lcm_expand, before a compaction and after it.
-- \`/compact\` compacts this session. The summaries I write for it are extracts made by rule.
-- \`/lcm tree\`, \`/lcm stats\` and \`/lcm help\` are the extension's own commands.
+- Ask *${PROMPTS.order}* I find it in the history, before a compaction and after it.
+- \`/compact\` compacts this session. I write the summaries by rule.
+- \`/lcm context\`, \`/lcm tree\`, \`/lcm search captured\` and \`/lcm help\` are the extension's own commands.
 
 For a real model, set your provider's API key in the environment, or run \`npx pi\` in the project's folder and type \`/login\`. After that \`npm start\` opens your own Pi with the extension.`;
 }

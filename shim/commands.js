@@ -241,7 +241,7 @@ class Commands {
  */
 async function isConfirmed(ctx, { title, message }) {
   if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
-  const yes = "Yes, for good";
+  const yes = "Yes, permanently";
   return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
 }
 
@@ -278,7 +278,7 @@ async function changingSettings(session, ctx, work) {
   let said;
   await work(async (line) => {
     /** @type {Answer} */
-    const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
+    const answer = unwrap(await native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
     if (!(/** @type {any} */ (answer.answer)?.saved)) return answer;
     now = settingsFor(native, ctx).settings;
     said = answer.text;

@@ -18,9 +18,12 @@ const LEAD = 24;
 const WHO = 26;
 /** Pause after a key before the engine is asked, in ms. */
 const REST_MS = 120;
-/** Lines of the panel besides the hits, and besides an open hit. */
-const BESIDE_HITS = 6;
-const BESIDE_PAGE = 2;
+/**
+ * Lines besides the hits, and besides an open hit: the panel's other lines, and two for a widget of another extension, because what goes
+ * beyond the screen is cut off, and the keys come last.
+ */
+const BESIDE_HITS = 8;
+const BESIDE_PAGE = 4;
 /** Lines above a match. */
 const ABOVE = 3;
 
@@ -304,7 +307,6 @@ class Search {
     let text;
     try {
       ({ text } = await this.#ask(`show ${hit.id}`));
-      if (hit.session) text = `${placeOf(hit)}\n${text}`;
     } catch (error) {
       text = messageOf(error);
     }

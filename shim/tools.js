@@ -26,8 +26,8 @@ export function registerTools(session) {
         const { leafId, newerRequest } = session.sync.storedLeaf();
         const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest, id);
         // Pi shows the model a thrown error's message.
-        const content = unwrap(await cancellable(session, engine, signal, call));
-        return { content, details: detailsOf(content) };
+        const result = unwrap(await cancellable(session, engine, signal, call));
+        return { ...result, details: detailsOf(result.content) };
       },
       renderCall: (/** @type {unknown} */ args, /** @type {Theme} */ theme) => drawn((width) => callLine(spec, args, theme, width)),
       renderResult: (/** @type {any} */ result, /** @type {any} */ options, /** @type {Theme} */ theme) =>

@@ -90,7 +90,7 @@ for (const host of hostsFor()) {
     const stdout = await inSession(other, out, ["--mode", "json", "/lcm tree", "/lcm stats", "/lcm stat"]);
     const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
     const [tree, stats, failure] = events.filter(({ type }) => type === "lcm");
-    assert.match(tree.text, /^84 messages on this branch; [^]*● s-[0-9a-f]{10} D0 /);
+    assert.match(tree.text, /^84 messages on this branch, [^]*● s-[0-9a-f]{10} D0 /);
     assert.equal(stats.level, "info");
     assert.match(stats.text, /^This session +84 messages/);
     assert.equal(stats.answer.session.messages, 84);

@@ -91,7 +91,7 @@ for (const host of hostsFor()) {
 
       await t.test(`the tree stays within ${cols} columns`, async () => {
         await terminal.send("/lcm tree");
-        await terminal.waitFor((screen) => screen.includes("● frontier: what represents"), "the tree");
+        await terminal.waitFor((screen) => screen.includes("● represents the branch now"), "the tree");
         assert.match(terminal.everything, / ● \d+ messages without a summary: m-[0-9a-f]{10} to m-/);
         assert.ok(!terminal.exited);
       });

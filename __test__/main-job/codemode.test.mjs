@@ -86,7 +86,7 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
   test(`a search finds neither its own call nor an earlier search, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, settings: { defaultTools: ["+codemode"], lcm: { background: false } } });
     const pi = project.startPi();
-    const search = 'return await tools.lcm_grep({ query: "walrus plan" });';
+    const search = 'const { hits } = await tools.lcm_grep({ query: "walrus plan" }); return hits.map(({ id, role, snippet }) => `${id} · ${role}: ${snippet}`).join("\\n");';
     /** Who said what the search finds. @param {import("../../demo/model-server.mjs").Reply} reply that searches */
     const found = async (reply) => {
       project.script.turns = [reply];
@@ -101,5 +101,36 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
     // That script did something else too, so that it and its output are searched.
     const direct = { text: "Where is the walrus plan?", toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus plan" } }] };
     assert.deepEqual(await found(direct), ["assistant", "assistant", "toolResult", "user"]);
+  });
+
+  test(`a script gets results and totals as data, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, settings: { defaultTools: ["+codemode"], lcm: { background: false } } });
+    const pi = project.startPi();
+    await pi.prompt("Remember the walrus plan.");
+    project.script.turns = [
+      script('return [await tools.lcm_grep({ query: "walrus" }), await tools.lcm_grep({ query: "walrus", count: "role" }), await tools.lcm_grep({ query: "penguin" })];'),
+      { text: "So it was." },
+    ];
+    await pi.prompt("Which one was it?");
+    const [found, counted, nothing] = JSON.parse(answered(project).slice(answered(project).indexOf("[")));
+    assert.deepEqual([found.hits.length, found.hits[0].role, found.hits[0].snippet], [1, "user", "Remember the «walrus» plan."]);
+    const group = { key: "user", messages: 1, first: found.hits[0].id, last: found.hits[0].id };
+    assert.deepEqual([counted.total, counted.groups], [1, [group]]);
+    assert.deepEqual([nothing.hits.length, /^Nothing found for `penguin`/.test(nothing.note)], [0, true]);
+  });
+}
+
+for (const host of hostsFor("1.6.0")) {
+  test(`a model gets a search's text, and the session file no second copy, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, settings: { lcm: { background: false } } });
+    const pi = project.startPi();
+    await pi.prompt("Remember the walrus plan.");
+    project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus", count: "day" } }] }, { text: "Once." }];
+    await pi.prompt("How often was it said?");
+    assert.match(answered(project), /^1 message of this session matches `walrus` \(walrus in any form\)\.\n\d{4}-\d\d-\d\d UTC: 1, first m-/);
+    const { tools } = project.lastTurn.body;
+    assert.ok(JSON.stringify(tools).includes("Exact totals") && !JSON.stringify(tools).includes("outputSchema"));
+    const { entries } = await project.session(pi);
+    assert.doesNotMatch(JSON.stringify(entries), /structuredContent/);
   });
 }

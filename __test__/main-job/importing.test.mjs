@@ -61,7 +61,7 @@ for (const host of hostsFor()) {
     await t.test("their messages are found", async () => {
       project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
       await again.prompt("look for it");
-      assert.match(project.lastTurn.messages.at(-1)?.text ?? "", /^m-[0-9a-f]{10} .* in another session: /m);
+      assert.match(project.lastTurn.messages.at(-1)?.text ?? "", /^Session .* UTC \(.*\):\nm-[0-9a-f]{10} /m);
     });
   });
 }

@@ -8,7 +8,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { extractOf } from "../../demo/extract.mjs";
-import { sessionFile } from "../../demo/make-session.mjs";
+import { SATURDAY } from "../../demo/logs.mjs";
+import { makeSession } from "../../demo/make-session.mjs";
+import { sessionFile } from "../../demo/world.mjs";
 import { hostsFor } from "../../scripts/hosts.mjs";
 import { blockOf } from "../support/block.mjs";
 import { aProject } from "../support/project.mjs";
@@ -37,12 +39,15 @@ const shipped = readFileSync(sessionFile, "utf8").split("\n").filter(Boolean).ma
 /** The text of a stored message. @param {any} message */
 const textOf = (message) => (typeof message.content === "string" ? message.content : message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n"));
 
-/** A file's content when it was first read. @param {string} file */
-function firstRead(file) {
+/** The result of the first call with an argument. @param {string} name @param {string} value @returns {string} */
+function resultOf(name, value) {
   const calls = shipped.flatMap(({ message }) => (message?.role === "assistant" ? message.content : []));
-  const { id } = calls.find(({ type, name, arguments: args }) => type === "toolCall" && name === "read" && args.path === file);
+  const { id } = calls.find(({ type, arguments: args }) => type === "toolCall" && args[name] === value);
   return textOf(shipped.find(({ message }) => message?.toolCallId === id).message);
 }
+
+/** What the server's log has about one order's money. */
+const captured = resultOf("command", SATURDAY).split("\n").filter((line) => line.includes("captured order=10482")).map((line) => line.replace(/ +/g, " "));
 
 /** @param {string} tool @param {Record<string, unknown>} args @returns {Call} */
 const call = (tool, args) => ({ tool, args });
@@ -54,54 +59,54 @@ const named = (answer, kind) => answer.split("\n").find((line) => kind.test(line
 const questions = [
   {
     title: "An exact error",
-    asked: "What exactly did systemd say when it killed us at a deploy?",
-    steps: [call("lcm_grep", { query: "systemd stop timed out Killing" })],
-    says: ["State 'stop-sigterm' timed out. Killing.", "after 90 s"],
+    asked: "What exactly did systemd say when the deploy failed?",
+    steps: [call("lcm_grep", { query: "systemd start operation timed out" })],
+    says: ["shop.service: start operation timed out. Terminating."],
   },
   {
     title: "Why something was decided",
-    asked: "Why did we decide to round per rate and not per line?",
-    steps: [call("lcm_grep", { query: "why did we decide to round per rate and not per line" })],
-    says: ["because the auditors compare our totals with DATEV to the cent"],
+    asked: "Why did we decide to round the discount per order and not per line?",
+    steps: [call("lcm_grep", { query: "why did we decide to round the discount per order and not per line" })],
+    says: ["because the receipt must show exactly what the provider charges"],
   },
   {
     title: "A file's content when it was first read",
-    asked: "What was in src/queue.ts when you first read it?",
+    asked: "What was in src/webhook.js when you first read it?",
     steps: [
-      call("lcm_grep", { query: "export class Queue", path: "src/queue.ts", tool: "read", sort: "oldest", limit: 3 }),
+      call("lcm_grep", { query: "export async function handle", path: "src/webhook.js", tool: "read", sort: "oldest", limit: 3 }),
       (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult read/), max_tokens: 8000 }),
     ],
-    says: [`${firstRead("src/queue.ts")}\n</content-`],
+    says: [`${resultOf("path", "src/webhook.js")}\n</content-`],
   },
   {
     title: "The user's request on the first day",
     asked: "What was the first thing I asked you to do, and which rules did I give you that day?",
     steps: [call("lcm_describe", { section: "earliest" })],
-    says: ["Morning. This is kontor, our invoice service. I need you on it all week", "Two rules before you start", "Nr. 4 scares me"],
+    says: ["This is our web shop: Node and SQLite, no framework. Since Friday some customers are charged twice", "Three rules for all of this work", "How many customers is that since Friday"],
   },
   {
     title: "The cause of something",
-    asked: "We once wanted the queue in Redis. What became of that?",
+    asked: "We once wanted locks in Redis. What became of that?",
     steps: [
-      call("lcm_grep", { query: "queue into Redis streams" }),
+      call("lcm_grep", { query: "use Redis locks for that" }),
       (answer) => call("lcm_expand", { summary_id: named(answer, /Redis/), around: 2, max_tokens: 2500 }),
     ],
     says: ["Call it project purple-lighthouse.", " · asked for · on another branch · "],
   },
   {
     title: "A detail in a long output",
-    asked: "Which positions of the import log were about Shenzhen?",
+    asked: "What did the server's log of Saturday say about order 10482?",
     steps: [
-      call("lcm_grep", { query: "import log of Monday night", tool: "read", path: "logs/import-2026-11-02.log", limit: 3 }),
-      (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult read/), query: "shenzhen unexpected", max_tokens: 1500 }),
+      call("lcm_grep", { query: "slow answer captured", tool: "bash", sort: "oldest", limit: 3 }),
+      (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult bash/), query: "captured order=10482", max_tokens: 1500 }),
     ],
-    says: ['\\shenzhen\\\\SZ_1101_0029.xml" reason="unexpected closing tag </content> (expected </br>)', "9 of 53 lines of m-"],
+    says: [...captured, "7 of 7 lines of m-"],
   },
   {
     title: "Something from another session",
     asked: "What did we find out about the label printer, some weeks ago?",
     steps: [call("lcm_grep", { query: "label printer prints empty labels", session: "project" })],
-    says: ["in another session", "it wants its labels 102 mm wide"],
+    says: ["Session ", "it wants its labels 102 mm wide"],
   },
   {
     title: "Something that was never said",
@@ -110,6 +115,8 @@ const questions = [
     says: ["Nothing found for `Kubernetes cluster ingress`"],
   },
 ];
+
+test("the shipped session is what its generator makes", () => assert.equal(readFileSync(sessionFile, "utf8"), makeSession()));
 
 describe("questions of a model", () => {
   for (const host of hostsFor()) {

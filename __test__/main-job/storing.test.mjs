@@ -54,7 +54,7 @@ test("however Pi is used, the store has the content of the session file", async 
     const stored = async () => eventually(async () => assertStored(project, await project.session(pi)));
 
     await t.test("after each prompt the store has the content of the session file", async () => {
-      await pi.prompt("Guten Tag, 你好, 👋🏽 and \u2028 too");
+      await pi.prompt("Guten Tag, Zoë MÃ¼ller, Š”Ž®, 你好, 👋🏽 and \u2028 too");
       await stored();
       await pi.prompt("run it twice");
       await stored();

@@ -88,7 +88,7 @@ describe("under each revision of the client, the tools are those of Pi, and read
       const { tools } = await client.listTools();
       const specs = JSON.parse(loadEngine().toolSpecs());
       assert.deepEqual(
-        tools.map(({ name, title, description, inputSchema }) => ({ name, label: title, description, parameters: inputSchema })),
+        tools.map(({ name, title, description, inputSchema, outputSchema }) => ({ name, label: title, description, parameters: inputSchema, ...(outputSchema && { outputSchema }) })),
         specs.map((/** @type {any} */ spec) => (spec.name === "lcm_grep" ? ofProject(spec) : spec)),
       );
       for (const { annotations } of tools) assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint], [true, false, false]);
@@ -124,6 +124,9 @@ test("a call has the same answer as in Pi", async (t) => {
     ["lcm_grep", { query: "line \\d{3}:", mode: "regex", full: true }],
     ["lcm_grep", { query: "Summary", scope: "all" }],
     ["lcm_grep", { query: "pangolin" }],
+    ["lcm_grep", { query: "mark", count: "role" }],
+    ["lcm_grep", { query: "line \\d{3}:", mode: "regex", count: "tool" }],
+    ["lcm_grep", { query: "mark", count: "month" }],
     ["lcm_grep", { query: "wolverine", session: "project" }],
     ["lcm_expand", { summary_id: log }],
     ["lcm_expand", { summary_id: log, cursor: "16000", max_tokens: 8000 }],
@@ -162,10 +165,11 @@ test("a call has the same answer as in Pi", async (t) => {
   let failures = 0;
   for (const [name, args] of calls) {
     const { ok, error } = await asInPi(name, args);
-    const { content, isError } = await call(client, name, args);
-    const expected = ok ?? [{ type: "text", text: error.message }];
+    const { content, structuredContent, isError } = await call(client, name, args);
+    const expected = ok?.content ?? [{ type: "text", text: error.message }];
     const shown = JSON.stringify(args).slice(0, 200);
     assert.equal(settled(JSON.stringify(content)), settled(JSON.stringify(expected)), `${name} ${shown}`);
+    assert.deepEqual(structuredContent, ok?.structuredContent, shown);
     assert.equal(isError ?? false, !ok, shown);
     if (!ok) failures++;
   }
@@ -281,7 +285,7 @@ describe("the choice of the history", () => {
       const { client } = await connect(t, own, { args: ["--session", session] });
       assert.match(await textOf(client, "lcm_describe", { section: "recent" }), new RegExp(`the ${word} sleeps`));
       const found = await textOf(client, "lcm_grep", { query: "sleeps", agent: "codex" });
-      assert.match(found, /in another session: the bandicoot «sleeps»/);
+      assert.match(found, /^Session codex:1, .* UTC \(the bandicoot sleeps\):\nm-.* the bandicoot «sleeps»/);
       assert.doesNotMatch(found, /wombat|numbat/);
     }
     const { client: lost } = await connect(t, own, { args: ["--session", "third"] });

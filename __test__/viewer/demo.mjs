@@ -9,13 +9,15 @@ import { extension } from "../../scripts/paths.mjs";
 /** The positions of the compactions, as parts of the session. */
 const COMPACTED_AT = [0.35, 0.62, 0.85];
 /** Small chunks, so that a session of this length has summaries of several depths. */
-const SETTINGS = { LCM_LEAF_CHUNK_TOKENS: "5000", LCM_CONDENSATION_THRESHOLD: "4" };
+const SETTINGS = { LCM_LEAF_CHUNK_TOKENS: "1200", LCM_CONDENSATION_THRESHOLD: "4" };
 /** The demo model's price of a cached token in dollars. */
 const CACHED = 0.1e-6;
 
 /** The exported page. @returns {Promise<{ file: string, session: string, remove: () => Promise<void> }>} */
 export async function exportedDemo() {
   const world = await makeWorld();
+  const settings = path.join(world.agentDir, "settings.json");
+  writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), compaction: { keepRecentTokens: 2_000 } }));
   const [header, ...entries] = linesOf(world.session);
   const cuts = COMPACTED_AT.map((part) => nextQuestion(entries, Math.floor(entries.length * part)));
   let saved = 0;
@@ -34,7 +36,7 @@ export async function exportedDemo() {
       const { tokensBefore, estimatedTokensAfter } = await pi.request("compact");
       saved += Math.max(0, tokensBefore - estimatedTokensAfter);
     } else {
-      await pi.prompt(PROMPTS.queue);
+      await pi.prompt(PROMPTS.check);
       await pi.prompt(PROMPTS.size);
       await pi.request("prompt", { message: "/lcm export --html page.html" });
       await pi.waitFor(() => pi.ui("notify").some(({ message }) => /written to/.test(message)));
@@ -46,11 +48,11 @@ export async function exportedDemo() {
 
 /** A question that was not followed up. @param {string} parentId */
 function aside(parentId) {
-  const at = { timestamp: "2026-11-04T10:02:11.000Z" };
+  const at = { timestamp: "2026-11-03T10:02:11.000Z" };
   const usage = { input: 900, output: 80, cacheRead: 12_000, cacheWrite: 700, totalTokens: 13_680, cost: { input: 0.0009, output: 0.0003, cacheRead: 0.0012, cacheWrite: 0.0008, total: 0.0032 } };
   return [
-    { type: "message", id: "aa000001", parentId, ...at, message: { role: "user", content: [{ type: "text", text: "What if the queue were a table in Postgres instead of SQLite?" }], timestamp: Date.parse(at.timestamp) } },
-    { type: "message", id: "aa000002", parentId: "aa000001", ...at, message: { role: "assistant", content: [{ type: "text", text: "`FOR UPDATE SKIP LOCKED` would take the place of the lease. It would need a server, though, and the shop has none: let us stay with SQLite." }], api: "openai-completions", provider: "demo", model: "demo-model", usage, stopReason: "stop", timestamp: Date.parse(at.timestamp) + 4000 } },
+    { type: "message", id: "aa000001", parentId, ...at, message: { role: "user", content: [{ type: "text", text: "What if the events were in Postgres instead of SQLite?" }], timestamp: Date.parse(at.timestamp) } },
+    { type: "message", id: "aa000002", parentId: "aa000001", ...at, message: { role: "assistant", content: [{ type: "text", text: "`ON CONFLICT DO NOTHING` would take the place of `INSERT OR IGNORE`. It would need a server, though, and the shop has none: let us stay with SQLite." }], api: "anthropic-messages", provider: "demo", model: "demo-model", usage, stopReason: "stop", timestamp: Date.parse(at.timestamp) + 4000 } },
   ];
 }
 

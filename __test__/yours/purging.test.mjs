@@ -70,7 +70,7 @@ function assertGone(project) {
 async function assertStaysAway(project) {
   const [session] = project.sessions();
   const { stdout } = await project.runPi(["-p", "-c", "/lcm doctor", `/lcm import ${session.file}`, "what now?"]);
-  assert.match(stdout, /2 of them purged[^]*Everything is in order\.[^]*Heard: what now\?/);
+  assert.match(stdout, /2 messages purged[^]*Everything is in order\.[^]*Heard: what now\?/);
   assertGone(project);
   assert.equal(saying(project).length, 2, "Pi's own file is Pi's");
 }
@@ -147,7 +147,7 @@ test("in rpc mode", async (t) => {
 });
 
 for (const host of hostsFor()) {
-  test(`whatever holds a text is purged after the places are shown, on ${host.name}`, async (t) => {
+  test(`everything that contains a text is purged after the places are shown, on ${host.name}`, async (t) => {
     const project = await aSecret(t, { host });
     /** @type {any[]} */
     const asked = [];
@@ -180,7 +180,7 @@ test("in the TUI the user is asked, and the session continues", { skip: noTermin
       await terminal.waitFor((screen) => screen.lastIndexOf("Permanently remove 1 message?") > screen.lastIndexOf("Nothing was removed."), "the question again");
     }
     terminal.press("down");
-    await terminal.waitFor((screen) => /[>→❯] Yes, for good/.test(screen), "the other answer chosen");
+    await terminal.waitFor((screen) => /[>→❯] Yes, permanently/.test(screen), "the other answer chosen");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("Permanently removed"), "the answer");
     await terminal.waitFor((screen) => screen.includes(`LCM: ${5 - at} msgs`), "the footer without it");

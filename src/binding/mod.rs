@@ -55,10 +55,10 @@ pub fn load_settings(sources: String) -> String {
 
 /// Runs a line of `/lcm settings` without an open session. `request` is JSON: `line`, the text after `/lcm`,
 /// and `sources` as for `loadSettings`. Returns the same as `Engine.command`.
-#[napi(catch_unwind)]
-pub fn settings_command(request: String) -> String {
+#[napi]
+pub async fn settings_command(request: String) -> napi::Result<String> {
     quiet_panics();
-    answer(engine::settings_command(&request))
+    Ok(answer(engine::settings_command(&request).await))
 }
 
 /// One open session of one project's history.
@@ -230,7 +230,7 @@ impl NodeEngine {
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
     /// `newerRequest` means that the user has since sent a request. `callId` is Pi's id of the call. Returns
-    /// JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+    /// JSON: `{"ok": {"content": [blocks], "structuredContent"?}}` or `{"error"}`, whose message is for the model.
     #[napi]
     pub async fn call_tool(
         &self,
@@ -243,7 +243,7 @@ impl NodeEngine {
     ) -> napi::Result<String> {
         let newer_request = newer_request.unwrap_or_default();
         let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request, call_id).await;
-        Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
+        Ok(answer(blocks.map(tool_result)))
     }
 
     /// Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
@@ -361,12 +361,25 @@ impl NodeCli {
     }
 }
 
-/// A block as Pi's tools return it.
-fn content_block(block: Block) -> Value {
-    match block {
-        Block::Text(text) => json!({"type": "text", "text": text}),
-        Block::Image(image) => json!({"type": "image", "data": image.data, "mimeType": image.mime_type}),
+/// An answer as Pi's tools return it.
+fn tool_result(blocks: Vec<Block>) -> Value {
+    let mut result = json!({"content": []});
+    for block in blocks {
+        let content = match block {
+            Block::Text(text) => json!({"type": "text", "text": text}),
+            Block::Image(image) => {
+                json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
+            }
+            Block::Data(data) => {
+                result["structuredContent"] = data;
+                continue;
+            }
+        };
+        if let Some(all) = result["content"].as_array_mut() {
+            all.push(content);
+        }
     }
+    result
 }
 
 fn answer<T: Serialize>(result: error::Result<T>) -> String {

@@ -15,7 +15,7 @@ use crate::commands::{
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::text::one_line;
-use lcm_recall::grep::{ROLES, WRITERS};
+use lcm_recall::grep::{COUNTED_BY, ROLES, WRITERS};
 
 /// Something was found, or all is well.
 pub const FOUND: i32 = 0;
@@ -31,10 +31,25 @@ const SERVER: &str = "mcp";
 /// A command's positional arguments.
 const WORDS: &str = "words";
 /// Uses of `grep`, which searches other sessions than in Pi.
-const GREP_FORMS: [(&str, &str); 3] = [
+const GREP_FORMS: [(&str, &str); 4] = [
     ("grep retry budget --role user --after 3d", "the best matches among the user's messages of three days"),
     ("grep -e 'E[0-9]{4}' --limit 5", "the newest matches of a regular expression"),
+    ("grep deadlock --count day", "how many messages of each day say so, with the first and the last"),
     ("grep deadlock --json | jq -r '.hits[].id'", "the ids of the matches, for scripts"),
+];
+/// Uses of the program.
+const USES: [(&str, &str); 3] = [
+    ("import", "stores this project's sessions"),
+    ("grep \"connection refused\"", "finds where it was said, word for word"),
+    ("show m-1a2b3c4d5e", "shows a match in full"),
+];
+const SERVER_FORMS: [(&str, &str); 2] = [
+    ("mcp", "what an agent's settings name as the command: claude mcp add lcm -- pi-lcm mcp"),
+    ("mcp --project ~/kontor", "serves that project, wherever the agent works"),
+];
+const COMPLETION_FORMS: [(&str, &str); 2] = [
+    ("completions bash", "for this shell: source <(pi-lcm completions bash)"),
+    ("completions fish", "for every shell: write it to ~/.config/fish/completions/pi-lcm.fish"),
 ];
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
@@ -103,14 +118,22 @@ pub(super) fn program() -> Command {
         .disable_help_subcommand(true)
         .args_override_self(true)
         .term_width(WIDTH)
-        .after_help("Exit codes: 0 success; 1 nothing found, or doctor found a problem; 2 error.")
+        .after_help(format!(
+            "{}\n\nExit codes: 0 success; 1 nothing found, or doctor found a problem; 2 error.",
+            examples(&USES)
+        ))
         .args(common().map(|option| option.global(true).help_heading("Options of every command")))
         .subcommands(commands())
-        .subcommand(Command::new(SERVER).about("serve other agents over MCP on stdin and stdout"))
         .subcommand(
-            Command::new(COMPLETIONS).about("print completions for a shell").arg(
-                chosen(positional("bash|zsh|fish", "the shell"), ["bash", "zsh", "fish"]).required(true),
-            ),
+            Command::new(SERVER)
+                .about("serve other agents over MCP on stdin and stdout")
+                .after_help(examples(&SERVER_FORMS)),
+        )
+        .subcommand(
+            Command::new(COMPLETIONS)
+                .about("print completions for a shell")
+                .arg(chosen(positional("bash|zsh|fish", "the shell"), ["bash", "zsh", "fish"]).required(true))
+                .after_help(examples(&COMPLETION_FORMS)),
         )
 }
 
@@ -161,14 +184,17 @@ fn commands() -> [Command; 10] {
             .arg(path().num_args(0..)),
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
-            .arg(chosen(valued(import::FROM, "AGENT", "another agent's sessions"), AGENTS))
+            .arg(chosen(
+                valued(import::FROM, "AGENT", "another agent's sessions"),
+                [AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3], import::EACH],
+            ))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
     ]
 }
 
 /// The options of `grep` with a value: all of [`search::VALUED`] but the session, which every command has.
-fn filters() -> [Arg; 8] {
+fn filters() -> [Arg; 9] {
     [
         valued(search::LIMIT, "N", "maximum number of matches; default: 20").short('n'),
         chosen(valued(search::ROLE, "ROLE", "only messages with this role"), ROLES).ignore_case(true),
@@ -182,6 +208,7 @@ fn filters() -> [Arg; 8] {
         ),
         valued(search::BEFORE, "TIME", "only up to this time"),
         chosen(valued(search::SORT, "ORDER", "order of the results"), ["relevance", "recent", "oldest"]),
+        chosen(valued(search::COUNT, "BY", "exact totals by this, instead of results"), COUNTED_BY),
     ]
 }
 
@@ -189,15 +216,16 @@ fn filters() -> [Arg; 8] {
 fn of(command: &'static commands::Command, without: &[&str]) -> Command {
     let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
     let args: Vec<Arg> = kept.map(|(name, help)| flag(name, help)).collect();
-    Command::new(command.name).about(command.help).args(args).after_help(examples(command))
+    Command::new(command.name).about(command.help).args(args).after_help(examples(forms(command)))
 }
 
-/// The lines of `/lcm help`, as written in a shell.
-fn examples(command: &commands::Command) -> String {
-    let forms = match command.name {
-        name if name == search::COMMAND.name => &GREP_FORMS,
-        _ => command.usage,
-    };
+/// The lines of `/lcm help`.
+fn forms(command: &commands::Command) -> &'static [(&'static str, &'static str)] {
+    if command.name == search::COMMAND.name { &GREP_FORMS } else { command.usage }
+}
+
+/// Uses of a command, as written in a shell.
+fn examples(forms: &[(&str, &str)]) -> String {
     let forms = forms.iter().map(|(line, help)| {
         let help = help.replace("/lcm ", "pi-lcm ");
         format!("\n  {NAME} {line}\n      {help}")
@@ -388,7 +416,7 @@ impl Invocation {
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
             || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
         match self.name.as_str() {
-            GREP if is_empty("hits") => NOTHING,
+            GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
             "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Command, import, redo, search, simulate};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
-use lcm_model::text::one_line;
+use lcm_model::text::{nearest, one_line};
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ impl CommandLine {
     }
 }
 
+/// The options of every command.
+const COMMON: [&str; 2] = ["--json", "--help"];
 /// Ends the options.
 const END: &str = "--";
 
@@ -91,7 +93,8 @@ impl Rest {
             } else if let Some(name) = valued(command.name).iter().find(|known| **known == name) {
                 let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
                 if value.is_empty() {
-                    return Err(Error::invalid(format!("{name} needs a value")));
+                    let of = command.name;
+                    return Err(Error::invalid(format!("{name} needs a value; see /lcm help {of}")));
                 }
                 rest.options.push((name, value.to_owned()));
             } else if let Some(name) = rest.flags.iter().find(|known| **known == word.trim()) {
@@ -134,9 +137,10 @@ impl Rest {
             |word: &&str| word.strip_prefix(END).is_some_and(|name| name.starts_with(char::is_alphabetic));
         let mut words = self.text.split_whitespace().take_while(|word| *word != END);
         let Some(word) = words.find(is_option) else { return Ok(behind_options(&self.text).to_owned()) };
-        let (name, word) = (self.command, one_line(word, 40));
+        let (name, shown) = (self.command, one_line(word, 40));
+        let meant = meant(word, &[&self.flags, valued(name)].concat());
         let how = format!("see /lcm help {name}, or put {END} before words that look like options");
-        Err(Error::invalid(format!("/lcm {name} has no {word}: {how}")))
+        Err(Error::invalid(format!("/lcm {name} has no {shown}: {meant}{how}")))
     }
 
     /// The path in the text, if any.
@@ -206,7 +210,18 @@ pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
         [] => "it takes only --json".to_owned(),
         known => format!("it takes {}", known.join(", ")),
     };
-    Error::invalid(format!("/lcm {command} has no {}: {takes}; see /lcm help {command}", one_line(word, 40)))
+    let meant = meant(word, known);
+    let word = one_line(word, 40);
+    Error::invalid(format!("/lcm {command} has no {word}: {meant}{takes}; see /lcm help {command}"))
+}
+
+/// The option that may be meant by a mistyped one.
+fn meant(word: &str, known: &[&str]) -> String {
+    let word = word.split('=').next().unwrap_or(word);
+    let all = known.iter().copied().chain(COMMON).filter(|_| word.starts_with("--"));
+    // All begin alike.
+    let name = nearest(word.trim_start_matches('-'), all.map(|name| name.trim_start_matches('-')));
+    name.map(|name| format!("did you mean --{name}? ")).unwrap_or_default()
 }
 
 /// A path as a user types it: quoted or not, possibly from the home folder.
@@ -276,6 +291,10 @@ mod tests {
             error,
             "/lcm export has no --mad: it takes --md, --jsonl, --html, --all, --force, --from; see /lcm help export"
         );
+        let error = typed(&export::COMMAND, "--hmtl").only().unwrap_err().to_string();
+        assert!(error.starts_with("/lcm export has no --hmtl: did you mean --html? it takes "), "{error}");
+        let error = typed(&search::COMMAND, "a --jsno").query().unwrap_err().to_string();
+        assert!(error.starts_with("/lcm search has no --jsno: did you mean --json? see "), "{error}");
         let none = |line| typed(&stats::COMMAND, line).none();
         assert!(none("now").is_err() && none(" ").is_ok());
     }

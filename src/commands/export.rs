@@ -33,7 +33,8 @@ pub(crate) const COMMAND: Command = Command {
         ("export --html --all [PATH]", "every session of this project in one web page"),
         (
             "export --from codex [FOLDER]",
-            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file in that agent's format",
+            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file with that agent's records; to import \
+             any of them elsewhere, --jsonl --all",
         ),
         ("export … --force", "overwrites existing files"),
     ],

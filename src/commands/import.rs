@@ -1,15 +1,16 @@
 //! `/lcm import`: parses what to import, and reports progress and result.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Command, Rest, args};
-use lcm_ingest::foreign::agent;
+use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
-    Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
+    Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::sync::lock;
@@ -33,6 +34,7 @@ pub(crate) const COMMAND: Command = Command {
             "import --from codex",
             "adds another agent's sessions: claude-code, codex, gemini or opencode; with PATH or --all as above",
         ),
+        ("import --from all", "adds those of all other agents"),
         ("import --stop", "stops; the same command continues"),
     ],
     arguments: &[(ALL, "every project's sessions"), (STOP, "stop the running import")],
@@ -46,19 +48,34 @@ const ALL: &str = "--all";
 const STOP: &str = "--stop";
 /// The option for another agent.
 pub(crate) const FROM: &str = "--from";
+/// Its value for all of them.
+pub(crate) const EACH: &str = "all";
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
 pub struct Importer {
+    /// Held by a command that imports. It waits for [`Importer::also_read`], but not for another command.
+    command: tokio::sync::Mutex<()>,
     /// Held by a running import.
     turn: tokio::sync::Mutex<()>,
-    /// The one that runs is of [`Importer::also_read`]: a command waits for it.
-    in_background: AtomicBool,
     progress: Progress,
-    /// Stops the running import.
-    cancel: Mutex<CancellationToken>,
+    /// Stops the running import, if there is one.
+    cancel: Mutex<Option<CancellationToken>>,
     /// Stops the running import and all later ones.
     closing: CancellationToken,
+}
+
+/// An import that runs until this is dropped.
+struct Running<'a> {
+    importer: &'a Importer,
+    cancel: CancellationToken,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *lock(&self.importer.cancel) = None;
+    }
 }
 
 enum ImportRequest {
@@ -78,21 +95,33 @@ impl Importer {
     /// # Errors
     /// A message for the user.
     async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
-        let wish = read(rest)?;
-        let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ImportRequest::Stop);
-        let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
-        let source = match (wish, turn.is_ok()) {
-            (ImportRequest::Stop, true) => return Ok(Answer::sentence("No import is running.")),
-            (ImportRequest::Stop, false) => {
-                lock(&self.cancel).cancel();
-                return Ok(Answer::sentence("The import is stopping."));
+        let source = match read(rest)? {
+            ImportRequest::Import(source) => source,
+            ImportRequest::Stop => {
+                return Ok(Answer::sentence(match &*lock(&self.cancel) {
+                    Some(cancel) => {
+                        cancel.cancel();
+                        "The import is stopping."
+                    }
+                    None => "No import is running.",
+                }));
             }
-            (_, false) => return Ok(self.under_way()),
-            (ImportRequest::Import(source), true) => source,
         };
-        let cancel = self.cancellable();
-        let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(Answer::new(render(&report, &source, folders), as_json(&report)))
+        let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
+        let running = self.begin().await;
+        let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
+        let mut text = render(&report, &source, folders);
+        if matches!(source, Source::Project) {
+            let agents = agents_left_out(home, folders).await?;
+            let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
+            if !agents.is_empty() {
+                text += &format!(
+                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project.",
+                    titles(&agents, "and")
+                );
+            }
+        }
+        Ok(Answer::new(text, as_json(&report)))
     }
 
     /// Imports what `agents` have written about this project since this was done last.
@@ -101,14 +130,11 @@ impl Importer {
     /// For an agent that is none, and when the store fails.
     pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
         let agents: Vec<_> = agents.iter().map(|name| agent(name)).collect::<Result<_>>()?;
-        let _turn = self.turn.lock().await;
-        let cancel = self.cancellable();
-        self.in_background.store(true, Ordering::Relaxed);
+        let running = self.begin().await;
         let mut outcome = Ok(());
         for agent in agents {
-            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
+            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &running.cancel).await);
         }
-        self.in_background.store(false, Ordering::Relaxed);
         outcome
     }
 
@@ -121,16 +147,16 @@ impl Importer {
         Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
-    /// The token that stops an import starting now.
-    fn cancellable(&self) -> CancellationToken {
-        let cancel = self.closing.child_token();
-        *lock(&self.cancel) = cancel.clone();
-        cancel
+    /// Waits until no other import runs.
+    async fn begin(&self) -> Running<'_> {
+        let (turn, cancel) = (self.turn.lock().await, self.closing.child_token());
+        *lock(&self.cancel) = Some(cancel.clone());
+        Running { importer: self, cancel, _turn: turn }
     }
 
     /// The progress of the import for the footer; `None` if none is running.
     pub fn progress(&self) -> Option<String> {
-        self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
+        lock(&self.cancel).is_some().then(|| format!("LCM: importing, {}", self.words()))
     }
 
     /// Stops a running import, waits until it has ended, and allows no more.
@@ -163,14 +189,22 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     }))
 }
 
+/// The agent with this name, or all other agents.
+fn agents(name: &str) -> Result<Vec<&'static Agent>> {
+    if name == EACH { Ok(all_agents()) } else { Ok(vec![agent(name)?]) }
+}
+
 fn read(rest: &Rest) -> Result<ImportRequest> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
     match (given.as_slice(), rest.text.as_str()) {
         ([flags @ .., FROM], _) if flags.iter().all(|flag| *flag == ALL) => {
-            let agent = agent(rest.value(FROM).unwrap_or_default())?;
+            let (agents, path) = (agents(rest.value(FROM).unwrap_or_default())?, path?);
+            if agents.len() > 1 && path.is_some() {
+                return Err(Error::invalid("--from all takes no path: name the agent whose logs are there"));
+            }
             let everything = !flags.is_empty();
-            Ok(ImportRequest::Import(Source::Agent { agent, path: path?, everything, since: None }))
+            Ok(ImportRequest::Import(Source::Agents { agents, path, everything, since: None }))
         }
         ([], "") => Ok(ImportRequest::Import(Source::Project)),
         ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
@@ -190,10 +224,19 @@ fn as_json(report: &Report) -> Value {
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
         "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
-        "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
+}
+
+/// `Claude Code, Codex and OpenCode`
+fn titles(agents: &[&Agent], joined: &str) -> String {
+    let titles: Vec<&str> = agents.iter().map(|agent| agent.title).collect();
+    match titles.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("{} {joined} {last}", others.join(", ")),
+        titles => titles.concat(),
+    }
 }
 
 /// The answer if there is nothing to import.
@@ -202,13 +245,14 @@ fn nothing_in(source: &Source, folders: &Folders) -> String {
         Source::Path(path) => format!("session files in {}", path.display()),
         Source::Rebuild(..) => "sessions".to_owned(),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
-        Source::Agent { agent, path: Some(path), .. } => {
-            format!("sessions of {} in {}", agent.title, path.display())
+        Source::Agents { agents, path, everything, .. } => {
+            let place = match path {
+                Some(path) => format!(" in {}", path.display()),
+                None if *everything => String::new(),
+                None => " of this project".to_owned(),
+            };
+            format!("sessions of {}{place}", titles(agents, "or"))
         }
-        Source::Agent { agent, everything: false, .. } => {
-            format!("sessions of {} of this project", agent.title)
-        }
-        Source::Agent { agent, .. } => format!("sessions of {}", agent.title),
         Source::Everything => format!("older sessions in {}", folders.all_sessions.display()),
     };
     format!("There are no {what}.")
@@ -220,7 +264,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         return nothing_in(source, folders);
     }
     let of = match source {
-        Source::Everything | Source::Agent { everything: true, .. } => {
+        Source::Everything | Source::Agents { everything: true, .. } => {
             format!(" of {}", grouped_count(report.projects, "project"))
         }
         _ => String::new(),
@@ -230,6 +274,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
+        (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
         (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),

@@ -48,7 +48,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
             let many = count(notes.list().len(), "note");
             let confirm = Confirm {
                 title: format!("Remove {many}?"),
-                message: format!("{}\nFor good.", listed(None, &notes).text),
+                message: format!("{}\nThis can't be undone.", listed(None, &notes).text),
                 line: "notes clear --yes".into(),
             };
             let asking = format!("This would remove {many}. To do it: /lcm notes clear --yes");

@@ -35,13 +35,13 @@ pub(super) const COMMAND: Command = Command {
         ("purge before 2026-11-20", "all messages before a day or time (UTC)"),
         (
             "purge --text \"…\"",
-            "whatever holds this text, also where search does not look: arguments, thinking, details, notes, summaries",
+            "everything that contains this text, also where search does not look: arguments, thinking, details, notes, summaries",
         ),
         ("purge … --yes", "without asking; required where Pi can't ask"),
     ],
     arguments: &[
         ("before", "all messages before a day"),
-        (TEXT, "whatever holds a text"),
+        (TEXT, "everything that contains a text"),
         (AGREED, "without asking"),
     ],
     is_long: true,

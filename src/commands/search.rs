@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::sessions::{SessionLine, session};
+use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{in_marks, marked, unquoted};
+use crate::tools::{counted, in_marks, marked, named, totals_as_data, unquoted};
 use lcm_model::error::{Error, Result};
-use lcm_model::text::{age, count, in_line, now, one_line, timestamp};
+use lcm_model::text::{age, count, grouped, in_line, now, one_line, timestamp};
 use lcm_recall::grep::{
-    Branches, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode, Question, ROLES, SearchHit, SearchResults,
-    Sort, WRITERS, grep,
+    self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
+    Question, ROLES, SearchHit, SearchResults, Sort, WRITERS, grep,
 };
-use lcm_recall::{Card, MessageCard, NodeId, Scope, SummaryCard, resolve, span};
+use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
 use lcm_store::View;
 
 const NAME: &str = "search";
@@ -49,6 +49,10 @@ pub(crate) const COMMAND: Command = Command {
             "search WORDS --role user --after 3d",
             "filters; likewise --tool, --file, --session and --before; --sort recent or oldest",
         ),
+        (
+            "search WORDS --count day",
+            "how many messages have all the words, with the first and the last: by session, day, role, tool, path, outcome or agent",
+        ),
         ("search -- WORDS", "for words that look like options"),
     ],
     arguments: &[
@@ -72,11 +76,12 @@ pub(crate) const FILE: &str = "--file";
 pub(crate) const AFTER: &str = "--after";
 pub(crate) const BEFORE: &str = "--before";
 pub(crate) const SORT: &str = "--sort";
+pub(crate) const COUNT: &str = "--count";
 const SESSION: &str = "--session";
 pub(crate) const AGENT: &str = "--agent";
 
 /// The options with a value.
-pub(crate) const VALUED: [&str; 9] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT, SESSION];
+pub(crate) const VALUED: [&str; 10] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, COUNT, AGENT, SESSION];
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (question, limit) = question(asked)?;
@@ -99,6 +104,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     };
     let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
     let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
+    let count = chosen(COUNT, &COUNTED_BY[..])?.map(|by| serde_json::from_value(by.into())).transpose();
     span([AFTER, BEFORE], [AFTER, BEFORE].map(value), now())?;
     let written = |option| value(option).map(ToOwned::to_owned);
     let limit = value(LIMIT).map(limit).transpose()?;
@@ -115,6 +121,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         after: written(AFTER),
         before: written(BEFORE),
         full: has(FULL),
+        count: count.map_err(|error| Error::invalid(error.to_string()))?,
         role,
         tool: written(TOOL),
         agent,
@@ -124,10 +131,10 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         patience: Duration::MAX,
         ..Question::default()
     };
-    if question.is_of_messages() {
+    if question.is_of_messages() || question.count.is_some() {
         if has(SUMMARIES) {
             return Err(Error::invalid(format!(
-                "{ROLE}, {TOOL}, {FILE} and {AGENT} apply to messages, which {SUMMARIES} excludes: remove one of them"
+                "{ROLE}, {TOOL}, {FILE}, {AGENT} and {COUNT} apply to messages, which {SUMMARIES} excludes: remove one of them"
             )));
         }
         question.kinds = Kinds::Messages;
@@ -166,6 +173,10 @@ fn find(
     manner: Style,
     cancel: &CancellationToken,
 ) -> Result<Answer> {
+    if let Some(by) = question.count {
+        question.limit = limit;
+        return totals(&question, by, &grep::count(view, scope, &question, by, cancel)?, manner);
+    }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
     let (elsewhere, missing) = loop {
@@ -175,8 +186,9 @@ fn find(
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
-            let session = other_session(view, scope, &hit)?;
-            let (line, mut json) = shown(hit, session.as_ref(), now, manner);
+            let session =
+                hit.session.as_ref().map(|other| session(view, other.conversation, false)).transpose()?;
+            let (line, mut json) = shown(hit, now, manner);
             json["session"] = serde_json::to_value(session).unwrap_or_default();
             lines.push(line);
             hits.push(json);
@@ -195,23 +207,34 @@ fn find(
     Ok(Answer::new(text, json))
 }
 
-/// The session of a message, if it is another one.
-fn other_session(view: &View<'_>, scope: &Scope, hit: &SearchHit) -> Result<Option<SessionLine>> {
-    let message = hit.card.message().filter(|_| hit.place == Location::OtherSession);
-    let Some(MessageCard { handle, .. }) = message else { return Ok(None) };
-    let Ok(NodeId::Message(id)) = resolve(view, scope, handle, "") else { return Ok(None) };
-    let first = view.messages().sessions_of(id)?.into_iter().min();
-    first.map(|first| session(view, first, false)).transpose()
+/// Exact totals, and what was counted.
+fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> Result<Answer> {
+    let (groups, rest) = counts.groups.split_at(counts.groups.len().min(question.limit));
+    let note = counted(question, counts, rest);
+    let figures: Vec<String> = groups.iter().map(|group| grouped(group.messages)).collect();
+    let width = figures.iter().map(String::len).max().unwrap_or_default();
+    let mut out = note.clone();
+    for (group, figure) in groups.iter().zip(figures) {
+        let name = match &group.session {
+            Some(session) => of_session(session),
+            None => named(group, by),
+        };
+        let [first, last] = [&group.first, &group.last].map(|id| manner.paint(Ink::Id, id));
+        out += &format!("\n  {figure:>width$}  {name}, first {first}, last {last}");
+    }
+    let mut json = totals_as_data(counts, groups, &note);
+    json["query"] = question.query.as_str().into();
+    Ok(Answer::new(out, json))
 }
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
-fn shown(hit: SearchHit, session: Option<&SessionLine>, now: i64, manner: Style) -> (String, Value) {
+fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     let (place, elsewhere) = match hit.place {
         Location::Here => ("here", String::new()),
         Location::OtherBranch => ("otherBranch", ", on another branch".to_owned()),
         Location::OtherSession => {
-            let named = session.map(SessionLine::in_words).unwrap_or_default();
-            ("otherSession", format!(", in another session{named}"))
+            let session = hit.session.as_ref().map(of_session).unwrap_or_default();
+            ("otherSession", format!(", in session {session}"))
         }
     };
     let snippet = hit.snippet;

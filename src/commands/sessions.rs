@@ -8,7 +8,8 @@ use super::{Answer, Command, CommandContext};
 use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
-use lcm_model::text::{count, grouped_count, local_span, one_line, timestamp};
+use lcm_model::text::{count, grouped_count, local_minute, local_span, one_line, timestamp};
+use lcm_recall::SessionName;
 use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
@@ -24,8 +25,6 @@ pub(crate) const COMMAND: Command = Command {
 const HEADLINE: usize = 120;
 /// Characters of an id: all of one made by Pi or another agent, but any file can name a longer one.
 const ID: usize = 120;
-/// Characters of a session's first request beside a hit.
-const NAMED: usize = 50;
 
 /// A session.
 #[derive(Serialize)]
@@ -43,11 +42,10 @@ pub(super) struct SessionLine {
     span: String,
 }
 
-impl SessionLine {
-    /// What a hit says of its session.
-    pub(super) fn in_words(&self) -> String {
-        format!(": {} ({})", one_line(&self.id, ID), one_line(&self.about, NAMED))
-    }
+/// What a hit says of its session: `ID, 2026-11-20 10:12 (Fix the login timeout)`.
+pub(super) fn of_session(session: &SessionName) -> String {
+    let about = if session.about.is_empty() { String::new() } else { format!(" ({})", session.about) };
+    format!("{}, {}{about}", one_line(&session.id, ID), local_minute(session.from_time))
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {

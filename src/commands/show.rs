@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
+use super::sessions::of_session;
 use super::{Answer, Command, CommandContext};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minute};
@@ -49,13 +50,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
-    let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
+    let MessagePortrait { line, bytes, tokens, position, session, above, .. } = portrait;
     let MessageCard { handle, role, tool, agent, timestamp: at, .. } = line.card;
     let by = agent.map(|agent| format!("{agent} ")).unwrap_or_default();
     let of_tool = tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
-    let place = match position {
-        Some((at, of)) => format!("message {} of {of} on this branch", at + 1),
-        None => "not on this branch".to_owned(),
+    let place = match (position, &session) {
+        (Some((at, of)), _) => format!("message {} of {of} on this branch", at + 1),
+        (None, Some(session)) => format!("in session {}", of_session(session)),
+        (None, None) => "on another branch, or hidden by an edit".to_owned(),
     };
     let (mut pictures, mut image_list) = (String::new(), Vec::new());
     for Image { mime_type, data } in images {
@@ -74,7 +76,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     );
     let json = json!({
         "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "time": timestamp(at),
-        "position": position.map(|(at, _)| at + 1), "bytes": bytes, "tokens": tokens, "summaries": above,
+        "position": position.map(|(at, _)| at + 1), "session": session.map(|session| session.id), "bytes": bytes, "tokens": tokens, "summaries": above,
         "images": image_list, "text": text,
     });
     Answer::new(out, json)

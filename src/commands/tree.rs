@@ -39,9 +39,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     let total = count(visible, "message");
     let size = grouped(tokens.frontier);
-    let mut out = format!("{total} on this branch; frontier about {size} tokens\n{}", lines.join("\n"));
+    let mut out = format!("{total} on this branch, represented by about {size} tokens\n{}", lines.join("\n"));
     if !lines.is_empty() {
-        out += "\n● frontier: what represents the branch now";
+        out += "\n● represents the branch now";
     }
     if has_degraded {
         out += "\n! degraded: made without a model, replaced once one answers";

@@ -111,20 +111,22 @@ fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
     }
     let messages = Check::of("Messages", |check| {
         check.saw(0, "message");
-        let mut purged = 0;
         view.upkeep().audit_messages(|message| {
             go_on(cancel)?;
-            check.saw(1, "message");
-            purged += usize::from(message.kind == MessageKind::Purged);
+            // As everywhere, what Pi itself wrote, a changed version and a purged message are no messages.
+            let noun = match message.kind {
+                MessageKind::Conversation | MessageKind::Private => "message",
+                MessageKind::System => "prompt",
+                MessageKind::Edited => "version of edited messages",
+                MessageKind::Purged => "message purged",
+            };
+            check.saw(1, noun);
             if let Some(what) = wrong(view, &message) {
                 let row = || format!("row {}", message.id.0);
                 check.find(what, || message.lineage.map_or_else(row, |hash| hash.message_handle()));
             }
             Ok(())
         })?;
-        if purged > 0 {
-            check.notes.push(format!("{} of them purged", text::grouped(purged)));
-        }
         Ok(())
     });
     let entries = Check::of("Entries", |check| {

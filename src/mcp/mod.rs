@@ -14,6 +14,7 @@ mod roots;
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -141,10 +142,15 @@ fn tools(is_of_session: bool) -> Vec<Tool> {
 fn tool(mut spec: Value) -> Tool {
     let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
     let (name, title, description) = (text("name"), text("label"), text("description"));
-    let schema =
-        if let Value::Object(schema) = spec["parameters"].take() { schema } else { Default::default() };
+    let mut schema = |key: &str| match spec[key].take() {
+        Value::Object(schema) => Some(Arc::new(schema)),
+        _ => None,
+    };
+    let (parameters, output) = (schema("parameters").unwrap_or_default(), schema("outputSchema"));
     let hints = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false);
-    Tool::new(name, description, schema).with_title(title).with_annotations(hints)
+    let mut tool = Tool::new(name, description, parameters).with_title(title).with_annotations(hints);
+    tool.output_schema = output;
+    tool
 }
 
 impl<H: Histories> Server<H> {
@@ -188,11 +194,19 @@ async fn with_signs_of_life<T>(context: &McpContext, work: impl Future<Output = 
     }
 }
 
-fn content(block: Block) -> ContentBlock {
-    match block {
-        Block::Text(text) => ContentBlock::text(text),
-        Block::Image(image) => ContentBlock::image(image.data, image.mime_type),
+/// An answer in MCP's format. Some clients show their model the data in place of the text.
+fn result(blocks: Vec<Block>) -> CallToolResult {
+    let (mut contents, mut structured) = (Vec::new(), None);
+    for block in blocks {
+        match block {
+            Block::Text(text) => contents.push(ContentBlock::text(text)),
+            Block::Image(image) => contents.push(ContentBlock::image(image.data, image.mime_type)),
+            Block::Data(data) => structured = Some(data),
+        }
     }
+    let mut result = CallToolResult::success(contents);
+    result.structured_content = structured;
+    result
 }
 
 /// An error about a resource, in MCP's format.
@@ -236,7 +250,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         let arguments = Value::Object(arguments).to_string();
         // A failure is for the model, as in Pi, so that it can correct its call.
         let answer = match self.answer(&asked.name, &arguments, &context).await {
-            Ok(blocks) => CallToolResult::success(blocks.into_iter().map(content).collect()),
+            Ok(blocks) => result(blocks),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
         };
         Ok(answer.into())
@@ -274,7 +288,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         let uri = asked.uri;
         let (name, arguments) = resources::call(&uri).map_err(|error| failed(&error, &uri))?;
         let blocks = self.answer(name, &arguments, &context).await.map_err(|error| failed(&error, &uri))?;
-        let contents = blocks.into_iter().map(|block| resources::contents(block, &uri)).collect();
+        let contents = blocks.into_iter().filter_map(|block| resources::contents(block, &uri)).collect();
         Ok(ReadResourceResult::new(contents).into())
     }
 

@@ -69,9 +69,10 @@ pub(super) fn call(uri: &str) -> Result<(&'static str, String)> {
 }
 
 /// A block of an answer as part of the resource `uri`.
-pub(super) fn contents(block: Block, uri: &str) -> ResourceContents {
+pub(super) fn contents(block: Block, uri: &str) -> Option<ResourceContents> {
     match block {
-        Block::Text(text) => ResourceContents::text(text, uri),
-        Block::Image(image) => ResourceContents::blob(image.data, uri).with_mime_type(image.mime_type),
+        Block::Text(text) => Some(ResourceContents::text(text, uri)),
+        Block::Image(image) => Some(ResourceContents::blob(image.data, uri).with_mime_type(image.mime_type)),
+        Block::Data(_) => None,
     }
 }

@@ -1,15 +1,20 @@
 //! Where other agents keep their logs, and which of them are of this project.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::PathBuf;
 
 use super::agents::{files, fixtures};
 use super::import::Machine;
+use super::support::ask_in;
+use lcm_model::ids::ConversationId;
+use lcm_model::{Message, original_of};
+use lcm_recall::Scope;
 
 #[tokio::test]
 async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
     for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
-        let mut machine = Machine::new();
+        let machine = Machine::new();
         let to = machine.at("home").join(home);
         for (n, file) in files(&fixtures(agent)).into_iter().enumerate() {
             // The first file stays another project's.
@@ -21,7 +26,6 @@ async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
             // One that was begun and has nothing yet.
             fs::write(path.with_file_name("rollout-empty.jsonl"), "").unwrap();
         }
-        machine.folders.home = Some(machine.at("home"));
         let report = machine.run(&format!("--from {agent}")).await;
         assert!(report.starts_with("2 sessions: "), "{report}");
         let report = machine.run(&format!("--from {agent} --all")).await;
@@ -33,8 +37,7 @@ async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
 #[tokio::test]
 async fn linked_folders_are_read_once_and_folders_that_cannot_be_read_are_named() {
     use std::os::unix::fs::symlink;
-    let mut machine = Machine::new();
-    machine.folders.home = Some(machine.at("home"));
+    let machine = Machine::new();
     let own = machine.at("home/.codex");
     fs::create_dir_all(own.join("sessions")).unwrap();
     // Another disk, with a link back.
@@ -58,11 +61,7 @@ async fn linked_folders_are_read_once_and_folders_that_cannot_be_read_are_named(
 
 #[tokio::test]
 async fn an_agents_project_is_found_by_path_hash_or_list() {
-    let machine = {
-        let mut machine = Machine::new();
-        machine.folders.home = Some(machine.at("home"));
-        machine
-    };
+    let machine = Machine::new();
     let cwd = machine.home.cwd.clone();
     let hash = lcm_model::ids::Hash::plain(cwd.as_bytes()).to_string();
     for (agent, to, sessions) in
@@ -100,5 +99,59 @@ async fn an_agents_project_is_found_by_path_hash_or_list() {
         let report = machine.run(&format!("--from {agent} --all")).await;
         let projects = if agent == "opencode" { 2 } else { 1 };
         assert!(report.starts_with(&format!("{sessions} sessions of {projects} project")), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn logs_of_other_agents_are_mentioned_and_imported_at_once() {
+    let machine = Machine::new();
+    for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
+        for file in files(&fixtures(agent)) {
+            let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+            let path = machine.at("home").join(home).join(file.strip_prefix(fixtures(agent)).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+        }
+    }
+    let hint = |report: &str| report.lines().nth(1).map(ToOwned::to_owned);
+    assert_eq!(
+        hint(&machine.run("").await).unwrap(),
+        "There are logs of Claude Code and Codex: /lcm import --from all adds what is about this project."
+    );
+    assert!(machine.run("--from codex").await.starts_with("3 sessions: 16 messages new"));
+    assert_eq!(
+        hint(&machine.run("").await).unwrap(),
+        "There are logs of Claude Code: /lcm import --from claude-code adds what is about this project."
+    );
+    assert!(machine.run("--from all").await.starts_with("6 sessions: 19 messages new, 16 known already"));
+    assert_eq!(hint(&machine.run("").await), None);
+    assert_eq!(
+        machine.run("--from all --all").await.split(" new").next(),
+        Some("6 sessions of 1 project: 0 messages")
+    );
+}
+
+#[tokio::test]
+async fn an_export_of_lines_of_another_agent_is_imported_again() {
+    for (agent, version) in [("claude-code", ""), ("codex", ""), ("gemini", "0.43"), ("gemini", "0.58")] {
+        let machine = Machine::new();
+        let logs = fixtures(agent).join(version);
+        machine.run(&format!("--from {agent} \"{}\"", logs.display())).await;
+        let (scope, out) = (Scope::at(ConversationId(0), None), machine.at("out"));
+        let line = format!("export --from {agent} \"{}\"", out.display());
+        ask_in(&machine.home, &machine.folders.session_dir, &scope, None, &line).await.unwrap();
+        let other = Machine::new();
+        other.run(&format!("--from {agent} \"{}\"", out.display())).await;
+        let mut all = [Vec::new(), Vec::new()];
+        for (machine, all) in [&machine, &other].into_iter().zip(&mut all) {
+            for session in machine.sessions().await {
+                // A record without a time has that of its file.
+                all.extend(machine.messages(&session).await.iter().map(|json| {
+                    original_of(json).map(Cow::into_owned).unwrap_or_else(|| Message::parse(json).readable())
+                }));
+            }
+            all.sort();
+        }
+        assert!(all[0] == all[1] && !all[0].is_empty(), "{agent}: {} and {}", all[0].len(), all[1].len());
     }
 }

@@ -230,7 +230,7 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
         match call(&store, &scope, "lcm_grep", &arguments.to_string(), None, &cancel).await.unwrap().remove(0)
         {
             Block::Text(text) => text,
-            Block::Image(_) => panic!("an image"),
+            other => panic!("{other:?}"),
         }
     };
     let all = ask(json!({})).await;
@@ -241,7 +241,7 @@ async fn a_project_search_names_the_agent_and_can_filter_by_it() {
     }
     let one = ask(json!({"agent": "codex"})).await;
     assert!(one.contains("· codex user ·") && !one.contains("claude-code"), "{one}");
-    assert_eq!(one.matches("in another session").count(), 3, "{one}");
+    assert!(one.contains("Session codex:c0000000") && !one.contains("Not summarized"), "{one}");
     let own = ask(json!({"agent": "pi"})).await;
     assert!(own.contains("· user ·") && !own.contains("codex user"), "{own}");
 }

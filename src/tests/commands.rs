@@ -183,7 +183,7 @@ async fn the_tree_shows_each_summarys_sources_within_the_columns() {
     }
     let tree = asking.command("tree").await;
     let lines: Vec<&str> = tree.lines().collect();
-    assert!(lines[0].starts_with("14 messages on this branch; frontier about "), "{tree}");
+    assert!(lines[0].starts_with("14 messages on this branch, represented by about "), "{tree}");
     let drawn = ["● ", "  ├─ ", "  │  ├─ ", "  │  └─ ", "  └─ ", "     ├─ ", "     └─ "];
     for ((line, drawn), name) in lines[1..8].iter().zip(drawn).zip(&names) {
         assert!(line.starts_with(&format!("{drawn}{name} D")), "{tree}");
@@ -197,7 +197,7 @@ async fn the_tree_shows_each_summarys_sources_within_the_columns() {
             asking.message(13).await
         )
     );
-    assert_eq!(lines[9], "● frontier: what represents the branch now");
+    assert_eq!(lines[9], "● represents the branch now");
     assert_eq!(lines[10], "! degraded: made without a model, replaced once one answers");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
     let narrow = asking.command_within(60, "tree").await;
@@ -292,7 +292,8 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
     let found = asking.command("search penguin --project").await;
     assert!(
-        found.contains(", in another session: two (the penguin is elsewhere)\n  the «penguin» is"),
+        found.contains(", in session two, 2025-11-20 ")
+            && found.contains(" (the penguin is elsewhere)\n  the «penguin» is"),
         "{found}"
     );
     let json = asking.json("search penguin --project").await;

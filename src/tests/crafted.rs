@@ -219,8 +219,12 @@ async fn looking_for_opencodes_sessions_stops_at_once() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::rename(path, folder.join("opencode.db")).unwrap();
     machine.folders.home = Some(machine.at("home"));
-    let source =
-        Source::Agent { agent: agent("opencode").unwrap(), path: None, everything: true, since: None };
+    let source = Source::Agents {
+        agents: vec![agent("opencode").unwrap()],
+        path: None,
+        everything: true,
+        since: None,
+    };
     let cancel = CancellationToken::new();
     cancel.cancel();
     let report =

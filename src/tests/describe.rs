@@ -115,7 +115,7 @@ async fn a_message_on_another_branch_is_described_with_its_location() {
         ("root", "message 1 of 2 on this branch · "),
         ("left", "on another branch · "),
         ("edited", "on this branch, changed or hidden by an edit · "),
-        ("beluga", "in another session, two · "),
+        ("beluga", "in another session, two, 2025-11-20 09:12 UTC (beluga) · "),
     ] {
         let found = asking.grep(json!({"query": query, "session": "project"})).await;
         let (_, id) = found.split_once("m-").unwrap();
@@ -279,19 +279,15 @@ fn the_tool_descriptions_never_change() {
     assert_eq!(specs[0]["parameters"]["required"], json!(["query"]));
     assert_eq!(specs[1]["parameters"]["required"], json!(["summary_id"]));
     assert_eq!(specs[2]["parameters"].get("required"), None);
-    assert!(
-        lcm_model::tokens::estimate(&specs.to_string()) < 1_000,
-        "{}",
-        lcm_model::tokens::estimate(&specs.to_string())
-    );
     // Without notes the tool list has no entry for them.
     let noting = tools::specs(true);
     assert_eq!(noting.as_array().unwrap()[..3], *specs.as_array().unwrap());
     assert_eq!(noting[3]["parameters"]["required"], json!(["changes"]));
-    // Notes are on by default, so every request carries this tool. Our estimate is high: o200k counts 105
-    // tokens, Claude's tokenizer 108.
-    let name = &noting[3]["name"];
-    let wire = json!({"name": name, "description": noting[3]["description"], "input_schema": noting[3]["parameters"]});
-    let wire = wire.to_string();
-    assert!(lcm_model::tokens::estimate(&wire) < 140, "{}: {wire}", lcm_model::tokens::estimate(&wire));
+    // What every request carries: o200k counts 897 tokens, at most 925. Our estimate is high.
+    let sent = noting.as_array().unwrap().iter().map(|tool| {
+        let wire = json!({"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]});
+        lcm_model::tokens::estimate(&wire.to_string())
+    });
+    let sent: Vec<usize> = sent.collect();
+    assert!(sent.iter().sum::<usize>() < 1_200, "{sent:?}");
 }

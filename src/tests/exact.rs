@@ -65,7 +65,7 @@ fn assert_exact(given: &[String], stored: &[StoredMessage]) {
 }
 
 /// The words of the full-text index.
-async fn vocabulary(store: &TestStore) -> Vec<String> {
+pub async fn vocabulary(store: &TestStore) -> Vec<String> {
     let Place::File(path) = store.store.place() else { panic!("no file") };
     let connection = rusqlite::Connection::open(path).unwrap();
     connection

@@ -329,7 +329,8 @@ async fn an_id_is_resolved_on_the_branch_then_the_session_then_the_project() {
     let answer = asking.expand(json!({"summary_id": &asking.message(1).await[..3]})).await;
     assert_eq!(page(&answer).0, "here");
     let elsewhere = asking.grep(json!({"query": "elsewhere", "session": "project"})).await;
-    let answer = asking.expand(json!({"summary_id": &elsewhere[..12]})).await;
+    let answer =
+        asking.expand(json!({"summary_id": elsewhere.lines().nth(1).unwrap().split(' ').next()})).await;
     assert_eq!(page(&answer).0, "elsewhere");
 }
 

@@ -34,7 +34,8 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
         };
         let found = ask(None, "codex").await;
         assert!(
-            ids(&found).len() == 1 && found.contains("in another session: a «walrus» of Codex"),
+            ids(&found).len() == 1
+                && found.starts_with("Session codex:1, 2025-11-20 09:12 UTC (a walrus of Codex):\nm-"),
             "{found}"
         );
         // A model may name the default.
@@ -61,9 +62,12 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
     let nothing = asking.grep(json!({"query": "walrus", "path": "src/auth.rs"})).await;
     assert!(nothing.ends_with(" of this session."), "no walrus elsewhere is about the file: {nothing}");
     let found = asking.command("search walrus --agent codex").await;
-    assert!(found.contains(", in another session: ") && found.contains("\n  a «walrus» of Codex"), "{found}");
+    assert!(
+        found.contains(", in session codex:1, 20") && found.contains("\n  a «walrus» of Codex"),
+        "{found}"
+    );
     let found = asking.command("search walrus --agent pi").await;
-    assert!(found.contains("a «walrus» of Pi") && !found.contains("in another session"), "{found}");
+    assert!(found.contains("a «walrus» of Pi") && !found.contains("in session"), "{found}");
     let nothing = asking.command("search walrus --agent codex --branch").await;
     assert!(nothing.ends_with(" Other branches and sessions were not searched: omit --branch."), "{nothing}");
 }

@@ -143,10 +143,16 @@ async fn results_on_other_branches_and_in_other_sessions_say_so() {
     };
     assert_eq!(line("narwhal", "this").await, "· user · #3 · long ago: the «narwhal» plan");
     assert_eq!(line("walrus", "this").await, "· user · #5 · long ago · on another branch: the «walrus» plan");
-    assert_eq!(
-        line("beluga", "project").await,
-        "· user · #1 · long ago · in another session: the «beluga» plan"
+    let both = asking.grep(json!({"query": "beluga narwhal plan", "session": "project"})).await;
+    let lines: Vec<&str> = both.lines().collect();
+    let heading = lines.iter().position(|line| line.contains("(the beluga plan):")).unwrap();
+    assert_eq!(lines[heading], "Session two, 2025-11-20 09:12 UTC (the beluga plan):");
+    assert!(lines[heading + 1].contains(": the «beluga plan»"), "{both}");
+    assert!(
+        heading == 0 || lines[0].starts_with("m-"),
+        "nothing stands above what is of this session: {both}"
     );
+    assert!(lines[heading + 2] == "Not summarized:" || heading > 0, "{both}");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn a_purged_message_is_gone_from_the_files() {
     assert!(left > 0, "summaries of other messages stay");
     secrets.assert_gone().await;
     let report = secrets.doctor().await;
-    assert!(report.ends_with("Everything is in order.") && report.contains(", 1 of them purged"), "{report}");
+    assert!(report.ends_with("Everything is in order.") && report.contains(", 1 message purged"), "{report}");
     assert_eq!(secrets.ask::<i64>("PRAGMA freelist_count"), 0);
     assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }

@@ -1,4 +1,4 @@
-//! `/lcm purge --text` removes whatever holds a text, and a purge by id says what else does.
+//! `/lcm purge --text` removes everything that contains a text, and a purge by id says what else does.
 
 use serde_json::json;
 

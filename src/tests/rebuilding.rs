@@ -159,7 +159,7 @@ async fn what_was_purged_stays_purged_in_any_of_the_files() {
     purge(&patient).await;
     let (patient, report) = patient.heals().await;
     assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
-    assert!(patient.doctor().await.contains("1 of them purged"));
+    assert!(patient.doctor().await.contains(", 1 message purged"));
 
     // A file that was set aside still has it.
     let patient = Patient::new().await;

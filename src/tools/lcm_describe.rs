@@ -254,7 +254,7 @@ fn of_message(portrait: &MessagePortrait) -> String {
         (Some((at, of)), ..) => format!("message {} of {of} on this branch", at + 1),
         (None, Location::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
         (None, Location::OtherSession, Some(session)) => {
-            format!("in another session, {}", lines::name(session))
+            format!("in another session, {}", lines::session(session, session.from_time))
         }
         (None, ..) => "on another branch".to_owned(),
     };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::parameters::{read, schema};
@@ -11,8 +11,8 @@ use super::{Block, lines};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{self, count};
 use lcm_recall::grep::{
-    Branches, Kinds, Location, MOST_COUNTED, Mode, Question, SearchHit, SearchResults, Searched, Sort,
-    fold_equals, grep,
+    self, Branches, CountBy, Counts, DEFAULT_LIMIT, Group, Kinds, Location, MOST_COUNTED, MOST_RESULTS, Mode,
+    Question, SearchHit, SearchResults, Searched, Sort, fold_equals, grep,
 };
 use lcm_recall::{Card, Scope};
 use lcm_store::View;
@@ -31,6 +31,32 @@ pub(super) fn spec() -> Value {
         "description": "Search everything ever said in this session, compacted or not: requests, replies, tool calls and output. \
             Start here: the snippets often are the answer; else lcm_expand an id.",
         "parameters": schema::<Question>(),
+        "outputSchema": output_schema(),
+    })
+}
+
+/// What a script gets instead of the text: results, or totals with `count`.
+fn output_schema() -> Value {
+    let strings = |fields: &[&str]| -> Map<String, Value> {
+        fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect()
+    };
+    let list = |fields: Map<String, Value>, required: &[&str]| json!({"type": "array", "items": {"type": "object", "properties": fields, "required": required}});
+    let mut hit = strings(&[
+        "id", "role", "tool", "agent", "title", "time", "session", "about", "place", "summary", "snippet",
+    ]);
+    hit.insert("also".into(), json!({"type": "array", "items": {"type": "string"}}));
+    hit.insert("around".into(), list(strings(&["id", "text"]), &["id", "text"]));
+    let mut group = strings(&["key", "about", "first", "last"]);
+    group.insert("messages".into(), json!({"type": "integer"}));
+    json!({
+        "type": "object",
+        "properties": {
+            "hits": list(hit, &["id", "snippet"]),
+            "cursor": {"type": "string"},
+            "total": {"type": "integer"},
+            "groups": list(group, &["messages", "first", "last"]),
+            "note": {"type": "string"},
+        },
     })
 }
 
@@ -42,17 +68,22 @@ pub(super) fn answer(
 ) -> Result<Vec<Block>> {
     let mut question = Question { patience: PATIENCE, ..read(NAME, arguments)? };
     contradictions(&question)?;
+    if let Some(by) = question.count {
+        let counts = grep::count(view, scope, &question, by, cancel)?;
+        return Ok(totals(&question, by, &counts));
+    }
     let now = text::now();
     loop {
         let mut findings = grep(view, scope, &question, cancel)?;
         let found = findings.hits.len();
-        findings.hits = fold_equals(findings.hits, question.sort);
-        let answer = render(&question, &findings, now);
-        if answer.len() <= MOST_BYTES || found <= 1 {
-            return Ok(vec![Block::Text(answer)]);
+        findings.hits = fold_equals(findings.hits, &question);
+        let (results, note) = (render(&question, &findings.hits, now), note(&question, &findings));
+        if results.len() + note.len() <= MOST_BYTES || found <= 1 {
+            let data = data(&findings, &note);
+            return Ok(vec![Block::Text(results + &note), Block::Data(data)]);
         }
         // As many as fit; the cursor leads to the rest.
-        question.limit = (found * MOST_BYTES / answer.len()).max(1);
+        question.limit = (found * MOST_BYTES / (results.len() + note.len())).max(1);
     }
 }
 
@@ -72,6 +103,7 @@ fn contradictions(question: &Question) -> Result<()> {
         ));
     }
     let of_messages = [
+        ("count", question.count.is_some()),
         ("role", question.role.is_some()),
         ("tool", question.tool.is_some()),
         ("path", question.path.is_some()),
@@ -85,54 +117,43 @@ fn contradictions(question: &Question) -> Result<()> {
     }
 }
 
-fn render(question: &Question, findings: &SearchResults, now: i64) -> String {
+fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
     let mut out = String::new();
-    let mut covering: Option<&String> = None;
-    let mut session: Option<&String> = None;
-    for hit in &findings.hits {
-        let _ = match (&hit.card, &hit.session) {
-            (Card::Message(card), Some(id)) if session.replace(id) != Some(id) => {
-                writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp))
-            }
-            (Card::Message(_), None) if hit.covering.as_ref() != covering => {
-                covering = hit.covering.as_ref();
-                match covering {
-                    Some(summary) => writeln!(out, "In {summary}:"),
-                    None => writeln!(out, "Not summarized:"),
-                }
-            }
-            _ => Ok(()),
-        };
-        push_hit(&mut out, hit, now);
-    }
-    if let Some(stopped) = findings.stopped_at {
-        let way = if question.sort == Sort::Oldest { "up to" } else { "back to" };
-        let _ = writeln!(
-            out,
-            "Stopped after {} s: searched {way} {} UTC so far. The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
-            question.patience.as_secs(),
-            text::minute(stopped),
-            findings.next.as_ref().map_or("", |next| &next.cursor)
-        );
-        return out;
-    }
-    match findings.hits.first() {
-        Some(first) => out.push_str(&closing(first, question, findings)),
-        None if question.cursor.is_some() => out.push_str("No more results."),
-        None => out.push_str(&nothing(question, findings)),
+    let mut under = (None, None);
+    for hit in hits {
+        let session = hit.session.as_ref().map(|session| &session.id);
+        let this = (session, hit.covering.as_ref().filter(|_| session.is_none()));
+        // What is first, of this session and not summarized needs no heading.
+        if this != under {
+            let _ = writeln!(out, "{}:", heading(question, hit));
+            under = this;
+        }
+        push_hit(&mut out, question, hit, now);
     }
     out
 }
 
-fn push_hit(out: &mut String, hit: &SearchHit, now: i64) {
+/// What stands above a hit: its session, if that is another one, or the summary that covers it.
+fn heading(question: &Question, hit: &SearchHit) -> String {
+    match (&hit.session, &hit.covering, &hit.card) {
+        (Some(session), _, Card::Message(card)) if question.kinds == Kinds::Sessions => {
+            "Session ".to_owned() + &lines::session(session, card.timestamp)
+        }
+        (Some(session), ..) => "Session ".to_owned() + &lines::session(session, session.from_time),
+        (None, Some(summary), _) => format!("In {summary}"),
+        (None, None, _) => "Not summarized".to_owned(),
+    }
+}
+
+fn push_hit(out: &mut String, question: &Question, hit: &SearchHit, now: i64) {
     let (name, sequence) = match &hit.card {
-        Card::Message(card) if hit.session.is_some() => (lines::undated(card), card.sequence),
+        Card::Message(card) if question.kinds == Kinds::Sessions => (lines::undated(card), card.sequence),
         Card::Message(card) => (lines::hit(card, now), card.sequence),
         Card::Summary(card) => (lines::summary(card), 0),
     };
     let place = match (hit.place, &hit.card) {
         (Location::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
-        (Location::OtherSession, _) if hit.session.is_some() => "",
+        (Location::OtherSession, _) => "",
         (place, _) => lines::place(place),
     };
     let neighbors = |out: &mut String, is_before: bool| {
@@ -151,6 +172,148 @@ fn push_hit(out: &mut String, hit: &SearchHit, now: i64) {
     neighbors(out, false);
 }
 
+/// What stands below the results: how to go on.
+fn note(question: &Question, findings: &SearchResults) -> String {
+    if let Some(stopped) = findings.stopped_at {
+        let is_regex = question.mode == Mode::Regex;
+        let way = if is_regex && question.sort == Sort::Oldest { "up to" } else { "back to" };
+        let rest = match &findings.next {
+            Some(next) if is_regex => {
+                format!(
+                    "The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
+                    next.cursor
+                )
+            }
+            _ => "For the rest, narrow it with after, before, path or role.".to_owned(),
+        };
+        return format!(
+            "Stopped after {} s: searched {way} {} UTC so far. {rest}\n",
+            question.patience.as_secs(),
+            text::minute(stopped)
+        );
+    }
+    match findings.hits.first() {
+        Some(first) => closing(first, question, findings),
+        None if question.cursor.is_some() => "No more results.".to_owned(),
+        None => nothing(question, findings),
+    }
+}
+
+/// The results as data.
+fn data(findings: &SearchResults, note: &str) -> Value {
+    let hit = |hit: &SearchHit| {
+        let mut data = json!({"id": hit.card.handle()});
+        let mut add = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                data[name] = value.into();
+            }
+        };
+        let time = match &hit.card {
+            Card::Message(card) => {
+                add("role", Some(&card.role));
+                add("tool", card.tool.as_deref());
+                add("agent", card.agent);
+                card.timestamp
+            }
+            Card::Summary(card) => {
+                add("title", Some(&card.title));
+                card.from_time
+            }
+        };
+        add("time", Some(&text::timestamp(time)));
+        add("session", hit.session.as_ref().map(|session| session.id.as_str()));
+        add("about", hit.session.as_ref().map(|session| session.about.as_str()));
+        add("place", (hit.place == Location::OtherBranch).then_some("another branch"));
+        add("summary", hit.covering.as_deref());
+        add("snippet", Some(&lines::marked(&hit.snippet, lines::in_marks)));
+        if !hit.also.is_empty() {
+            data["also"] = json!(hit.also);
+        }
+        if !hit.neighbors.is_empty() {
+            let around = hit.neighbors.iter().map(|(card, text)| json!({"id": card.handle, "text": text}));
+            data["around"] = around.collect();
+        }
+        data
+    };
+    let mut data = json!({"hits": findings.hits.iter().map(hit).collect::<Vec<_>>()});
+    if let Some(next) = &findings.next {
+        data["cursor"] = next.cursor.as_str().into();
+    }
+    if findings.hits.is_empty() || findings.stopped_at.is_some() {
+        data["note"] = note.trim_end().into();
+    }
+    data
+}
+
+/// The answer to a count.
+fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
+    let shown = counts.groups.len().min(if question.limit == 0 { DEFAULT_LIMIT } else { question.limit });
+    let (groups, rest) = counts.groups.split_at(shown.min(MOST_RESULTS));
+    let note = counted(question, counts, rest);
+    let line = |group: &Group| {
+        let name = match &group.session {
+            Some(session) => "Session ".to_owned() + &lines::session(session, session.from_time),
+            None => named(group, by),
+        };
+        format!("{name}: {}, first {}, last {}\n", group.messages, group.first, group.last)
+    };
+    let data = totals_as_data(counts, groups, &note);
+    let text = note + "\n" + &groups.iter().map(line).collect::<String>();
+    vec![Block::Text(text.trim_end().to_owned()), Block::Data(data)]
+}
+
+/// Totals as data; `groups` are those that are shown.
+pub fn totals_as_data(counts: &Counts, groups: &[Group], note: &str) -> Value {
+    let group = |group: &Group| {
+        let mut data = json!({"messages": group.messages, "first": group.first, "last": group.last});
+        if let Some(key) = &group.key {
+            data["key"] = key.as_str().into();
+        }
+        if let Some(session) = &group.session {
+            data["about"] = session.about.as_str().into();
+        }
+        data
+    };
+    json!({"total": counts.messages, "groups": groups.iter().map(group).collect::<Vec<_>>(), "note": note})
+}
+
+/// What the messages of a group have in common.
+pub fn named(group: &Group, by: CountBy) -> String {
+    match (&group.key, by) {
+        (Some(day), CountBy::Day) => format!("{day} UTC"),
+        (Some(key), _) => lines::name(key),
+        (None, CountBy::Path) => "(about no file)".to_owned(),
+        (None, CountBy::Tool) => "(of no tool)".to_owned(),
+        (None, _) => "(of none)".to_owned(),
+    }
+}
+
+/// What was counted, in one sentence. `rest` are the groups that are not shown.
+pub fn counted(question: &Question, counts: &Counts, rest: &[Group]) -> String {
+    let query = text::one_line(&question.query, 80);
+    let what = match counts.words.as_slice() {
+        [] => format!("`{query}`"),
+        [word] => format!("`{query}` ({word} in any form)"),
+        words => format!("`{query}` (all of {}, in any form)", words.join(", ")),
+    };
+    let messages = text::grouped_count(counts.messages, "message");
+    let matching = if counts.messages == 1 { "matches" } else { "match" };
+    let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
+    if counts.messages == 0 && !counts.words.is_empty() {
+        out += " Without count, messages with some of the words match too.";
+    }
+    if !rest.is_empty() {
+        let messages = rest.iter().map(|group| group.messages).sum();
+        let _ = write!(
+            out,
+            " {} with {} are left out: a larger limit shows more.",
+            count(rest.len(), "group"),
+            text::grouped_count(messages, "message")
+        );
+    }
+    out
+}
+
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
     let mut closing = format!("To read one in full: lcm_expand {id}.");
@@ -163,11 +326,7 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
 }
 
 fn nothing(question: &Question, findings: &SearchResults) -> String {
-    let whose = match question.session() {
-        "this" => "this session",
-        "project" => "this project",
-        _ => "that session",
-    };
+    let whose = whose(question);
     let query = text::one_line(&question.query, 80);
     let mut out = format!(
         "Nothing found for `{query}`{} in {} of {whose}.",
@@ -198,6 +357,14 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
     out
 }
 
+fn whose(question: &Question) -> &'static str {
+    match question.session() {
+        "this" => "this session",
+        "project" => "this project",
+        _ => "that session",
+    }
+}
+
 /// Which quoted phrases occur nowhere.
 pub fn unquoted(missing: &[String]) -> String {
     let missing: Vec<String> =
@@ -205,7 +372,7 @@ pub fn unquoted(missing: &[String]) -> String {
     match missing.as_slice() {
         [] => String::new(),
         phrases => format!(
-            " Nowhere does it say {} word for word, whatever the case; without quotes, the words are searched.",
+            " Nowhere does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
             phrases.join(" or ")
         ),
     }

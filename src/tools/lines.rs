@@ -3,7 +3,7 @@
 use lcm_model::frames::{begin_with_id, opening};
 use lcm_model::text::{count, minute, one_line, time_span};
 use lcm_recall::grep::{Location, Snippet};
-use lcm_recall::{MessageCard, SummaryCard};
+use lcm_recall::{MessageCard, SessionName, SummaryCard};
 
 /// Characters of a name.
 const NAME: usize = 60;
@@ -56,6 +56,12 @@ pub fn summary(card: &SummaryCard) -> String {
 /// The same with the title.
 pub(super) fn titled(card: &SummaryCard) -> String {
     format!("{}: {}", summary(card), card.title)
+}
+
+/// `019c2f4e, 2026-11-20 09:12 UTC (Fix the login timeout)`, with the time of something in it
+pub(super) fn session(session: &SessionName, time: i64) -> String {
+    let about = if session.about.is_empty() { String::new() } else { format!(" ({})", session.about) };
+    format!("{}, {} UTC{about}", name(&session.short), minute(time))
 }
 
 /// A list of things, or `none`.

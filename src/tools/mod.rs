@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_expand::NAME as EXPAND;
-pub use lcm_grep::{NAME as GREP, unquoted};
+pub use lcm_grep::{NAME as GREP, counted, named, totals_as_data, unquoted};
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
 use lcm_recall::Image;
@@ -33,6 +33,8 @@ pub enum Block {
     Text(String),
     /// A stored image.
     Image(Image),
+    /// The whole answer for programs, as the tool's `outputSchema` describes it.
+    Data(Value),
 }
 
 /// How a model finds ids.

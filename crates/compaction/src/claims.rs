@@ -32,10 +32,12 @@ pub(super) struct Claims(Arc<Owner>);
 struct Owner {
     name: String,
     store: Store,
-    /// When a claim was last taken or released.
-    moved: Arc<Mutex<Instant>>,
+    held: Arc<Mutex<Held>>,
     renewing: JoinHandle<()>,
 }
+
+/// How many claims an owner has, and when one was last taken or released.
+struct Held(usize, Instant);
 
 /// One claim; dropping it releases it.
 pub(super) struct Lease {
@@ -51,12 +53,14 @@ impl Claims {
 
     fn renewed(store: &Store, every: Duration, stuck: Duration) -> Self {
         let name = Uuid::new_v4().simple().to_string();
-        let moved = Arc::new(Mutex::new(Instant::now()));
-        let (renewed, owner, last) = (store.clone(), name.clone(), Arc::clone(&moved));
+        let held = Arc::new(Mutex::new(Held(0, Instant::now())));
+        let (renewed, owner, had) = (store.clone(), name.clone(), Arc::clone(&held));
         let renewing = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;
-                if lock(&last).elapsed() > stuck {
+                // Without a claim, no other process waits for this one's lock.
+                let is_idle = |Held(claims, moved): &Held| *claims == 0 || moved.elapsed() > stuck;
+                if is_idle(&lock(&had)) {
                     continue;
                 }
                 let owner = owner.clone();
@@ -64,7 +68,7 @@ impl Claims {
                 let _ = renewed.write(move |batch| batch.summaries().renew_claims(&owner, end())).await;
             }
         });
-        Self(Arc::new(Owner { name, store: store.clone(), moved, renewing }))
+        Self(Arc::new(Owner { name, store: store.clone(), held, renewing }))
     }
 
     /// Claims each of `spans`; `None` for those that another process holds.
@@ -73,9 +77,9 @@ impl Claims {
             return Ok(Vec::new());
         }
         let (asked, owner) = (spans.clone(), Arc::clone(&self.0));
-        *lock(&owner.moved) = Instant::now();
         let claim = move |batch: &Batch<'_>| batch.summaries().claim(&asked, &owner.name, text::now(), end());
         let had = self.0.store.write(claim).await?;
+        self.0.moved(|claims| claims + had.iter().filter(|had| **had).count());
         let lease = |(span, had): (Hash, bool)| had.then(|| Lease { span, owner: Some(Arc::clone(&self.0)) });
         Ok(spans.into_iter().zip(had).map(lease).collect())
     }
@@ -99,6 +103,13 @@ impl Claims {
     }
 }
 
+impl Owner {
+    fn moved(&self, count: impl FnOnce(usize) -> usize) {
+        let mut held = lock(&self.held);
+        *held = Held(count(held.0), Instant::now());
+    }
+}
+
 impl Drop for Owner {
     fn drop(&mut self) {
         self.renewing.abort();
@@ -109,7 +120,7 @@ impl Lease {
     /// What to release, for callers that release it in the same transaction as the result.
     pub(super) fn ended(mut self) -> Option<(Hash, String)> {
         let owner = self.owner.take()?;
-        *lock(&owner.moved) = Instant::now();
+        owner.moved(|claims| claims - 1);
         Some((self.span, owner.name.clone()))
     }
 }
@@ -118,7 +129,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(owner) = self.owner.take() else { return };
         let (span, name) = (self.span, owner.name.clone());
-        *lock(&owner.moved) = Instant::now();
+        owner.moved(|claims| claims - 1);
         // If the store is closed, the claim expires by itself.
         let _ = owner.store.post(move |batch| batch.summaries().release(span, &name), drop);
     }

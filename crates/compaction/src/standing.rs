@@ -13,7 +13,7 @@ use lcm_model::facts::disk::{self, FileChange};
 use lcm_model::facts::{Facts, File, Meaning};
 use lcm_model::text;
 use lcm_model::tokens;
-use lcm_model::{Message, QuoteKind};
+use lcm_model::{Message, QuoteKind, without_base64};
 use lcm_store::View;
 
 use super::redact::redacted;
@@ -143,7 +143,8 @@ impl StandingInputs<'_> {
         let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
-        let texts = gone.iter().map(|at| Ok(self.masked(self.message(*at)?.searchable().trim())));
+        let texts =
+            gone.iter().map(|at| Ok(self.masked(without_base64(&self.message(*at)?.searchable()).trim())));
         Ok(Some(UserRequest {
             handle: self.handle(*first),
             text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
@@ -154,7 +155,7 @@ impl StandingInputs<'_> {
     fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
             // Mask before shortening: half a key is not recognized.
-            let text = self.masked(self.message(at)?.searchable().trim());
+            let text = self.masked(without_base64(&self.message(at)?.searchable()).trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };

@@ -55,10 +55,10 @@ pub enum Source {
     Project,
     /// The sessions of every project, each into its project's store.
     Everything,
-    /// Another agent's sessions, from its own folder or from a path.
-    Agent {
-        /// The agent.
-        agent: &'static Agent,
+    /// Other agents' sessions, from their own folders or from a path.
+    Agents {
+        /// The agents.
+        agents: Vec<&'static Agent>,
         /// A log, or a folder of logs.
         path: Option<PathBuf>,
         /// Whether to import the sessions of every project.
@@ -96,8 +96,16 @@ pub(super) fn find(
     cancel: &CancellationToken,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     let paths = match source {
-        Source::Agent { agent, path, everything, since } => {
-            return find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel);
+        Source::Agents { agents, path, everything, since } => {
+            let (mut found, mut failed) = (Vec::new(), Vec::new());
+            for agent in agents {
+                let (logs, unreadable) =
+                    find_logs(home, folders, agent, path.as_deref(), *everything, *since, cancel)?;
+                found.extend(logs);
+                failed.extend(unreadable);
+            }
+            found.sort_by(|one, other| one.cwd.cmp(&other.cwd));
+            return Ok((found, failed));
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
@@ -136,7 +144,7 @@ pub(super) fn find(
         }
         match &header.cwd {
             Some(cwd) => found.push(Found::new(path, Some(home.project_of(cwd)), None)),
-            None => failed.push(Unreadable::new(&path, "it names no project")),
+            None => failed.push(Unreadable::new(&path, &of_no_project())),
         }
     }
     found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
@@ -194,7 +202,7 @@ fn find_logs(
                 // For the agents, the worktrees and folders of a repository are one project.
                 Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
                 None if everything => {
-                    failed.push(Unreadable::new(&log, "it names no project"));
+                    failed.push(Unreadable::new(&log, &of_no_project()));
                     continue;
                 }
                 _ => continue,
@@ -208,6 +216,10 @@ fn find_logs(
     let order = |found: &Found| (found.cwd.clone(), (agent.is_side_chain)(&found.path), found.path.clone());
     found.sort_by_cached_key(order);
     Ok((found, failed))
+}
+
+fn of_no_project() -> Error {
+    Error::invalid("it names no project")
 }
 
 /// The session files of all projects.

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::Files;
 use super::agents::without_original;
-use super::base64::without_base64;
 use super::json::read_json;
 use crate::text;
 use crate::tokens;
@@ -211,7 +210,7 @@ impl Message {
 
     /// The text for search: text, tool calls as names and argument strings, bash as `$ command` and output.
     /// Calls and results of our own tools are left out, since otherwise every search would find itself and
-    /// copies of its results; so is base64, which nobody can search.
+    /// copies of its results.
     pub fn searchable(&self) -> String {
         if self.role == Role::System || self.is_recall_echo() {
             return String::new();
@@ -227,7 +226,7 @@ impl Message {
                 Part::ToolCall { .. } | Part::Thinking(_) | Part::Image { .. } => {}
             }
         }
-        without_base64(out)
+        out
     }
 
     /// The call that it answers, or that it begins with.
@@ -341,6 +340,14 @@ impl Message {
     pub fn makes(&self, call: &str) -> bool {
         self.tool_calls()
             .any(|id| call.strip_prefix(id).is_some_and(|below| below.is_empty() || below.starts_with('/')))
+    }
+
+    /// The arguments of its call with this id.
+    pub fn call_of(&self, call: &str) -> Option<&Value> {
+        self.parts.iter().find_map(|part| match part {
+            Part::ToolCall { id, arguments, .. } if id == call => Some(arguments),
+            _ => None,
+        })
     }
 
     /// The names and arguments of the calls it makes, or that its tool made with success.
@@ -575,17 +582,6 @@ mod tests {
             let message = Message::parse(&format!(r#"{{"role":"user","content":"hay","details":{odd}}}"#));
             assert!(message.role == Role::User && message.readable() == "hay", "{message:?}");
         }
-    }
-
-    #[test]
-    fn base64_is_never_searched() {
-        let data = "iVBORw0KGgo/+AAA".repeat(20);
-        let json = format!(
-            r#"{{"role":"user","content":"see data:image/png;base64,iVBOR== and {data}, é{data}é"}}"#
-        );
-        let message = Message::parse(&json);
-        assert_eq!(message.searchable(), "see data:image/png;base64,… and …, é…é");
-        assert_eq!(message.readable().len() + r#"{"role":"user","content":""}"#.len(), json.len());
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! The index stores no text, so a passage is cut from its message again to be shown; therefore the division
 //! never changes without a migration.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use super::data::{is_random, without_data};
 use super::folding::{folded, is_diacritic, is_invisible, plain};
 
 /// A message of up to this many bytes stays whole.
@@ -64,7 +66,7 @@ fn between_words(text: &str, start: usize, end: usize) -> usize {
 /// What the index gets of a passage.
 #[derive(Clone, Debug)]
 pub struct Indexed {
-    /// Its words in one spelling; `None` if they are spelled so.
+    /// Its words in one spelling and without data; `None` if it is just that.
     pub body: Option<String>,
     /// See [`parts`].
     pub parts: String,
@@ -74,9 +76,15 @@ impl Indexed {
     /// Spells `text` for the index, like a query.
     pub fn of(text: &str) -> Self {
         let plain = plain(text);
-        let parts = parts(&plain);
+        let words = without_data(&plain);
+        let parts = parts(&words);
         // The index folds the case of ASCII itself.
-        Self { body: (!text.is_ascii()).then(|| folded(&plain)), parts }
+        let body = match (text.is_ascii(), words) {
+            (true, Cow::Borrowed(_)) => None,
+            (true, Cow::Owned(words)) => Some(words),
+            (false, words) => Some(folded(&words)),
+        };
+        Self { body, parts }
     }
 }
 
@@ -129,8 +137,13 @@ fn is_of_one_piece(word: &str) -> bool {
 }
 
 /// Splits `getUserName2` into `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word
-/// that follows it.
+/// that follows it. A random word has no parts.
 pub fn humps(word: &str) -> Vec<&str> {
+    if is_random(word) { vec![word] } else { camel_humps(word) }
+}
+
+/// The same for any word.
+pub fn camel_humps(word: &str) -> Vec<&str> {
     let mut humps = Vec::new();
     let mut start = 0;
     let mut chars = word.char_indices().peekable();

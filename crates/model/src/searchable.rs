@@ -9,7 +9,6 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Message;
-use super::base64::without_base64;
 use super::message::{SCRIPT_TOOL, is_recall_tool, push_line};
 
 /// An object with more keys is parsed like any other message.
@@ -23,7 +22,7 @@ pub fn searchable(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut reader = serde_json::Deserializer::from_str(json);
     match AppendedValue(What::Message, &mut out).deserialize(&mut reader).and_then(|()| reader.end()) {
-        Ok(()) => without_base64(out),
+        Ok(()) => out,
         Err(_) => Message::parse(json).searchable(),
     }
 }

@@ -1,9 +1,11 @@
 //! How answers name messages and summaries: short id, time, and what is needed to choose one.
 
+use super::describe::name_of;
 use lcm_model::error::Result;
-use lcm_model::ids::SummaryId;
-use lcm_model::{State, agent_of, title};
-use lcm_store::{StoredMessage, StoredSummary, View};
+use lcm_model::ids::{ConversationId, SummaryId};
+use lcm_model::text::one_line;
+use lcm_model::{State, agent_of, searchable, title};
+use lcm_store::{SessionFacts, StoredMessage, StoredSummary, View};
 
 /// The header of a message or a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,33 @@ impl Card {
             Self::Message(card) => &card.handle,
             Self::Summary(card) => &card.handle,
         }
+    }
+}
+
+/// What a session is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionName {
+    pub conversation: ConversationId,
+    /// Pi's id.
+    pub id: String,
+    /// The beginning of it that no other session's id has.
+    pub short: String,
+    /// What the user asked first, on one line.
+    pub about: String,
+    /// The time of its first message, in ms since the epoch.
+    pub from_time: i64,
+}
+
+impl SessionName {
+    /// Characters of the first request.
+    const ABOUT: usize = 50;
+
+    pub fn of(view: &View<'_>, conversation: ConversationId) -> Result<Self> {
+        let SessionFacts { session_id: id, from_time, first_request, .. } =
+            view.messages().session_facts(conversation)?;
+        let first = first_request.map(|request| view.messages().json_of(request)).transpose()?;
+        let about = first.map(|json| one_line(&searchable(&json), Self::ABOUT)).unwrap_or_default();
+        Ok(Self { conversation, short: name_of(view, &id)?, id, about, from_time })
     }
 }
 

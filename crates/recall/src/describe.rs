@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::grep::Location;
 use super::resolve::NodeId;
 use super::visibility::Visibility;
-use super::{MessageCard, Scope, SummaryCard};
+use super::{MessageCard, Scope, SessionName, SummaryCard};
 use lcm_model::dag::{Piece, Sources};
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
@@ -167,7 +167,7 @@ pub struct MessagePortrait {
     /// Where it is, seen from the current branch.
     pub place: Location,
     /// Its session, if that is another one.
-    pub session: Option<String>,
+    pub session: Option<SessionName>,
     /// The summaries over it, from the leaf summary up.
     pub above: Vec<SummaryCard>,
     /// Files that it touched.
@@ -316,10 +316,8 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
     let branch = sight.branch()?;
     let position = branch.position(id).map(|at| (at, branch.visible.len()));
     let place = sight.place(id)?;
-    let session = match (place, view.messages().sessions_of(id)?.first()) {
-        (Location::OtherSession, Some(session)) => {
-            Some(name_of(view, &view.messages().session_id(*session)?)?)
-        }
+    let session = match (place, view.messages().sessions_of(id)?.iter().min()) {
+        (Location::OtherSession, Some(session)) => Some(SessionName::of(view, *session)?),
         _ => None,
     };
     Ok(MessagePortrait {

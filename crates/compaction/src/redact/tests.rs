@@ -111,7 +111,7 @@ fn only_the_one_secret_of_a_session_is_masked() {
         let changed = |(old, new): (&str, &str)| (old != new).then(|| new.to_owned());
         masked.extend(before.readable().lines().zip(after.lines()).filter_map(changed));
     }
-    assert_eq!(masked, ["PEPPOL_TOKEN=[masked]"]);
+    assert_eq!(masked, ["PAYMENTS_TOKEN=[masked]"]);
 }
 
 #[test]

@@ -67,10 +67,16 @@ pub(super) struct FoundLogs {
     pub unreadable: Vec<Unreadable>,
     /// The folders so far, without links.
     seen: HashSet<PathBuf>,
+    /// Whether files that `export --from` wrote are logs too: in a folder that the user names.
+    has_exports: bool,
 }
 
 /// All other agents.
 static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
+
+pub fn all_agents() -> Vec<&'static Agent> {
+    ALL.to_vec()
+}
 
 /// Returns the agent with this name.
 pub fn agent(name: &str) -> Result<&'static Agent> {
@@ -83,7 +89,7 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 impl Agent {
     /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
     pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> FoundLogs {
-        let mut found = FoundLogs::default();
+        let mut found = FoundLogs { has_exports: path.is_some(), ..FoundLogs::default() };
         match path {
             Some(file) if file.is_file() => found.logs.push(file.to_owned()),
             Some(folder) => self.look_into(folder, 0, &mut found),
@@ -118,8 +124,9 @@ impl Agent {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
-                let reason = format!("the folder {} can't be opened: {error}", folder.display());
-                return found.unreadable.push(Unreadable::new(folder, &reason));
+                let error =
+                    Error::invalid(format!("the folder {} can't be opened: {error}", folder.display()));
+                return found.unreadable.push(Unreadable::new(folder, &error));
             }
         };
         for entry in entries.flatten() {
@@ -130,7 +137,11 @@ impl Agent {
             };
             if is_dir && depth < DEEPEST {
                 self.look_into(&path, depth + 1, found);
-            } else if !is_dir && (self.is_log)(&path) && path.metadata().is_ok_and(|about| about.len() > 0) {
+            } else if !is_dir
+                && ((self.is_log)(&path)
+                    || found.has_exports && path.extension().is_some_and(|end| end == "log"))
+                && path.metadata().is_ok_and(|about| about.len() > 0)
+            {
                 found.logs.push(path);
             }
         }
@@ -153,15 +164,10 @@ impl Agent {
     ) -> Result<Vec<ForeignSession>> {
         let logs = (self.open)(path, cancel)?;
         if logs.is_empty() {
-            return Err(self.not_a_log());
+            return Err(Error::foreign(format!("it is not a log of {}", self.title)));
         }
         let began = began(path, cancel)?;
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
-    }
-
-    /// The error for a file that is not a log.
-    pub(super) fn not_a_log(&self) -> Error {
-        Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
 

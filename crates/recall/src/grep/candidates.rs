@@ -4,13 +4,14 @@
 //! weight to its passages: they are short, so how often they contain it matters little. A term too frequent
 //! even for that finds nothing by itself; together, frequent terms find the newest passages that contain them
 //! all. For a term that is not in the index, words are used that begin with it, contain it or resemble its
-//! spelling.
+//! spelling; if it may be a part of data, which the index does not have, the messages are read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use memchr::memmem;
 
 use super::Search;
+use super::exact::{self, may_be_data};
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
 use lcm_model::error::Result;
@@ -63,6 +64,10 @@ pub(super) struct Candidates {
     pub tiers: Vec<(String, f64)>,
     /// The rows of the passages that may have the quoted phrases, oldest first.
     pub quoted: Vec<i64>,
+    /// If not all messages were read for data, the time of the last one, in ms since the epoch.
+    pub stopped_at: Option<i64>,
+    /// Terms that may be data, which the index does not have.
+    data: Vec<String>,
     /// Expressions of which not all passages are here.
     cut: Vec<String>,
 }
@@ -94,6 +99,13 @@ pub(super) fn reach(search: &Search<'_>, query: &Query, filter: &Filter) -> Resu
         } else if term.role == TermRole::Asked {
             known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
         }
+    }
+    if !reach.data.is_empty() {
+        let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
+        let exact = exact::find(search, &texts, filter)?;
+        let worth = counter.telling(exact.rows.len());
+        reach.passages.extend(exact.rows.into_iter().map(|row| (row, worth)));
+        reach.stopped_at = exact.stopped_at;
     }
     reach.worth = counter.worth();
     // The query's own terms come before synonyms when work is limited.
@@ -168,6 +180,10 @@ impl Candidates {
         if is_found || term.role == TermRole::Extra {
             return Ok((matches > 0).then_some(KnownTerm { term, expression, matches }));
         }
+        if is_word && let Some(known) = begun_with(term, counter)? {
+            return Ok(Some(known));
+        }
+        self.data.extend(may_be_data(&term.text).then(|| term.text.clone()));
         self.find_by_rarest(term, counter)
     }
 
@@ -202,13 +218,16 @@ impl Candidates {
         if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
             return Ok(None);
         }
-        let begun = format!("{} *", quote(&term.text));
-        let matches = counter.count_up(&begun)?;
-        if matches > 0 {
-            return Ok(Some(KnownTerm { term, expression: begun, matches }));
+        let begun = begun_with(term, counter)?;
+        if begun.is_some() {
+            return Ok(begun);
         }
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
-        let [word] = plain.as_slice() else { return Ok(None) };
+        let is_data = may_be_data(&term.text);
+        let [word] = plain.as_slice() else {
+            self.data.extend(is_data.then(|| term.text.clone()));
+            return Ok(None);
+        };
         let (stand_ins, weight) = vocabulary.stand_ins(word)?;
         self.stand_ins.insert(word.clone(), stand_ins.clone());
         let mut rows = Vec::new();
@@ -218,6 +237,7 @@ impl Candidates {
         }
         rows.sort_unstable();
         rows.dedup();
+        self.data.extend((is_data && rows.is_empty()).then(|| term.text.clone()));
         let worth = term.weight * weight * counter.telling(rows.len());
         self.passages.extend(rows.into_iter().map(|row| (row, worth)));
         Ok(None)
@@ -276,6 +296,13 @@ impl Candidates {
         });
         self.passages.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
     }
+}
+
+/// Finds a term as the beginning of words.
+fn begun_with<'a>(term: &'a QueryTerm, counter: &mut Counter<'_>) -> Result<Option<KnownTerm<'a>>> {
+    let expression = format!("{} *", quote(&term.text));
+    let matches = counter.count_up(&expression)?;
+    Ok((matches > 0).then_some(KnownTerm { term, expression, matches }))
 }
 
 /// Counts matches as long as that is cheap.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SearchHit, Sort};
+use super::{Kinds, Question, SearchHit, Sort};
 
 /// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
@@ -17,7 +17,8 @@ struct SnippetWords<'a> {
 /// Of equal outputs, that is the newest, unless the oldest comes first: the same file, read again. Of equal
 /// words, it is the best.
 #[must_use]
-pub fn fold_equals(hits: Vec<SearchHit>, sort: Sort) -> Vec<SearchHit> {
+pub fn fold_equals(hits: Vec<SearchHit>, question: &Question) -> Vec<SearchHit> {
+    let is_by_session = question.kinds == Kinds::Sessions;
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
     let speaker = |at: usize| hits[at].card.message().map(|card| (&card.role, &card.tool));
@@ -26,7 +27,7 @@ pub fn fold_equals(hits: Vec<SearchHit>, sort: Sort) -> Vec<SearchHit> {
             let one = group[0];
             speaker(one).is_some_and(|who| Some(who) == speaker(at))
                 && hits[one].place == hits[at].place
-                && hits[one].session == hits[at].session
+                && (!is_by_session || hits[one].session == hits[at].session)
                 && said[one].is_like(&said[at])
         };
         match groups.iter_mut().find(is_like) {
@@ -43,7 +44,7 @@ pub fn fold_equals(hits: Vec<SearchHit>, sort: Sort) -> Vec<SearchHit> {
             card.map(|card| (card.timestamp, card.sequence))
         };
         let newest = group.iter().copied().max_by_key(age).filter(|at| age(at).is_some());
-        let shown = newest.filter(|_| sort != Sort::Oldest).unwrap_or(group[0]);
+        let shown = newest.filter(|_| question.sort != Sort::Oldest).unwrap_or(group[0]);
         group.retain(|at| *at != shown);
         let handle = |at: usize| Some(hits[at].take()?.card.handle().to_owned());
         let also = group.into_iter().filter_map(handle).collect();

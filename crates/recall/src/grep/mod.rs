@@ -2,7 +2,9 @@
 //! first.
 
 mod candidates;
+mod count;
 mod dates;
+mod exact;
 mod fold;
 mod inside;
 mod literal;
@@ -20,7 +22,9 @@ mod turns;
 mod wanted;
 mod words;
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -28,7 +32,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::cards::{Card, MessageCard, SummaryCard};
+use super::cards::{Card, MessageCard, SessionName, SummaryCard};
 use super::times::span;
 pub use super::visibility::Location;
 use super::visibility::Visibility;
@@ -39,6 +43,7 @@ use lcm_model::text::{self, one_line};
 use lcm_store::tasks::go_on;
 use lcm_store::{Filter, StoredMessage, StoredSummary, View};
 
+pub use count::{COUNTED_BY, CountBy, Counts, Group};
 pub use fold::fold_equals;
 pub use inside::Lookup;
 pub use snippet::Snippet;
@@ -49,7 +54,10 @@ pub const DEFAULT_LIMIT: usize = 20;
 pub const MOST_RESULTS: usize = 100;
 
 /// The agents whose messages are stored.
-pub const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+pub const WRITERS: [&str; 5] = {
+    let [one, two, three, four] = AGENTS;
+    [PI, one, two, three, four]
+};
 /// The roles of messages, in Pi's terms.
 pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
@@ -147,6 +155,8 @@ pub struct Question {
     /// Default: relevance.
     #[serde(default)]
     pub sort: Sort,
+    /// Exact totals by this, instead of results: messages with all words, or the regex.
+    pub count: Option<CountBy>,
     /// Longer snippets.
     #[serde(default)]
     pub full: bool,
@@ -214,8 +224,8 @@ pub struct SearchHit {
     pub covering: Option<String>,
     /// Where it is, seen from the current branch.
     pub place: Location,
-    /// Pi's id of its session, if results are grouped by session.
-    pub session: Option<String>,
+    /// Its session, if that is another one or results are grouped by session.
+    pub session: Option<SessionName>,
     /// The text around the match.
     pub snippet: Snippet,
     /// The handles of results with the same snippet that are folded into it.
@@ -259,14 +269,55 @@ pub struct Elsewhere {
 /// Answers `question`, seen from `scope`.
 ///
 /// # Errors
-/// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor from another
-/// search; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
+/// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor that no such search
+/// gives; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
 pub fn grep(
     view: &View<'_>,
     scope: &Scope,
     question: &Question,
     cancel: &CancellationToken,
 ) -> Result<SearchResults> {
+    searching(view, scope, question, cancel, |search| {
+        let mut findings = match question.mode {
+            Mode::Text => ranked::find(search)?,
+            Mode::Regex => pattern::find(search)?,
+        };
+        // Needed only if nothing was found; counting costs the length of the history.
+        if findings.hits.is_empty() {
+            let Filter { conversation, after, before, .. } = search.filter;
+            let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
+            findings.searched = Searched {
+                messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+                summaries: if search.takes_summaries() { summaries } else { 0 },
+                times: [after, before],
+            };
+        }
+        Ok(findings)
+    })
+}
+
+/// Counts the messages that match `question`; its order, page and limit play no part.
+///
+/// # Errors
+/// As for [`grep`], and [`lcm_model::error::Code::Invalid`] if a regular expression takes longer than its patience.
+pub fn count(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    by: CountBy,
+    cancel: &CancellationToken,
+) -> Result<Counts> {
+    searching(view, scope, question, cancel, |search| count::count(search, by))
+}
+
+/// Answers `question` by `answer`, with everything that is needed.
+fn searching<T>(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    cancel: &CancellationToken,
+    answer: impl FnOnce(&Search<'_>) -> Result<T>,
+) -> Result<T> {
     if question.query.trim().is_empty() {
         return Err(Error::invalid(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
@@ -293,21 +344,17 @@ pub fn grep(
         Some(path) => Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?),
         None => None,
     };
-    let search = Search { view, scope, question, sight: &sight, filter, asking, about, cancel };
-    let mut findings = match question.mode {
-        Mode::Text => ranked::find(&search)?,
-        Mode::Regex => pattern::find(&search)?,
-    };
-    // Needed only if nothing was found; counting costs the length of the history.
-    if findings.hits.is_empty() {
-        let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
-        findings.searched = Searched {
-            messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
-            summaries: if search.takes_summaries() { summaries } else { 0 },
-            times: [after, before],
-        };
-    }
-    Ok(findings)
+    answer(&Search {
+        view,
+        scope,
+        question,
+        sight: &sight,
+        filter,
+        asking,
+        about,
+        names: RefCell::default(),
+        cancel,
+    })
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
@@ -339,6 +386,8 @@ struct Search<'a> {
     about: Option<HashSet<MessageId>>,
     /// The current request and the message that searches, which answer no question.
     asking: Vec<MessageId>,
+    /// The names of sessions, each of which costs a look at all sessions.
+    names: RefCell<HashMap<ConversationId, SessionName>>,
     cancel: &'a CancellationToken,
 }
 
@@ -423,19 +472,26 @@ impl Search<'_> {
         }
     }
 
-    /// Pi's id of that session, if results are grouped by session.
-    fn heading(&self, message: MessageId) -> Result<Option<String>> {
-        let session = if self.question.kinds == Kinds::Sessions { self.session_of(message)? } else { None };
-        session.map(|session| self.view.messages().session_id(session)).transpose()
+    /// That session, if it is another one or results are grouped by session.
+    fn heading(&self, message: MessageId, place: Location) -> Result<Option<SessionName>> {
+        let is_named = self.question.kinds == Kinds::Sessions || place == Location::OtherSession;
+        let session = if is_named { self.session_of(message)? } else { None };
+        let Some(session) = session else { return Ok(None) };
+        let mut names = self.names.borrow_mut();
+        Ok(Some(match names.entry(session) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(SessionName::of(self.view, session)?).clone(),
+        }))
     }
 
     fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {
         let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
+        let place = self.sight.place(id)?;
         Ok(SearchHit {
             card: Card::Message(MessageCard::of(stored)),
             covering: leaf.map(|leaf| leaf.hash.summary_handle()),
-            place: self.sight.place(id)?,
-            session: self.heading(id)?,
+            place,
+            session: self.heading(id, place)?,
             snippet,
             also: Vec::new(),
             neighbors: self.neighbors(id)?,
@@ -451,9 +507,11 @@ impl Search<'_> {
                 place => place,
             },
         };
+        let last = self.view.summaries().last_message_of(summary.id)?;
+        let session = self.heading(self.view.messages().original(last)?, place)?;
         let card = Card::Summary(SummaryCard::of(summary));
         let (also, neighbors) = (Vec::new(), Vec::new());
-        Ok(SearchHit { card, covering: None, place, session: None, snippet, also, neighbors })
+        Ok(SearchHit { card, covering: None, place, session, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {

@@ -2,6 +2,7 @@
 //! until an answer is full.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -106,6 +107,30 @@ fn messages(
     beyond: Option<MessageId>,
     page: &mut ResultPage,
 ) -> Result<()> {
+    let stop = each(search, regex, beyond, |id, snippet| found(search, page, id, snippet))?;
+    page.stop(search, stop)
+}
+
+/// All messages that match, if there is time to look.
+pub(super) fn matching(search: &Search<'_>) -> Result<BTreeSet<MessageId>> {
+    let mut matching = BTreeSet::new();
+    let stop = each(search, &compile(&search.question.query)?, None, |id, _| Ok(matching.insert(id)))?;
+    match stop {
+        None => Ok(matching),
+        Some(_) => Err(Error::invalid(format!(
+            "the expression takes more than {} s to count: narrow it with after, before, role, tool or session",
+            search.question.patience.as_secs()
+        ))),
+    }
+}
+
+/// Calls `found` with each match after `beyond`, in order, until it returns `false`. Returns where time ran out.
+fn each(
+    search: &Search<'_>,
+    regex: &Regex,
+    beyond: Option<MessageId>,
+    mut found: impl FnMut(MessageId, Snippet) -> Result<bool>,
+) -> Result<Option<Stop>> {
     let turn = turn(search);
     let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
     let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
@@ -125,8 +150,8 @@ fn messages(
         let Some(json) = packed.unpack_if(may_match)? else { return Ok(None) };
         Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, Some(snippet))))
     };
-    let take_in = |page: &mut ResultPage, (id, snippet): (MessageId, Option<Snippet>)| match snippet {
-        Some(snippet) => found(search, page, id, snippet),
+    let mut take_in = |(id, snippet): (MessageId, Option<Snippet>)| match snippet {
+        Some(snippet) => found(id, snippet),
         None => {
             let before = if turn == RowOrder::OldestFirst { -1 } else { 1 };
             stopped.set(Some((id, id.0 + before)));
@@ -145,8 +170,8 @@ fn messages(
     let rows = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
         search.view.messages().messages_in_turn(turn, beyond, filter, |packed| visit(packed, take))
     };
-    scan::in_order(rows, look, |one| take_in(page, one))?;
-    page.stop(search, stopped.get())
+    scan::in_order(rows, look, &mut take_in)?;
+    Ok(stopped.get())
 }
 
 /// Adds a match. Returns whether to look for another.

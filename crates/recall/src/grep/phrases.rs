@@ -6,16 +6,19 @@
 use memchr::memmem;
 
 use super::Search;
+use super::exact::may_be_data;
 use super::query::{quote, whole};
 use super::words::words;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
 use lcm_model::text::one_line;
-use lcm_model::{folded, is_ideograph, searchable};
+use lcm_model::{folded, is_ideograph, is_of_data, searchable};
 use lcm_store::Filter;
 
 /// The most words of a phrase, its last, that are looked up in the index.
 const LOOKED_UP: usize = 8;
+/// The fewest characters of a run of data.
+const DATA: usize = 32;
 
 /// A quoted phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(super) struct Phrase {
     pub written: String,
     /// As compared with texts.
     folded: String,
+    /// Whether it may be a part of data, of which it needs no whole words.
+    pub may_be_data: bool,
 }
 
 /// A text to look for phrases in.
@@ -50,8 +55,12 @@ impl PhraseText {
     pub fn has(&self, phrase: &Phrase) -> bool {
         let (text, wanted) = (&self.0, phrase.folded.as_str());
         memmem::find_iter(text.as_bytes(), wanted).any(|at| {
-            is_boundary(text[..at].chars().next_back(), wanted.chars().next())
-                && is_boundary(wanted.chars().next_back(), text[at + wanted.len()..].chars().next())
+            let ends = |at: usize| {
+                let (before, behind) = text.split_at(at);
+                is_boundary(before.chars().next_back(), behind.chars().next())
+                    || phrase.may_be_data && is_within_data(before, behind)
+            };
+            ends(at) && ends(at + wanted.len())
         })
     }
 }
@@ -60,6 +69,12 @@ impl PhraseText {
 fn is_boundary(one: Option<char>, next: Option<char>) -> bool {
     let is_of_word = |c: char| c.is_alphanumeric() && !is_ideograph(c);
     !(one.is_some_and(is_of_word) && next.is_some_and(is_of_word))
+}
+
+/// Whether a run so long that it is data goes on from one text to the next.
+fn is_within_data(before: &str, behind: &str) -> bool {
+    let of_run = |c: &char| is_of_data(*c);
+    before.chars().rev().take_while(of_run).chain(behind.chars().take_while(of_run)).nth(DATA - 1).is_some()
 }
 
 impl Phrase {
@@ -90,14 +105,19 @@ impl Phrase {
                 one_line(phrase, 60)
             )));
         }
-        Ok(phrases
-            .into_iter()
-            .map(|phrase| Self { written: phrase.to_owned(), folded: PhraseText::of(phrase).0 })
-            .collect())
+        Ok(phrases.into_iter().map(Self::of).collect())
+    }
+
+    pub fn of(written: &str) -> Self {
+        Self {
+            written: written.to_owned(),
+            folded: PhraseText::of(written).0,
+            may_be_data: may_be_data(written),
+        }
     }
 
     /// What finds each passage in which the phrase may end.
-    fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         let all: Vec<&str> = words(&self.folded).map(|(_, word)| word).collect();
         let last = &all[all.len().saturating_sub(LOOKED_UP)..];
         if self.folded.contains(is_ideograph) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::synonyms::synonyms;
 use super::words::{is_function_word, is_loose_word, words};
-use lcm_model::{bigrams, humps, is_ideograph, plain};
+use lcm_model::{as_indexed, bigrams, humps, is_ideograph, plain};
 
 /// Characters of a query that are used.
 const LONGEST: usize = 2_000;
@@ -262,7 +262,7 @@ fn marks(text: &str, terms: &[&str]) -> Vec<Mark> {
 
 /// A string of the index's query language: always a phrase, whatever it contains.
 pub(super) fn quote(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = as_indexed(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("\"{}\"", plain.replace('"', "\"\""))
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
 use super::dates::Date;
+use super::exact;
 use super::matches::{MatchedNode, RankedMatch, WEAK};
 use super::phrases::{self, Phrase, PhraseText, stand_in};
 use super::query::{Mark, Query, QueryTerm};
@@ -60,11 +61,18 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     reach.quoted = quoted;
     let marks: Vec<Mark> =
         query.marks.iter().cloned().chain(reach.marks.drain(..)).chain(alike(&query)).collect();
-    let candidates = candidates(search, &query, &phrases, &reach)?;
+    let mut candidates = matches(search, &query, &phrases, &reach)?;
+    if let (true, Some(phrase)) = (candidates.is_empty(), phrases.iter().find(|phrase| phrase.may_be_data)) {
+        let exact = exact::find(search, &[&phrase.written], &search.filter)?;
+        (reach.quoted, reach.stopped_at) = (exact.rows, exact.stopped_at);
+        candidates = matches(search, &query, &phrases, &reach)?;
+    }
+    let stopped_at = reach.stopped_at;
     if candidates.is_empty() {
         return Ok(SearchResults {
             elsewhere: elsewhere(search, &query, &phrases)?,
             missing: missing(search, &phrases)?,
+            stopped_at,
             ..SearchResults::default()
         });
     }
@@ -83,7 +91,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let hits = hits.collect::<Result<_>>()?;
     let more = candidates.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
-    Ok(SearchResults { hits, next, ..SearchResults::default() })
+    Ok(SearchResults { hits, next, stopped_at, ..SearchResults::default() })
 }
 
 /// Synonyms say little about where a passage matches.
@@ -119,7 +127,7 @@ fn shown(candidates: &[RankedMatch], from: usize, limit: usize, wants_more: bool
 }
 
 /// All matches, best first; among equals, newer first.
-fn candidates(
+fn matches(
     search: &Search<'_>,
     query: &Query,
     phrases: &[Phrase],

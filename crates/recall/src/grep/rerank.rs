@@ -4,7 +4,7 @@ use super::candidates::Candidates;
 use super::query::Query;
 use super::words::{are_kin, words};
 use lcm_model::ids::MessageId;
-use lcm_model::{folded, humps, plain};
+use lcm_model::{as_indexed, folded, humps, plain};
 
 /// Two words of the query are near each other with at most this many words between them.
 const NEAR: usize = 6;
@@ -108,7 +108,7 @@ impl<'a> Lens<'a> {
             word,
             stand_ins: reach.stand_ins.get(word).map(Vec::as_slice).unwrap_or_default(),
             synonyms: query.synonyms.get(word).map(Vec::as_slice).unwrap_or_default(),
-            worth: reach.worth.get(word).copied().unwrap_or(USUALLY_TOLD),
+            worth: reach.worth.get(&*as_indexed(word)).copied().unwrap_or(USUALLY_TOLD),
         };
         let words: Vec<QueryWord<'_>> = query.words.iter().map(wanted).collect();
         Self { query, worth: words.iter().map(|wanted| wanted.worth).sum(), words }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::project::{is_open_elsewhere, project_in};
+use super::project::{merge_log, project_in};
 use super::trouble::said;
 use super::{read_only, schema, trouble};
 use crate::upkeep::pages;
@@ -136,7 +136,7 @@ pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
         check_own(&path)?;
         // The last reads of this process may still be under way.
         let mut tries = 0..50;
-        while is_open_elsewhere(&path)? {
+        while !merge_log(&path)? {
             if tries.next().is_some() {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
@@ -267,6 +267,7 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     };
     check_own(path)?;
     make_file(path)?;
+    check_locks(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_handler(Some(BUSY)).map_err(failed)?;
@@ -275,6 +276,23 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     schema::create(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
     Ok((connection, is_new))
+}
+
+/// Rejects a file system without locks, on which SQLite would wait for a lock of nobody's. Where no file can be created,
+/// opening tells why.
+fn check_locks(path: &Path) -> Result<()> {
+    let Ok((temporary, _)) = Temporary::beside(path) else { return Ok(()) };
+    let lock = |new: Connection| {
+        // Nobody else knows this file.
+        new.busy_timeout(Duration::ZERO)?;
+        new.execute_batch("BEGIN IMMEDIATE")
+    };
+    match Connection::open(temporary.path()).and_then(lock) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+            Err(Error::storing(trouble::lockless(path), error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rejects a database that is not ours, or another project's, before anything is written to it. Returns whether it is empty.
@@ -377,6 +395,9 @@ fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result
 
 /// Records which project the database belongs to, unless one is recorded.
 fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    if project_in(connection)?.is_some() {
+        return Ok(());
+    }
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
 }
 
@@ -401,8 +422,9 @@ pub(crate) fn check_own(path: &Path) -> Result<()> {
 
 /// The path of a file that SQLite keeps next to a database.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}{ending}"))
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
 }
 
 /// Creates the file, for its owner only; SQLite gives its log the same permissions.
@@ -458,6 +480,16 @@ mod tests {
             writing.commit().unwrap();
             assert_eq!(waits.join().unwrap(), Ok(0));
         });
+    }
+
+    #[test]
+    fn an_opening_does_not_wait_for_a_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let (mut other, _) = open_file(&path, "/project").unwrap();
+        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        assert!(open_file(&path, "/project").is_ok());
+        drop(writing);
     }
 
     #[test]

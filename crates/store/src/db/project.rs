@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use super::{connection, schema};
 use crate::columns::Queries as _;
@@ -133,24 +133,25 @@ pub(crate) fn project_in(connection: &Connection) -> rusqlite::Result<Option<Str
     connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
 }
 
-/// Whether another process has this database open. If not, merges its log.
-pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
+/// Merges a database's log into it, if no other process has it open; returns whether that is so.
+pub fn merge_log(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
-    let mut connection = Connection::open(path).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_handler(Some(connection::BRIEFLY)).map_err(failed)?;
     let is_busy =
         |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     // Leave a file alone, and run nothing in it, if another program made or changed it.
     match schema::is_ours(&connection) {
         Ok(true) => {}
-        Ok(false) => return Ok(false),
-        Err(error) => return Ok(is_busy(&error)),
+        Ok(false) => return Ok(true),
+        Err(error) => return Ok(!is_busy(&error)),
     }
     // Succeeds only if no other connection is open.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
-        Ok(mode) => mode != "delete",
-        Err(error) => is_busy(&error),
+        Ok(mode) => mode == "delete",
+        Err(error) => !is_busy(&error),
     })
 }
 

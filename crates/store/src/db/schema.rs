@@ -20,6 +20,10 @@ pub(crate) fn format(connection: &Connection) -> rusqlite::Result<i64> {
 /// Makes the tables unless they are there. If two processes do so at once, the second finds nothing to do.
 pub(crate) fn create(connection: &mut Connection) -> Result<()> {
     let failed = |error| Error::storing("failed to set up the history store", error);
+    // Another process may be writing, and an opening must not wait for it.
+    if format(connection).map_err(failed)? != 0 {
+        return Ok(());
+    }
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     if format(&tx).map_err(failed)? == 0 {
         tx.execute_batch(SCHEMA).map_err(failed)?;

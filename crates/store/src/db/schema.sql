@@ -39,8 +39,9 @@ CREATE TABLE messages (
 -- agent's message has hashes of what it said in the second half of the number.
 
 -- An index of lineages alone would change a random page for each new message: half of what a large import writes. New messages
--- extend these two at their ends. Lineages are unique, since each follows from its parent's; half of one tells siblings apart.
-CREATE UNIQUE INDEX messages_by_parent ON messages (ifnull(parent_id, 0), substr(lineage, 1, 16));
+-- extend these at their ends. Lineages are unique, since each follows from its parent's; half of one tells siblings apart.
+CREATE UNIQUE INDEX messages_by_parent ON messages (parent_id, substr(lineage, 1, 16));
+CREATE UNIQUE INDEX messages_at_root ON messages (substr(lineage, 1, 16)) WHERE parent_id IS NULL;
 
 -- Finds a message by its lineage or short id, in one run of 16,384 rows after the other.
 CREATE INDEX messages_by_lineage ON messages (id >> 14, substr(lineage, 1, 6));
@@ -63,14 +64,20 @@ CREATE TABLE entries (
   parent_id       INTEGER REFERENCES entries (id),
   kind            INTEGER NOT NULL,    -- 0 link only, 1 message, 2 context edit, 3 compaction
   message_id      INTEGER REFERENCES messages (id), -- its message; for an edit the rendition, NULL where it hides
-  head_id         INTEGER REFERENCES messages (id), -- the last message at or above: its lineage is this entry's
+  head_id         INTEGER,             -- the last message at or above: its lineage is this entry's
   target          TEXT,                -- for an edit: the entry_id it replaces
   files           TEXT,                -- JSON: files listed by a compaction that is not ours
   UNIQUE (conversation_id, entry_id)
 ) STRICT;
 
+-- `head_id` follows from `message_id` and the parent, as `last_message` of a summary does from its sources. Neither refers to
+-- its table: each deleted message would be looked for in all rows, or in an index larger than that is worth.
+
 -- Which sessions show a message.
 CREATE INDEX entries_by_message ON entries (message_id, conversation_id) WHERE message_id IS NOT NULL;
+
+-- The children of an entry besides the one in the next row, where nearly all are.
+CREATE INDEX entries_aside ON entries (parent_id) WHERE parent_id IS NOT id - 1;
 
 CREATE TABLE summaries (
   -- Nodes of the DAG.
@@ -84,7 +91,7 @@ CREATE TABLE summaries (
   prompt_version INTEGER NOT NULL,
   created_at     INTEGER NOT NULL,     -- ms
   first_message  INTEGER NOT NULL REFERENCES messages (id), -- first of its span
-  last_message   INTEGER NOT NULL REFERENCES messages (id), -- last of its span
+  last_message   INTEGER NOT NULL,     -- last of its span
   messages       INTEGER NOT NULL,     -- how many messages the span has
   from_time      INTEGER NOT NULL,     -- ms, of the first message
   to_time        INTEGER NOT NULL,     -- ms, of the last message
@@ -119,6 +126,9 @@ CREATE TABLE carried (
   summary_id INTEGER NOT NULL REFERENCES summaries (id),
   PRIMARY KEY (entry_id, summary_id)
 ) STRICT, WITHOUT ROWID;
+
+-- Which entries carry a summary.
+CREATE INDEX carried_by_summary ON carried (summary_id);
 
 CREATE TABLE claims (
   -- Who is summarizing what, so that two processes do not pay for the same summary. A lease that its owner does not renew ends.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, named_params, params};
 use serde_json::json;
 
 use crate::columns::{Queries as _, from_row};
-use crate::messages::sessions::is_of_agent;
+use crate::messages::sessions::{parameters, passes};
 use crate::{FullTextIndex, Messages};
 use lcm_model::Message;
 use lcm_model::error::Result;
@@ -66,6 +66,12 @@ impl<'c> FullTextIndex<'c> {
             [],
         )?;
         Ok(last.unwrap_or(0))
+    }
+
+    /// The row of a message's passage; none if search must not find it.
+    pub fn passage(&self, message: MessageId, passage: usize) -> Result<Option<i64>> {
+        let sql = "SELECT first_passage + ?2 FROM messages WHERE id = ?1";
+        Ok(self.connection.first(sql, params![message, passage])?.flatten())
     }
 
     /// The passages to search: all, or with a session or another agent those of its messages, so that others, which
@@ -148,25 +154,10 @@ impl<'c> FullTextIndex<'c> {
                FROM messages m
               WHERE m.id = (SELECT id FROM messages
                              WHERE first_passage <= :passage ORDER BY first_passage DESC LIMIT 1)
-                AND (:role IS NULL OR m.role = :role)
-                AND (:tool IS NULL OR m.tool_name = :tool)
-                AND (:after IS NULL OR m.timestamp >= :after)
-                AND (:before IS NULL OR m.timestamp <= :before)
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
                 AND {}",
-                is_of_agent()
+                passes()
             ),
-            named_params! {
-                ":passage": passage,
-                ":agent": filter.agent,
-                ":conversation": filter.conversation,
-                ":role": filter.role,
-                ":tool": filter.tool,
-                ":after": filter.after,
-                ":before": filter.before,
-            },
+            parameters(filter, &[(":passage", &passage)]).as_slice(),
         )
     }
 
@@ -358,6 +349,22 @@ impl Passages<'_> {
         self.connection.all(
             &format!("SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3", self.matching()),
             params![expression, self.among, from],
+        )
+    }
+
+    /// The messages with a matching passage that pass `filter`.
+    pub fn messages(&self, expression: &str, filter: &Filter) -> Result<Vec<MessageId>> {
+        self.connection.all(
+            &format!(
+                "SELECT DISTINCT m.id
+                   FROM (SELECT messages_fts.rowid AS passage FROM {}) CROSS JOIN messages m
+                     ON m.id = (SELECT id FROM messages
+                                 WHERE first_passage <= passage ORDER BY first_passage DESC LIMIT 1)
+                  WHERE {}",
+                self.matching(),
+                passes()
+            ),
+            parameters(filter, &[("?1", &expression), ("?2", &self.among)]).as_slice(),
         )
     }
 

@@ -93,7 +93,7 @@ impl MessageWriter<'_> {
             // Few are stored already: looking for each first costs more.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                 let sql = "SELECT id FROM messages
-                            WHERE ifnull(parent_id, 0) = ifnull(?1, 0) AND substr(lineage, 1, 16) = substr(?2, 1, 16)
+                            WHERE parent_id IS ?1 AND substr(lineage, 1, 16) = substr(?2, 1, 16)
                               AND lineage = ?2";
                 let known = self.connection.first(sql, params![message.parent, message.lineage])?;
                 return known.ok_or_else(|| writing(error));

@@ -88,7 +88,7 @@ impl Messages<'_> {
     }
 
     /// The previous message and its role.
-    fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
+    pub fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
         self.connection.first(
             "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
             [id],

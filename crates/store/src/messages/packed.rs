@@ -1,9 +1,9 @@
 //! Compressed messages, which any thread can decompress.
 
-use rusqlite::{Row, named_params};
+use rusqlite::Row;
 
 use super::codec;
-use super::sessions::is_of_agent;
+use super::sessions::{parameters, passes};
 use crate::{Filter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
@@ -68,25 +68,12 @@ impl Messages<'_> {
         let (_, order) = turn.sql();
         let sql = format!(
             "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
-              WHERE m.kind = 0
-                AND m.id BETWEEN {bounds}
-                AND (:role IS NULL OR m.role = :role)
-                AND (:tool IS NULL OR m.tool_name = :tool)
-                AND (:from IS NULL OR m.timestamp >= :from)
-                AND (:to IS NULL OR m.timestamp <= :to)
-                AND {}
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+              WHERE m.kind = 0 AND m.id BETWEEN {bounds} AND {}
               ORDER BY m.id {order}",
-            is_of_agent()
+            passes()
         );
         let mut query = (self.connection).prepare_cached(&sql)?;
-        let mut rows = query.query(named_params! {
-            ":conversation": filter.conversation, ":beyond": beyond,
-            ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before,
-            ":agent": filter.agent
-        })?;
+        let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
         while let Some(row) = rows.next()? {
             if !visit(Packed::at(row)?)? {
                 break;

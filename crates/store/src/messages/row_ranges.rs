@@ -138,13 +138,14 @@ impl Messages<'_> {
     }
 
     /// The first child of an entry, if possible one in which something is said: another agent's records hang beside its messages.
-    /// Entries have no index by parent. The child is mostly the next row; otherwise all later rows are scanned.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
-        self.connection.one(
-            "SELECT coalesce(
-               (SELECT e.id FROM entries e LEFT JOIN messages m ON m.id = e.message_id
-                 WHERE e.id > ?1 AND e.parent_id = ?1 AND m.kind IS NOT 2 ORDER BY e.id LIMIT 1),
-               (SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1))",
+        self.connection.first(
+            "WITH children AS (
+               SELECT id, message_id FROM entries WHERE id = ?1 + 1 AND parent_id = ?1
+               UNION ALL
+               SELECT id, message_id FROM entries WHERE parent_id = ?1 AND parent_id IS NOT id - 1 AND id > ?1)
+             SELECT children.id FROM children LEFT JOIN messages m ON m.id = message_id
+              ORDER BY m.kind IS 2, children.id LIMIT 1",
             [entry],
         )
     }

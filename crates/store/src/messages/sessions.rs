@@ -2,27 +2,52 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Row, params};
+use rusqlite::{Row, ToSql, params};
 
 use crate::columns::{FromRow, Queries as _, writing};
 use crate::messages::counts::Counts;
-use crate::{MessageWriter, Messages};
+use crate::{Filter, MessageWriter, Messages};
 use lcm_model::error::Result;
-use lcm_model::ids::{ConversationId, MessageId, PI};
+use lcm_model::ids::{AGENTS, ConversationId, MessageId, PI};
 use lcm_model::{agent_of_session, is_of_side_chain};
 
 /// Whether the session `c` is one of Pi's. Other agents' messages can be searched, but never enter a context.
-pub(crate) const IS_PI_S: &str = "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
-      AND c.session_id NOT GLOB 'gemini:*' AND c.session_id NOT GLOB 'opencode:*')";
+pub(crate) fn is_pi_s() -> String {
+    format!("({})", AGENTS.map(|agent| format!("c.session_id NOT GLOB '{agent}:*'")).join(" AND "))
+}
 
-/// Whether the message `m` is in a session of `:agent`, if one is given.
-pub(crate) fn is_of_agent() -> String {
+/// Whether the message `m` passes the [`Filter`] whose [`parameters`] are bound.
+pub(crate) fn passes() -> String {
     format!(
-        "(:agent IS NULL OR EXISTS
-          (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
-            WHERE e.message_id = m.id
-              AND iif(:agent = '{PI}', {IS_PI_S}, c.session_id GLOB :agent || ':*')))"
+        "(:role IS NULL OR m.role = :role)
+         AND (:tool IS NULL OR m.tool_name = :tool)
+         AND (:after IS NULL OR m.timestamp >= :after)
+         AND (:before IS NULL OR m.timestamp <= :before)
+         AND (:conversation IS NULL OR EXISTS
+              (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+         AND (:agent IS NULL OR EXISTS
+              (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
+                WHERE e.message_id = m.id
+                  AND iif(:agent = '{PI}', {is_pi_s}, c.session_id GLOB :agent || ':*')))",
+        is_pi_s = is_pi_s()
     )
+}
+
+/// The parameters of a query for messages that pass `filter`, with `others`.
+pub(crate) fn parameters<'a>(
+    filter: &'a Filter,
+    others: &[(&'static str, &'a dyn ToSql)],
+) -> Vec<(&'static str, &'a dyn ToSql)> {
+    let mut all: Vec<(&'static str, &dyn ToSql)> = vec![
+        (":role", &filter.role),
+        (":tool", &filter.tool),
+        (":after", &filter.after),
+        (":before", &filter.before),
+        (":conversation", &filter.conversation),
+        (":agent", &filter.agent),
+    ];
+    all.extend_from_slice(others);
+    all
 }
 
 /// A session, as other sessions see it.
@@ -75,10 +100,11 @@ impl Messages<'_> {
         self.connection.all(
             &format!(
                 "SELECT id FROM conversations c
-                  WHERE NOT {IS_PI_S}
+                  WHERE NOT {is_pi_s}
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind IN (0, 1))
-                  ORDER BY (SELECT to_time FROM counts WHERE conversation_id = c.id) DESC, id DESC LIMIT ?1"
+                  ORDER BY (SELECT to_time FROM counts WHERE conversation_id = c.id) DESC, id DESC LIMIT ?1",
+                is_pi_s = is_pi_s()
             ),
             [most],
         )
@@ -92,7 +118,8 @@ impl Messages<'_> {
                   WHERE id <> ?1
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind <> 4)
-                  ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
+                  ORDER BY {is_pi_s} DESC, seen_at DESC, id DESC LIMIT ?2",
+                is_pi_s = is_pi_s()
             ),
             params![conversation, most],
         )
@@ -113,10 +140,11 @@ impl Messages<'_> {
                    SELECT c.id, c.parent_session FROM origins o JOIN conversations c ON c.file = o.parent_session)
                  SELECT id FROM conversations c
                   WHERE (id < (SELECT min(id) FROM origins) OR NOT EXISTS (SELECT 1 FROM origins))
-                    AND {IS_PI_S}
+                    AND {is_pi_s}
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind = 0)
-                  ORDER BY id DESC"
+                  ORDER BY id DESC",
+                is_pi_s = is_pi_s()
             ), params![conversation, parent])?;
         let count = ids.len();
         ids.truncate(most);
@@ -190,16 +218,5 @@ impl MessageWriter<'_> {
                 add.query_row(params![session_id, file, parent_session, now], |row| row.get(0))
             })
             .map_err(writing)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::IS_PI_S;
-    use lcm_model::ids::AGENTS;
-
-    #[test]
-    fn no_other_agents_session_counts_as_pis() {
-        assert!(AGENTS.iter().all(|agent| IS_PI_S.contains(&format!("NOT GLOB '{agent}:*'"))));
     }
 }

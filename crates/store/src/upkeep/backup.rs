@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::columns::Queries as _;
 use crate::db::connection;
 use crate::tasks::go_on;
-use crate::{Upkeep, UpkeepWriter};
+use crate::{Messages, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::text;
@@ -27,7 +27,6 @@ const STEPS: c_int = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupFacts {
     pub bytes: u64,
-    /// The number of its messages, including edited renditions.
     pub messages: usize,
     pub sessions: usize,
     pub summaries: usize,
@@ -69,7 +68,15 @@ pub(crate) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
-    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    // Byte by byte: a name need not be UTF-8.
+    let path = path.as_os_str().as_encoded_bytes().iter().fold(String::new(), |mut uri, byte| {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri += &format!("%{byte:02x}"),
+        }
+        uri
+    });
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(format!("file:{path}?{how}"), flags)?;
@@ -132,7 +139,8 @@ impl Upkeep<'_> {
         if here != there {
             return Err(format!("it has {there:?} of {here:?} rows").into());
         }
-        let [sessions, messages, _, summaries, _] = there;
+        let [sessions, _, _, summaries, _] = there;
+        let messages = Messages::new(&copy).project_messages()?;
         Ok(BackupFacts { bytes: path.metadata()?.len(), messages, sessions, summaries })
     }
 
@@ -150,7 +158,7 @@ fn unwritten(path: &Path, error: impl std::error::Error + Send + Sync + 'static)
     Error::storing(format!("failed to write the backup {}", path.display()), error)
 }
 
-/// The numbers of sessions, messages, entries, summaries and edges.
+/// The numbers of rows: sessions, messages of any kind, entries, summaries and edges.
 fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
     let mut counts = [0; 5];
     let tables = ["conversations", "messages", "entries", "summaries", "summary_sources"];
@@ -194,6 +202,23 @@ mod tests {
         assert_eq!(said(&Connection::open(&copy).unwrap()), 0);
         drop(moment);
         assert_eq!(said(&reader), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_no_text_is_opened_with_its_log() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(std::ffi::OsStr::from_bytes(b"old %3f#\xff\xe9.db"));
+        let writer = Connection::open(&file).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE said (word TEXT)").unwrap();
+        writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        writer.execute("INSERT INTO said VALUES ('in the log')", []).unwrap();
+        let said = |connection: &Connection| -> usize {
+            connection.query_row("SELECT count(*) FROM said", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(said(&open_alone(&file).unwrap()), 0);
+        assert_eq!(said(&open_unchanged(&file).unwrap()), 1);
     }
 
     #[test]

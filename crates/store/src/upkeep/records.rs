@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::copies::{BEGINNING, Traces};
 use super::purged::{Print, message_print};
 use crate::columns::Queries as _;
-use crate::messages::sessions::IS_PI_S;
+use crate::messages::sessions::is_pi_s;
 use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
@@ -25,7 +25,8 @@ impl Upkeep<'_> {
     fn agents_entries(&self, message: MessageId) -> Result<Vec<(EntryId, ConversationId, String)>> {
         let sql = format!(
             "SELECT e.id, e.conversation_id, e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
-              WHERE e.message_id = ?1 AND NOT {IS_PI_S}"
+              WHERE e.message_id = ?1 AND NOT {}",
+            is_pi_s()
         );
         self.connection.all(&sql, [message])
     }

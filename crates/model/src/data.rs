@@ -1,0 +1,282 @@
+//! Data in text, such as base64, hex dumps and hashes. Nobody searches it by its words, and it would fill the
+//! index: so the index gets none of it, or the beginning of a word. Its exact text is still found, by reading
+//! the messages.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::passages::camel_humps;
+
+/// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
+const LONGEST_WORD: usize = 200;
+/// Such a run, or one of any length after its mark.
+const DATA: &str = "(;base64,)[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{200,}";
+static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DATA).ok());
+
+/// The characters of a random word that are indexed. They alone decide whether it is one, so that a query may
+/// have a part of them, or more.
+const HEAD: usize = 12;
+/// The fewest humps in the head of a random word, and the most letters of one.
+const RANDOM_HUMPS: usize = 5;
+const RANDOM_HUMP: usize = 3;
+/// The same for hexadecimal digits, of which words have few.
+const HEX_HUMPS: usize = 3;
+/// The fewest characters of random words.
+const RANDOM: usize = 8;
+const HEX: usize = 4;
+
+/// Text with less than one digit in as many bytes has no data in lines.
+const DIGITS: usize = 10;
+/// The fewest characters of a line of base64.
+const LINE: usize = 40;
+/// What else may be on such a line: a margin, quotation marks, a line number.
+const MARGIN: usize = 12;
+/// The fewest ids in a list, their fewest characters, and the share of the text that they are.
+const IDS: usize = 4;
+const ID: usize = 16;
+const IDS_SHARE: usize = 3;
+/// The fewest bytes on a line of a hex dump.
+const DUMPED: u64 = 8;
+
+fn is_of_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+/// Whether there is a run longer than any word. Scanning backward from the end of a window skips most bytes.
+fn has_long_run(mut text: &[u8]) -> bool {
+    while let Some(window) = text.get(..LONGEST_WORD) {
+        match window.iter().rposition(|byte| !is_of_base64(*byte)) {
+            Some(end) => text = &text[end + 1..],
+            None => return true,
+        }
+    }
+    false
+}
+
+/// `text` with an ellipsis for each long run of base64.
+pub fn without_base64(text: &str) -> Cow<'_, str> {
+    // Almost no text contains any, and this check is fast.
+    match &*PATTERN {
+        Some(data) if has_long_run(text.as_bytes()) || text.contains(";base64,") => {
+            data.replace_all(text, "${1}…")
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// What the index gets of `text`.
+pub(super) fn without_data(text: &str) -> Cow<'_, str> {
+    let mut text = without_base64(text);
+    for rest in [data_in_lines, ids_in_bulk, tails_of_words] {
+        let cuts = rest(&text);
+        if !cuts.is_empty() {
+            text = Cow::Owned(without(&text, &cuts));
+        }
+    }
+    text
+}
+
+/// `text` with the words that the index has of it.
+pub fn as_indexed(text: &str) -> Cow<'_, str> {
+    match tails_of_words(text).as_slice() {
+        [] => Cow::Borrowed(text),
+        cuts => Cow::Owned(without(text, cuts)),
+    }
+}
+
+/// `text` without these ranges, which are in order.
+fn without(text: &str, cuts: &[Range<usize>]) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut at = 0;
+    for cut in cuts {
+        kept.push_str(&text[at..cut.start]);
+        at = cut.end;
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+/// The pieces of `text` between characters that satisfy `between`, each with its place.
+fn pieces(text: &str, between: fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
+    let mut end = 0;
+    text.split_inclusive(between).map(move |piece| {
+        let start = end;
+        end += piece.len();
+        (start, piece.trim_end_matches(between))
+    })
+}
+
+/// The ids and hashes of a list of them.
+fn ids_in_bulk(text: &str) -> Vec<Range<usize>> {
+    let ids = pieces(text, |c| !(c.is_alphanumeric() || c == '-')).filter(|(_, id)| is_data(id));
+    let ids: Vec<Range<usize>> = ids.map(|(start, id)| start..start + id.len()).collect();
+    let bytes: usize = ids.iter().map(Range::len).sum();
+    if ids.len() >= IDS && bytes * IDS_SHARE >= text.len() { ids } else { Vec::new() }
+}
+
+/// Whether it may be a part of data.
+pub fn is_of_data(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_')
+}
+
+/// Whether a run of letters, digits and the signs of base64 is data: hexadecimal, or with short humps.
+fn is_data(run: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
+    let is_hex = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    run.len() >= ID
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_alphabetic)
+        && (run.bytes().all(is_hex) || camel_humps(run).len() * RANDOM_HUMP >= run.len())
+}
+
+/// The ends of long random words.
+fn tails_of_words(text: &str) -> Vec<Range<usize>> {
+    let words = pieces(text, |c| !c.is_alphanumeric());
+    let random = words.filter(|(_, word)| word.len() > HEAD && is_random(word));
+    random.map(|(start, word)| start + HEAD..start + word.len()).collect()
+}
+
+/// Whether a word looks like random letters and digits, as hashes and ids do, by its head.
+pub(super) fn is_random(word: &str) -> bool {
+    let head = &word[..word.floor_char_boundary(HEAD)];
+    if word.len() < HEX || !word.is_ascii() || !head.contains(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let humps = camel_humps(head);
+    let is_word = |hump: &&str| hump.len() > RANDOM_HUMP && !hump.starts_with(|c: char| c.is_ascii_digit());
+    match head.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => humps.len() >= HEX_HUMPS,
+        false => word.len() >= RANDOM && humps.len() >= RANDOM_HUMPS && !humps.iter().any(is_word),
+    }
+}
+
+/// A line of data.
+enum Line {
+    Base64(Range<usize>),
+    Dump { range: Range<usize>, address: Address, bytes: u64 },
+}
+
+/// The address at the beginning of a line, as hexadecimal and octal number.
+type Address = [Option<u64>; 2];
+
+/// Lines of base64 and of hex dumps, which are known by the lines beside them.
+fn data_in_lines(text: &str) -> Vec<Range<usize>> {
+    if text.bytes().filter(u8::is_ascii_digit).count() * DIGITS < text.len() {
+        return Vec::new();
+    }
+    let mut at = 0;
+    let lines: Vec<Option<Line>> = (text.split_inclusive('\n'))
+        .map(|line| {
+            let start = at;
+            at += line.len();
+            dump(line, start).or_else(|| base64(line, start))
+        })
+        .collect();
+    let beside = |at: usize| lines.get(at).and_then(Option::as_ref);
+    let is_data = |(at, line): &(usize, &Line)| {
+        let (last, next) = (at.checked_sub(1).and_then(beside), beside(at + 1));
+        last.is_some_and(|last| last.leads_to(line)) || next.is_some_and(|next| line.leads_to(next))
+    };
+    let known = lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.as_ref()?)));
+    known.filter(is_data).map(|(_, line)| line.range().clone()).collect()
+}
+
+impl Line {
+    fn range(&self) -> &Range<usize> {
+        match self {
+            Self::Base64(range) | Self::Dump { range, .. } => range,
+        }
+    }
+
+    /// Whether `next` continues it: as long, or the last and shorter; with the address behind its bytes.
+    fn leads_to(&self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Base64(one), Self::Base64(other)) => one.len() >= other.len(),
+            (Self::Dump { address, bytes, .. }, Self::Dump { address: behind, .. }) => {
+                let is_behind = |(at, behind): (&Option<u64>, &Option<u64>)| {
+                    at.and_then(|at| at.checked_add(*bytes)).is_some_and(|end| Some(end) == *behind)
+                };
+                address.iter().zip(behind).any(is_behind)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A line of base64 that begins at `start`.
+fn base64(line: &str, start: usize) -> Option<Line> {
+    let (at, run) = pieces(line, |c| !is_of_data(c)).max_by_key(|(_, run)| run.len())?;
+    let is_data = run.len() >= LINE && line.len() <= run.len() + MARGIN && is_data(run);
+    is_data.then(|| Line::Base64(start + at..start + at + run.len()))
+}
+
+/// A line of a hex dump that begins at `start`: an address, and bytes in groups.
+fn dump(line: &str, start: usize) -> Option<Line> {
+    let mut words = pieces(line, |c| c.is_ascii_whitespace()).filter(|(_, word)| !word.is_empty());
+    let address = words.next()?.1.trim_end_matches(':').trim_start_matches("0x");
+    if address.len() < HEX || u64::from_str_radix(address, 16).is_err() {
+        return None;
+    }
+    let (mut bytes, mut end) = (0, start);
+    for (at, group) in words {
+        let digits = group.trim_start_matches("0x");
+        if !matches!(digits.len(), 2 | 4 | 8 | 16) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            break;
+        }
+        bytes += digits.len() as u64 / 2;
+        end = start + at + group.len();
+    }
+    let address = [16, 8].map(|radix| u64::from_str_radix(address, radix).ok());
+    (bytes >= DUMPED).then_some(Line::Dump { range: start..end, address, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_base64_is_no_text() {
+        let data = "iVBORw0KGgo/+AAA".repeat(20);
+        let text = format!("see data:image/png;base64,iVBOR== and {data}, é{data}é");
+        assert_eq!(without_base64(&text), "see data:image/png;base64,… and …, é…é");
+        assert_eq!(without_data(&text), without_base64(&text));
+    }
+
+    #[test]
+    fn lines_of_data_are_known_by_their_neighbors() {
+        let base64 = "q3Zx8RkT0bYv7NfLs1JdWcE5hUoGa2MiPp9+/yQ4".to_owned();
+        assert_eq!(
+            without_data(&format!("key:\n> {base64}\n> {base64}\n> q3Zx8=\n")),
+            "key:\n> \n> \n> q3Zx8=\n"
+        );
+        assert!(without_data(&format!("key: {base64}")).contains("q3Zx8RkT0bYv"));
+        let dump = "00000010: 7f45 4c46 0201 0100 0000 0000 0000 0000  .ELF....\n\
+                    00000020: 0300 3e00 0100 0000 c010 0000 0000 0000  ..>.....\n";
+        assert_eq!(without_data(dump), "  .ELF....\n  ..>.....\n");
+        let octal = "0000020 45 4c 46 02 01 01 00 00\n0000030 00 00 00 00 00 00 00 00\n";
+        assert_eq!(without_data(octal), "\n\n");
+        let table = "2025 1000 2000 3000 4000 5000\n2026 1000 2000 3000 4000 5000\n";
+        assert_eq!(without_data(table), table);
+    }
+
+    #[test]
+    fn random_words_are_known_by_their_head() {
+        for word in ["4f3a9c1b77ae0d52", "011CQzXr8sK2mN4pQ7tV", "a71c6e29b41d4f36a716446655440000", "41d4"] {
+            assert!(is_random(word), "{word}");
+            for length in HEAD + 1..=word.len() {
+                assert!(is_random(&word[..length]), "{word}");
+                assert_eq!(as_indexed(&word[..length]), word[..HEAD], "{word}");
+            }
+        }
+        for word in [
+            "getUserName2", "i18nextHttpBackend", "Uint8ClampedArray", "RSA2048SHA256Padding",
+            "20261120T101112Z", "getIdByUrlOrByNameOrBy", "x86", "sha256sum", "v1alpha1", "abc123", "decade",
+            "deadbeefcafebabe", "日本a1b2c3d4",
+        ] {
+            assert!(!is_random(word) && as_indexed(word) == word, "{word}");
+        }
+    }
+}

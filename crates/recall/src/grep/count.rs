@@ -1,0 +1,234 @@
+//! Exact totals: how many messages match, by session, day, role, tool, file, outcome or agent.
+//!
+//! Nothing is ranked or estimated. A regular expression must match, a quoted phrase must stand in the message, and of
+//! other words all must be in it, each in any of the forms that a search finds. Every message counts once: one that
+//! forks share, in the session in which it first appeared.
+
+use std::collections::{BTreeSet, HashMap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::phrases::{Phrase, stand_in};
+use super::query::{Query, TermRole};
+use super::words::words;
+use super::{DEFAULT_LIMIT, Mode, Search, SessionName, pattern};
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::{ConversationId, MessageId, PI};
+use lcm_model::text::{minute, one_line};
+use lcm_model::{Message, Role, agent_of_session, is_ideograph};
+use lcm_store::StoredMessage;
+
+/// What messages are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CountBy {
+    /// The session in which they first appeared.
+    Session,
+    /// The day in UTC.
+    Day,
+    /// Who speaks.
+    Role,
+    /// The tool that they are results of.
+    Tool,
+    /// The files that they call tools about, and of whose calls they are results: a message may count in several.
+    Path,
+    /// Whether a tool or command succeeded.
+    Outcome,
+    /// The agent whose session that is.
+    Agent,
+}
+
+/// What `lcm_grep` and `/lcm search` count by.
+pub const COUNTED_BY: [&str; 7] = ["session", "day", "role", "tool", "path", "outcome", "agent"];
+
+/// The arguments of tools, Pi's and others', that name a file.
+const PATHS: [&str; 4] = ["path", "file_path", "filePath", "absolute_path"];
+
+/// Totals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many messages match.
+    pub messages: usize,
+    /// The same by group: the largest first, days newest first.
+    pub groups: Vec<Group>,
+    /// The words of which all must be in a message, in any form.
+    pub words: Vec<String>,
+}
+
+/// The matching messages that have something in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What they have in common; none for those without a tool, a file or an outcome.
+    pub key: Option<String>,
+    /// The session, if they are counted by session and within the limit.
+    pub session: Option<SessionName>,
+    pub messages: usize,
+    /// The short ids of the earliest and the latest.
+    pub first: String,
+    pub last: String,
+}
+
+/// A group that is being counted, with the earliest and the latest of its messages.
+struct Tally {
+    messages: usize,
+    first: (i64, MessageId, String),
+    last: (i64, MessageId, String),
+}
+
+pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
+    let (messages, words) = match search.question.mode {
+        Mode::Regex => (pattern::matching(search)?, Vec::new()),
+        Mode::Text => with_all(search)?,
+    };
+    let mut tallies: HashMap<Option<String>, Tally> = HashMap::new();
+    let (mut total, mut sessions) = (0, HashMap::new());
+    for id in messages {
+        search.go_on()?;
+        if !search.lets_through(id)? {
+            continue;
+        }
+        total += 1;
+        let stored = search.view.messages().message(id)?;
+        let at = (stored.timestamp, id, stored.lineage.message_handle());
+        for key in keys(search, by, &stored, &mut sessions)? {
+            let tally = tallies.entry(key).or_insert_with(|| Tally {
+                messages: 0,
+                first: at.clone(),
+                last: at.clone(),
+            });
+            tally.messages += 1;
+            tally.first = at.clone().min(tally.first.clone());
+            tally.last = at.clone().max(tally.last.clone());
+        }
+    }
+    let mut groups: Vec<Group> = tallies
+        .into_iter()
+        .map(|(key, Tally { messages, first: (.., first), last: (.., last) })| Group {
+            key,
+            session: None,
+            messages,
+            first,
+            last,
+        })
+        .collect();
+    groups.sort_by(|one, other| match by {
+        CountBy::Day => other.key.cmp(&one.key),
+        _ => other.messages.cmp(&one.messages).then_with(|| one.key.cmp(&other.key)),
+    });
+    // A name costs a look at all sessions.
+    for group in groups.iter_mut().take(search.question.limit.max(DEFAULT_LIMIT)) {
+        let session = group.key.as_ref().and_then(|key| sessions.get(key));
+        group.session = session.map(|session| SessionName::of(search.view, *session)).transpose()?;
+    }
+    Ok(Counts { messages: total, groups, words })
+}
+
+/// The messages with all words and phrases of the query, and these words.
+fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
+    let mut phrases = Phrase::all_in(&search.question.query)?;
+    let quoted = phrases.len();
+    let mut expressions: Vec<String> = phrases.iter().map(Phrase::expression).collect();
+    let mut counted = Vec::new();
+    for term in Query::parse(&search.question.query).terms {
+        let is_quoted = || phrases[..quoted].iter().any(|phrase| phrase.written.contains(&term.text));
+        if term.role != TermRole::Asked || is_quoted() {
+            continue;
+        }
+        // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends.
+        if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
+            let phrase = Phrase::of(&term.text);
+            expressions.push(phrase.expression());
+            phrases.push(phrase);
+        } else {
+            expressions.push(term.expression);
+            counted.push(term.text);
+        }
+    }
+    if expressions.is_empty() {
+        return Err(Error::invalid(format!(
+            "there is no word in `{}` to count: a regular expression finds other signs too",
+            one_line(&search.question.query, 60)
+        )));
+    }
+    let within = search.view.index().passages(&search.filter)?;
+    let mut found: Option<BTreeSet<MessageId>> = None;
+    for expression in expressions {
+        search.go_on()?;
+        let with = within.messages(&expression, &search.filter)?;
+        found = Some(match found {
+            None => with.into_iter().collect(),
+            Some(found) => with.into_iter().filter(|id| found.contains(id)).collect(),
+        });
+    }
+    let mut all = BTreeSet::new();
+    for id in found.unwrap_or_default() {
+        search.go_on()?;
+        if stand_in(search, &phrases, id)? {
+            all.insert(id);
+        }
+    }
+    Ok((all, counted))
+}
+
+/// The groups that a message counts in.
+fn keys(
+    search: &Search<'_>,
+    by: CountBy,
+    stored: &StoredMessage,
+    sessions: &mut HashMap<String, ConversationId>,
+) -> Result<Vec<Option<String>>> {
+    let key = match by {
+        CountBy::Session => {
+            let Some(session) = search.session_of(stored.id)? else { return Ok(vec![None]) };
+            let id = search.view.messages().session_id(session)?;
+            sessions.insert(id.clone(), session);
+            Some(id)
+        }
+        CountBy::Day => Some(minute(stored.timestamp).chars().take("2026-11-20".len()).collect()),
+        CountBy::Role => Some(stored.role.clone()),
+        CountBy::Tool => stored.tool.clone(),
+        CountBy::Agent => {
+            let session = search.session_of(stored.id)?.map(|id| search.view.messages().session_id(id));
+            Some(session.transpose()?.and_then(|id| agent_of_session(&id)).unwrap_or(PI).to_owned())
+        }
+        CountBy::Outcome => {
+            let message = Message::parse(&stored.json);
+            let is_outcome = matches!(message.role, Role::ToolResult | Role::Bash);
+            is_outcome.then(|| if message.is_error { "error" } else { "ok" }.to_owned())
+        }
+        CountBy::Path => return paths(search, stored),
+    };
+    Ok(vec![key])
+}
+
+/// The files that a message's calls, or the call that it answers, are about.
+fn paths(search: &Search<'_>, stored: &StoredMessage) -> Result<Vec<Option<String>>> {
+    let message = Message::parse(&stored.json);
+    let mut paths: BTreeSet<String> =
+        message.calls().filter_map(|(_, arguments)| path_in(arguments)).collect();
+    if let Some(call) = &message.tool_call_id
+        && let Some(calling) = calling(search, stored.id)?
+    {
+        paths.extend(calling.call_of(call).and_then(path_in));
+    }
+    Ok(if paths.is_empty() { vec![None] } else { paths.into_iter().map(Some).collect() })
+}
+
+/// The message with the call that a tool result answers.
+fn calling(search: &Search<'_>, result: MessageId) -> Result<Option<Message>> {
+    let mut at = result;
+    while let Some((above, role)) = search.view.messages().above(at)? {
+        if role != Role::ToolResult.as_str() {
+            // One that was purged, or that can't be read, names no file.
+            return Ok(search.view.messages().json_of(above).ok().map(|json| Message::parse(&json)));
+        }
+        at = above;
+    }
+    Ok(None)
+}
+
+fn path_in(arguments: &Value) -> Option<String> {
+    PATHS.iter().find_map(|name| arguments[*name].as_str()).map(ToOwned::to_owned)
+}

@@ -1,0 +1,1 @@
+CREATE INDEX items_by_order ON items ("order");

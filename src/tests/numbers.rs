@@ -1,0 +1,196 @@
+//! A number that several commands show is the same in all of them: with branches, a fork, an edited session, what is kept from the
+//! model, another agent's session, summaries and a purge.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::agents::fixtures;
+use super::asking::Asking;
+use super::import::Machine;
+use super::support::{Session, TestStore, ask_in};
+use crate::tools::{self, Block};
+use lcm_recall::Scope;
+
+/// All numbers with the same meaning, by who shows them.
+type Shown = BTreeMap<&'static str, u64>;
+
+struct Numbers<'a> {
+    machine: &'a Machine,
+    scope: Scope,
+    /// By meaning.
+    shown: BTreeMap<&'static str, Shown>,
+}
+
+impl Numbers<'_> {
+    async fn ask(&self, line: &str) -> Value {
+        let line = format!("{line} --json");
+        let folder = &self.machine.folders.session_dir;
+        ask_in(&self.machine.home, folder, &self.scope, None, &line).await.unwrap().answer
+    }
+
+    /// The first number after `before` in an answer of a tool or command.
+    fn after(text: &str, before: &str) -> u64 {
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before}: {text}"));
+        let digits: String = rest
+            .chars()
+            .skip_while(|c| !c.is_ascii_digit())
+            .take_while(|c| c.is_ascii_digit() || *c == ',')
+            .collect();
+        digits.replace(',', "").parse().unwrap_or_else(|_| panic!("{before}: {text}"))
+    }
+
+    fn add(&mut self, what: &'static str, who: &'static str, number: &Value) {
+        let number = number.as_u64().unwrap_or_else(|| panic!("{who} shows {what}: {number}"));
+        self.shown.entry(what).or_default().insert(who, number);
+    }
+
+    async fn tool(&self, name: &str, arguments: Value) -> Vec<Block> {
+        let cancel = CancellationToken::new();
+        let store = &self.machine.home.store;
+        tools::call(store, &self.scope, name, &arguments.to_string(), None, &cancel).await.unwrap()
+    }
+
+    /// Gathers every number of every command.
+    async fn gather(&mut self) {
+        let stats = self.ask("stats").await;
+        self.add("messages of the project", "stats", &stats["project"]["messages"]);
+        self.add("messages of the session", "stats", &stats["session"]["messages"]);
+        self.add("messages of the branch", "stats", &stats["session"]["onBranch"]);
+        self.add("sessions", "stats", &stats["project"]["sessions"]);
+        self.add("tokens of the branch with summaries", "stats", &stats["branch"]["frontierTokens"]);
+        self.add("size", "stats", &stats["database"]["bytes"]);
+        let of_session = |depths: &Value| -> u64 {
+            depths.as_array().unwrap().iter().map(|depth| depth["summaries"].as_u64().unwrap()).sum()
+        };
+        self.add("summaries of the session", "stats", &json!(of_session(&stats["summaries"]["byDepth"])));
+
+        let sessions = self.ask("sessions").await["sessions"].as_array().unwrap().clone();
+        let current = sessions.iter().find(|session| session["current"] == true).unwrap();
+        self.add("messages of the session", "sessions", &current["messages"]);
+        self.add("sessions", "sessions", &json!(sessions.len()));
+
+        let tree = self.ask("tree").await;
+        self.add("messages of the branch", "tree", &tree["messages"]);
+        self.add("tokens of the branch with summaries", "tree", &tree["frontierTokens"]);
+        let mut summaries = tree["elsewhere"].as_u64().unwrap();
+        let mut covered = 0;
+        let mut todo: Vec<&Value> = tree["frontier"].as_array().unwrap().iter().collect();
+        todo.iter().for_each(|item| covered += item["messages"].as_u64().unwrap());
+        while let Some(item) = todo.pop() {
+            summaries += u64::from(item["kind"] == "summary");
+            todo.extend(item["sources"].as_array().into_iter().flatten());
+        }
+        self.add("summaries of the session", "tree", &json!(summaries));
+        self.add("messages of the branch", "the tree's parts", &json!(covered));
+
+        let doctor = self.ask("doctor").await;
+        assert_eq!(doctor["sound"], true, "{doctor}");
+        for (check, noun, what) in [
+            ("Messages", "message", "messages of the project"),
+            ("Entries", "session", "sessions"),
+            ("Summaries", "summary", "summaries of the project"),
+        ] {
+            let checks = doctor["checks"].as_array().unwrap();
+            let check = checks.iter().find(|one| one["name"] == check).unwrap();
+            let seen = check["seen"].as_array().unwrap().iter().find(|seen| seen["what"] == noun).unwrap();
+            self.add(what, "doctor", &seen["count"]);
+        }
+
+        let path = self.machine.at(&format!("copy-{}.bak", self.shown.len()));
+        let _ = std::fs::remove_file(&path);
+        let backup = self.ask(&format!("backup {}", path.display())).await;
+        self.add("messages of the project", "backup", &backup["messages"]);
+        self.add("sessions", "backup", &backup["sessions"]);
+        self.add("summaries of the project", "backup", &backup["summaries"]);
+
+        let out = |name: &str| self.machine.at(name).display().to_string();
+        let markdown = self.ask(&format!("export --force {}", out("out.md"))).await;
+        // It also writes what is kept from the model.
+        let said = markdown["messages"].as_u64().unwrap() - 1;
+        self.add("messages of the branch", "export", &json!(said));
+        let session = self.ask(&format!("export --jsonl --force {}", out("out.jsonl"))).await;
+        self.add("messages of the session", "export --jsonl", &session["messages"]);
+
+        let described = self.tool("lcm_describe", json!({})).await;
+        let [Block::Text(described)] = described.as_slice() else { panic!() };
+        self.add("messages of the session", "lcm_describe", &json!(Self::after(described, "This session:")));
+        self.add("messages of the branch", "lcm_describe", &json!(Self::after(described, "stored,")));
+        self.add("messages of the project", "lcm_describe", &json!(Self::after(described, "This project:")));
+        self.add("sessions", "lcm_describe", &json!(Self::after(described, "messages, ")));
+    }
+
+    fn check(&self, when: &str) {
+        for (what, shown) in &self.shown {
+            let first = shown.values().next().unwrap();
+            assert!(shown.values().all(|number| number == first), "{when}: {what}: {shown:?}");
+        }
+    }
+}
+
+/// A session with two branches, something kept from the model, a prompt and edits.
+fn session() -> Session {
+    Session::new()
+        .message(json!({"role": "system", "content": "Be brief."}))
+        .user("How deep is the tank?")
+        .assistant("Two meters.")
+        .at("e3")
+        .user("And how wide?")
+        .at("e3")
+        .message(json!({"role": "bashExecution", "command": "env", "output": "KEY=1", "exitCode": 0, "excludeFromContext": true}))
+        .tool("bash", json!({"command": "measure"}), "3 meters")
+        .entry("context_edit", json!({"targetId": "e7", "replacement": {"content": [{"type": "text", "text": "3 m"}]}}))
+        .assistant("It is three meters wide.")
+        .user("Thanks.")
+}
+
+#[tokio::test]
+async fn what_two_commands_show_is_equal() {
+    let machine = Machine::new();
+    std::fs::write(machine.folders.session_dir.join("viewer.html"), "").unwrap();
+    let own = session();
+    machine.write("2026-11-20_one.jsonl", "one", &own.entries);
+    machine.run("").await;
+    let find = async |id: &'static str| {
+        machine.home.store.read(move |view| Ok(view.messages().conversation(id)?.unwrap())).await.unwrap()
+    };
+    let scope = Scope::at(find("one").await, Some(own.leaf().to_owned()));
+    let check = async |when: &str, scope: &Scope| {
+        let mut numbers = Numbers { machine: &machine, scope: scope.clone(), shown: BTreeMap::new() };
+        numbers.gather().await;
+        numbers.check(when);
+        numbers.shown
+    };
+    check("a session", &scope).await;
+
+    let fork = own.clone().at("e9").user("And how high?").assistant("One meter.");
+    machine.write("2026-11-21_two.jsonl", "two", &fork.entries);
+    machine.run("").await;
+    let shown = check("a fork", &scope).await;
+    assert_eq!((shown["sessions"]["stats"], shown["messages of the project"]["stats"]), (2, 10));
+    let forked = Scope::at(find("two").await, Some(fork.leaf().to_owned()));
+    check("in the fork", &forked).await;
+
+    let asking = Asking {
+        store: TestStore::of(machine.home.store.clone()),
+        scope: scope.clone(),
+        model: "p/m".into(),
+    };
+    let leaf = asking.leaf(0..2, "Tank\nIt is two meters deep.").await;
+    asking.condensed(1, &[leaf], "Tank\nDeep.").await;
+    check("summaries", &scope).await;
+
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    let shown = check("another agent", &scope).await;
+    assert_eq!(shown["messages of the project"]["stats"], 10 + 16);
+
+    let found = asking.json("search \"three meters\"").await;
+    let line = format!("purge {} --yes", found["hits"][0]["id"].as_str().unwrap());
+    let folder = &machine.folders.session_dir;
+    let purged = ask_in(&machine.home, folder, &scope, None, &format!("{line} --json")).await.unwrap().answer;
+    assert_eq!(purged["messages"], 1, "{purged}");
+    let shown = check("a purge", &scope).await;
+    assert_eq!(shown["messages of the project"]["stats"], 10 + 16 - 1);
+    check("a purge, in the fork", &forked).await;
+}

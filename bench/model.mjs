@@ -136,7 +136,14 @@ export async function install(all, agentDir) {
 /** The command-line options of a run with real models. */
 export const OPTIONS = /** @type {const} */ ({ limit: { type: "string" }, yes: { type: "boolean", default: false } });
 
-export class LimitReached extends Error {}
+class LimitReached extends Error {}
+
+/** Says why a run ends early; what is finished has been paid for, and is printed. @param {unknown} error */
+export function endEarly(error) {
+  const isLimit = error instanceof LimitReached;
+  process.stdout.write(`${isLimit ? error.message : /** @type {Error} */ (error).stack}\nWhat follows is without the session that was under way.\n\n`);
+  if (!isLimit) process.exitCode = 1;
+}
 
 /** What a run may cost, in dollars. */
 export class Budget {

@@ -60,6 +60,8 @@ import { Session } from "./session.mjs";
 /** Of a request that only keeps the prompt cache alive. */
 const NOTHING = { seen: 0, dropped: 0, lost: 0, lostInRun: 0, block: 0 };
 const QUIET_MS = 60;
+/** Of a turn, with the summaries that it waits for. */
+const TURN_MS = 1_800_000;
 /** An answer that asks back, or that gives up. */
 const ASKS = /\?\s*$|\b(do(n't| not) (know|have|see|recall)|could you|can you|please (tell|share|provide))\b/i;
 /** The share of the important sentences that each summary omits. */
@@ -107,7 +109,7 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
     for (let turn = 0; turn < session.turns; turn++) {
       if (idle > 0 && turn % idle === idle - 1) await away();
       real?.budget.check();
-      await pi.prompt(session.begin(turn), { timeoutMs: 1_200_000 });
+      await pi.prompt(session.begin(turn), { timeoutMs: TURN_MS });
       const failed = pi.events.find(({ type, message }) => type === "message_end" && message.stopReason === "error");
       if (failed) throw new Error(`Pi's answer failed: ${failed.message.errorMessage}`);
       // The events of hundreds of turns are large, and no longer needed.
@@ -124,7 +126,7 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
     const known = [];
     for (const fact of real?.asked ? [] : session.facts.slice(0, facts)) {
       await pi.request("clone");
-      known.push(callsFor(fact.needle, await pi.prompt(session.ask(fact))));
+      known.push(callsFor(fact.needle, await pi.prompt(session.ask(fact), { timeoutMs: TURN_MS })));
       await pi.request("switch_session", { sessionPath: sessionFile });
       pi.events.length = 0;
     }
@@ -158,7 +160,7 @@ async function asked(pi, wording, facts, { asked, budget }, sessionPath) {
     if (budget.spent >= budget.limit) break;
     await pi.request("clone");
     await pi.request("set_model", { provider: `${ASKED}0`, modelId: asked?.model.id });
-    const events = await pi.prompt(`${question[0].toUpperCase()}${question.slice(1)}?`, { timeoutMs: 1_200_000 });
+    const events = await pi.prompt(`${question[0].toUpperCase()}${question.slice(1)}?`, { timeoutMs: TURN_MS });
     const said = events.flatMap(({ type, message }) => (type === "message_end" && message.role === "assistant" ? [message] : []));
     const answer = textOf(said.at(-1) ?? { content: [] });
     const verdict = said.at(-1)?.stopReason === "error" ? "failed" : answer.includes(needle) ? "right" : ASKS.test(answer) ? "askedBack" : "wrong";

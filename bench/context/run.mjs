@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { hostOf } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { markdown, number } from "../measure.mjs";
-import { LimitReached, OPTIONS, agreed, dollars, openModel } from "../model.mjs";
+import { OPTIONS, agreed, dollars, endEarly, openModel } from "../model.mjs";
 import { live } from "./live.mjs";
 import { SHAPES } from "./shapes.mjs";
 
@@ -111,14 +111,13 @@ try {
     }
   }
 } catch (error) {
-  if (!(error instanceof LimitReached)) throw error;
-  process.stdout.write(`${error.message} What follows is without the session that was under way.\n\n`);
+  endEarly(error);
 }
 const worst = (/** @type {"ofAlone" | "ofTuned"} */ by) => cells.filter((cell) => cell[by] > 0).sort((one, other) => other[by] - one[by])[0];
 const [ofAlone, ofTuned] = [worst("ofAlone"), worst("ofTuned")];
 const worstCells = ofAlone && ofTuned ? `Worst: ${ofAlone.ofAlone.toFixed(2)} of Pi alone (${ofAlone.name}), ${ofTuned.ofTuned.toFixed(2)} of Pi tuned (${ofTuned.name}).\n\n` : "";
 process.stdout.write(`Pi ${values.pi}; by way: ${ways.map(([way]) => way).join(" / ")}\n\n${markdown(rows)}\n\n${worstCells}${answered.length > 1 ? `${markdown(answered)}\n\n` : ""}${number((performance.now() - began) / 1000)} s\n`);
-process.exit(0);
+process.exit();
 
 /** Opens the real models, and says what they will cost. @returns {Promise<import("./live.mjs").Real>} */
 async function openReal() {

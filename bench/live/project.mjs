@@ -19,26 +19,59 @@ import { Dice } from "../corpus.mjs";
 
 const MODULES = ["orders", "stock", "prices", "mail", "users", "reports", "legacy/importer", "legacy/ledger"];
 const FUNCTIONS = 14;
-const DURATION = /\b(?:const|let) (\w*(?:TIMEOUT|DELAY|WAIT|TTL|INTERVAL|SECONDS|MS|MILLIS)\w*) *=/gi;
+const DURATION = /\b(?:const|let) (\w*(?:TIMEOUT|DELAY|WAIT|TTL|INTERVAL|SECONDS|[Dd]elay|[Tt]imeout|_MS|Ms)\w*) *=/g;
+const TESTS = /npm (run )?(t|test|verify)\b|node --test/;
 
 /** The check is undefined where the rule does not apply. @type {{ text: string, isKept: (done: Done) => boolean | undefined }[]} */
 export const RULES = [
-  { text: "Never change a file below src/legacy. Where something there has to change, put a function into src/wrappers.js instead.", isKept: ({ changes }) => anyIn(changes, "src/") && !anyIn(changes, "src/legacy/") },
-  { text: "The comment of each new exported function says `@since 4.2`.", isKept: ({ changes }) => more(changes, /^export (?:async )?function/gm) > 0 ? more(changes, /@since 4\.2/g) >= more(changes, /^export (?:async )?function/gm) : undefined },
-  { text: "Each change below src also adds a line with the ticket's number to CHANGES.txt.", isKept: ({ changes, ticket }) => anyIn(changes, "src/") && changes.some(({ file, before, after }) => file === "CHANGES.txt" && after.includes(String(ticket)) && !before.includes(String(ticket))) },
-  { text: "Run the tests with `npm run verify` only, neither with `npm test` nor with node.", isKept: ({ commands }) => commands.some((command) => TESTS.test(command)) ? commands.every((command) => !/npm (run )?t(est)?\b|node --test/.test(command)) : undefined },
-  { text: "Durations are in seconds, and their constants end in _SECONDS.", isKept: ({ changes }) => { const names = changes.flatMap(({ before, after }) => [...after.matchAll(DURATION)].map(([, name]) => name).filter((name) => !before.includes(name))); return names.length > 0 ? names.every((name) => name.endsWith("_SECONDS")) : undefined; } },
-  { text: "Tests are in spec/, in one file for each module: spec/NAME.spec.js.", isKept: ({ changes }) => { const tests = changes.filter(({ after }) => /node:test/.test(after)); return tests.length > 0 ? tests.every(({ file }) => /^spec\/\w+\.spec\.js$/.test(file)) : undefined; } },
-  { text: "No classes and no default exports.", isKept: ({ changes }) => anyIn(changes, "src/") && more(changes, /^\s*(?:export )?(?:default|class)\b|export default/gm) <= 0 },
-  { text: "End every answer with the line `Ticket NUMBER, risk: low`, or medium, or high.", isKept: ({ answer, ticket }) => new RegExp(`Ticket ${ticket}, risk: (low|medium|high)[.\`*]*\\s*$`).test(answer) },
+  {
+    text: "Never change a file below src/legacy. Where something there has to change, put a function into src/wrappers.js instead.",
+    isKept: ({ changes }) => (isIn(changes, "src/") ? !isIn(changes, "src/legacy/") : undefined),
+  },
+  {
+    text: "The comment of each new exported function says `@since 4.2`.",
+    isKept({ changes }) {
+      const functions = more(changes, /^export (?:async )?function/gm);
+      return functions > 0 ? more(changes, /@since 4\.2/g) >= functions : undefined;
+    },
+  },
+  {
+    text: "Each change below src also adds a line with the ticket's number to CHANGES.txt.",
+    isKept({ changes, ticket }) {
+      const told = changes.some(({ file, before, after }) => file === "CHANGES.txt" && after.includes(String(ticket)) && !before.includes(String(ticket)));
+      return isIn(changes, "src/") ? told : undefined;
+    },
+  },
+  {
+    text: "Run the tests with `npm run verify` only, neither with `npm test` nor with node.",
+    isKept: ({ commands }) => (commands.some((command) => TESTS.test(command)) ? commands.every((command) => !/npm (run )?t(est)?\b|node --test/.test(command)) : undefined),
+  },
+  {
+    text: "Durations are in seconds, and their constants end in _SECONDS.",
+    isKept({ changes }) {
+      const names = changes.flatMap(({ before, after }) => [...after.matchAll(DURATION)].map(([, name]) => name).filter((name) => !before.includes(name)));
+      return names.length > 0 ? names.every((name) => name.endsWith("_SECONDS")) : undefined;
+    },
+  },
+  {
+    text: "Tests are in spec/, in one file for each module: spec/NAME.spec.js.",
+    isKept({ changes }) {
+      const tests = changes.filter(({ after }) => after.includes("node:test"));
+      return tests.length > 0 ? tests.every(({ file }) => /^spec\/\w+\.spec\.js$/.test(file)) : undefined;
+    },
+  },
+  {
+    text: "No classes and no default exports.",
+    isKept: ({ changes }) => (isIn(changes, "src/") ? more(changes, /^\s*(?:export )?class\b|export default/gm) <= 0 : undefined),
+  },
+  {
+    text: "End every answer with the line `Ticket NUMBER, risk: low`, or medium, or high.",
+    isKept: ({ answer, ticket }) => new RegExp(`Ticket ${ticket}, risk: (low|medium|high)[.\`*]*\\s*$`).test(answer),
+  },
 ];
-const TESTS = /npm (run )?(t|test|verify)\b|node --test/;
 
-/** Undefined if nothing was changed. @param {Done["changes"]} changes @param {string} folder */
-function anyIn(changes, folder) {
-  if (!changes.some(({ file }) => file.startsWith("src/"))) return undefined;
-  return changes.some(({ file }) => file.startsWith(folder));
-}
+/** @param {Done["changes"]} changes @param {string} folder */
+const isIn = (changes, folder) => changes.some(({ file }) => file.startsWith(folder));
 
 /** How many more times the files contain it. @param {Done["changes"]} changes @param {RegExp} what */
 function more(changes, what) {
@@ -52,7 +85,7 @@ export function writeProject(folder) {
     mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
     writeFileSync(path.join(folder, file), text);
   };
-  write("package.json", JSON.stringify({ name: "shop", private: true, type: "module", scripts: { test: "node --test", verify: "node --test spec/" } }, null, 2));
+  write("package.json", JSON.stringify({ name: "shop", private: true, type: "module", scripts: { test: "node --test", verify: 'node --test "spec/**/*.spec.js"' } }, null, 2));
   write("CHANGES.txt", "1000 begin\n");
   for (const [at, name] of MODULES.entries()) {
     const functions = Array.from({ length: FUNCTIONS }, (_, n) => `/** Sums batch ${n}: what is void does not count. */\nexport function ${functionOf(name, n)}(items) {\n  let total = ${at};\n  for (const item of items) {\n    if (item.state === "void") continue;\n    if (item.kind === "k${(n * 7) % 5}") total -= item.discount ?? 0;\n    total += item.amount * ${n + 1};\n  }\n  return Math.round(total * 100) / 100;\n}\n`);

@@ -14,7 +14,7 @@ import { startPi } from "../../demo/rpc.mjs";
 import { hostOf } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { markdown } from "../measure.mjs";
-import { ASKED, LimitReached, OPTIONS, agreed, install, openModel, textOf } from "../model.mjs";
+import { ASKED, OPTIONS, agreed, endEarly, install, openModel, textOf } from "../model.mjs";
 import { RULES, filesIn, promptOf, ticketOf, writeProject } from "./project.mjs";
 
 const usage = "npm run bench:live -- --model MODEL [--summarizer MODEL] [--turns N] [--seeds N] [--way ours|tuned …] [--guidance FILE …] [--limit DOLLARS] [--yes]\nMODEL is one of Pi's, provider/id, or `small`, a local one.";
@@ -58,8 +58,7 @@ for (const way of ways) {
   try {
     for (let seed = 1; seed <= seeds; seed++) await live(way, seed, total);
   } catch (error) {
-    if (!(error instanceof LimitReached)) throw error;
-    process.stdout.write(`${error.message}\n`);
+    endEarly(error);
   }
   const sum = (/** @type {number[]} */ some) => some.reduce((one, other) => one + other, 0);
   const share = (/** @type {number} */ broken, /** @type {number} */ kept) => `${broken} of ${broken + kept}`;
@@ -69,7 +68,7 @@ for (const way of ways) {
 process.stdout.write(`${opened.name}; rules: 1 to ${RULES.length} as in bench/live/project.mjs\n\n${markdown(rows)}\n`);
 await Promise.all([opened.close(), summarizer?.close()]);
 rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
-process.exit(0);
+process.exit();
 
 /**
  * One session.

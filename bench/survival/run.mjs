@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { startPi } from "../../demo/rpc.mjs";
 import { extension } from "../../scripts/paths.mjs";
-import { LimitReached, OPTIONS, agreed, openModel, relay } from "../model.mjs";
+import { OPTIONS, agreed, endEarly, openModel, relay } from "../model.mjs";
 import { markdown, median, number, pause } from "../measure.mjs";
 import { KINDS, tells } from "./facts.mjs";
 import { SEARCHES, Session } from "./session.mjs";
@@ -27,6 +27,8 @@ import { Watch, listedAsModified, listedAsOpen, tokensOf } from "./watch.mjs";
 const PATIENCE = 12;
 /** A real model takes longer for a turn than the cheap one for its summaries: a turn waits until no summary was requested for this long. */
 const QUIET_MS = 40;
+/** Of a turn, with the summaries that it waits for. */
+const TURN_MS = 1_800_000;
 /** Sessions to run per number of compactions: short ones have few facts each. @type {Record<string, number>} */
 const SESSIONS = { 1: 4, 5: 2, 20: 1 };
 /** Prices of a typical model of coding agents, and one that is good enough for summaries. */
@@ -102,13 +104,12 @@ try {
     }
   }
 } catch (error) {
-  if (!(error instanceof LimitReached)) throw error;
-  process.stdout.write(`${error.message} What follows is without the sessions that were under way.\n\n`);
+  endEarly(error);
 }
 process.stdout.write(`A window of ${number(window)} tokens; in percent, what is still in the block / what is there or found by one call\n\n${markdown(rows)}\n\n`);
 process.stdout.write(`How many facts had left the context\n\n${markdown(sizes)}\n\n${seconds()}${budget ? `, $${budget.spent.toFixed(3)}` : ""}\n`);
 rmSync(scratch, { recursive: true, force: true });
-process.exit(0);
+process.exit();
 
 /**
  * Adds to the tables.
@@ -206,7 +207,7 @@ async function play(pi, session, wanted) {
   let [compactions, asked, since] = [0, 0, 0];
   while (compactions < wanted) {
     budget?.check();
-    await pi.prompt(session.begin(), { timeoutMs: 300_000 });
+    await pi.prompt(session.begin(), { timeoutMs: TURN_MS });
     checkResults(pi, session);
     // The events of hundreds of turns are large, and no longer needed.
     pi.events.length = 0;
@@ -216,7 +217,7 @@ async function play(pi, session, wanted) {
     since = compactions > before ? 0 : since + 1;
     if (since < PATIENCE) continue;
     // Pi refuses while it would keep everything.
-    if (!(await pi.request("compact").then(() => true, () => false))) continue;
+    if (!(await pi.request("compact", {}, TURN_MS).then(() => true, () => false))) continue;
     [compactions, asked, since] = [compactionsIn(sessionFile), asked + 1, 0];
   }
   return { compactions, asked };
@@ -252,7 +253,7 @@ async function lookUp(pi, session, watch, searches) {
     const asked = said.slice(at, at + SEARCHES);
     await pi.request("clone");
     watch.isLooking = at === 0;
-    const events = await pi.prompt(session.ask(asked));
+    const events = await pi.prompt(session.ask(asked), { timeoutMs: TURN_MS });
     for (const { type, toolCallId, result } of events) {
       const fact = type === "tool_execution_end" ? asked[Number(/^search_(\d+)$/.exec(toolCallId)?.[1])] : undefined;
       if (fact && result.content.some((/** @type {any} */ { text = "" }) => text.includes(fact.needle))) found.add(fact);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Command, Rest, args};
+use super::args::{self, FROM};
+use super::{Answer, Command, Rest};
 use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
@@ -46,8 +47,6 @@ pub(crate) const COMMAND: Command = Command {
 const OPTIONS: [&str; 3] = [ALL, STOP, FROM];
 const ALL: &str = "--all";
 const STOP: &str = "--stop";
-/// The option for another agent.
-pub(crate) const FROM: &str = "--from";
 /// Its value for all of them.
 pub(crate) const EACH: &str = "all";
 

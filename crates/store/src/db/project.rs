@@ -3,11 +3,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{connection, schema};
 use crate::columns::Queries as _;
-use crate::upkeep::backup::open_unchanged;
 use crate::{Database, DatabaseWriter};
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Error, Result};
@@ -125,14 +124,6 @@ fn is_own(path: &Path) -> bool {
     path.is_file() && connection::check_own(path).is_ok()
 }
 
-/// The project of one of our databases.
-pub(crate) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    if connection::mark(connection)? != connection::APPLICATION_ID {
-        return Ok(None);
-    }
-    connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
-}
-
 /// Merges a database's log into it, if no other process has it open; returns whether that is so.
 pub fn merge_log(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
@@ -167,7 +158,7 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
         ProjectIdentity::Cwd => repository,
     };
     let path = dir.join(format!("{}.db", name_of(&project)));
-    let connection = is_own(&path).then(|| open_unchanged(&path).ok()).flatten()?;
+    let connection = is_own(&path).then(|| connection::open_unchanged(&path).ok()).flatten()?;
     let was_used = match identity {
         ProjectIdentity::Git => "SELECT EXISTS (SELECT 1 FROM conversations) AND ?1 <> ''",
         // Other people may work in the repository's main folder without sharing it.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{self, Damaged, Opened, Place};
+use super::connection::{self, Opened, Place};
+use super::opening::{self, Damaged};
 use super::project::name_of;
 use super::{read_only, schema, trouble};
 use crate::messages::counts;
@@ -124,7 +125,7 @@ impl Store {
 
     /// Makes the store of a project in the file `path`.
     pub fn create(path: &Path, project: &str) -> Result<Self> {
-        let (connection, _) = connection::open_file(path, project)?;
+        let (connection, _) = opening::open_file(path, project)?;
         Self::begin(
             Opened { connection, place: Place::File(path.to_owned()), notice: None },
             Vec::new(),
@@ -137,13 +138,13 @@ impl Store {
     /// # Errors
     /// When another process, or another session of this one, has one open.
     pub fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
-        connection::joinable(own)
+        opening::joinable(own)
     }
 
     /// Puts a finished database in the place of the first of these files, each of which gets its other name.
     pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> Result<()> {
         let failed = |error| Error::storing("the new database could not be put in its place", error);
-        connection::replace(fresh, olds).map_err(failed)
+        opening::replace(fresh, olds).map_err(failed)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.
@@ -157,8 +158,8 @@ impl Store {
 
     fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
         let opened = match dir {
-            Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
-            None => connection::open_memory(cwd)?,
+            Some(dir) => opening::open_project(dir, name, cwd, &passed)?,
+            None => opening::open_memory(cwd)?,
         };
         Self::begin(opened, passed, None)
     }
@@ -172,7 +173,7 @@ impl Store {
         };
         let Some(opened) = read_only::open_to_wait(dir, project) else { return Err(why) };
         let (place, project) = (opened.place.clone(), project.to_owned());
-        let reopen = move || connection::open_again(&place, &project);
+        let reopen = move || opening::open_again(&place, &project);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 

@@ -16,10 +16,10 @@ use lcm_model::text::{count, in_line, minute, one_line, time_span};
 use lcm_model::{Files, Message, agent_of_session};
 use lcm_recall::describe::{
     End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Portrait, Section, SummaryPortrait,
-    SummarySources, end, name_of, overview, portrait,
+    SummarySources, end, overview, portrait,
 };
 use lcm_recall::grep::Location;
-use lcm_recall::{Scope, SummaryCard, resolve};
+use lcm_recall::{Scope, SummaryCard, name_of, resolve};
 use lcm_store::{SessionFacts, View};
 
 pub(super) const NAME: &str = "lcm_describe";

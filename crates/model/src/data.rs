@@ -8,10 +8,15 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::passages::camel_humps;
-
 /// The word in the index that marks a passage of which it lacks data: of no text, as it is for private use.
 pub const DATA_MARK: &str = "\u{e1cd}";
+/// The fewest characters of a part of data.
+const LEAST_PART: usize = 7;
+/// Words with shorter humps on average are data.
+const PART_HUMP: usize = 3;
+/// The fewest digits of a number, and the fewest characters of any other word, that may be data.
+const PART_NUMBER: usize = 10;
+const PART_WORD: usize = 16;
 
 /// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
 const LONGEST_WORD: usize = 200;
@@ -262,6 +267,41 @@ fn dump(line: &str, start: usize) -> Option<Line> {
     }
     let address = [16, 8].map(|radix| u64::from_str_radix(address, radix).ok());
     (bytes >= DUMPED).then_some(Line::Dump { range: start..end, address, bytes })
+}
+
+/// Splits `getUserName2` into `get`, `User`, `Name`, `2`, also if it is random.
+pub(crate) fn camel_humps(word: &str) -> Vec<&str> {
+    let mut humps = Vec::new();
+    let mut start = 0;
+    let mut chars = word.char_indices().peekable();
+    let mut before = None;
+    while let Some((at, c)) = chars.next() {
+        if let Some(previous) = before.replace(c) {
+            let next_is_lower = chars.peek().is_some_and(|(_, next)| next.is_lowercase());
+            let boundary = (char::is_lowercase(previous) && c.is_uppercase())
+                || (previous.is_uppercase() && c.is_uppercase() && next_is_lower)
+                || previous.is_ascii_digit() != c.is_ascii_digit();
+            if boundary {
+                humps.push(&word[start..at]);
+                start = at;
+            }
+        }
+    }
+    humps.push(&word[start..]);
+    humps
+}
+
+/// Whether a text may be a part of data: letters and digits in one word, capitals in no order, a long number, or a very
+/// long word.
+pub fn may_be_data(text: &str) -> bool {
+    let has = |word: &str, is: fn(char) -> bool| word.contains(is);
+    let is_odd = |word: &str| {
+        let is_mixed = has(word, |c| c.is_ascii_digit()) && has(word, |c| c.is_ascii_alphabetic());
+        let is_random = word.len() >= LEAST_PART && camel_humps(word).len() * PART_HUMP > word.len();
+        let is_number = word.len() >= PART_NUMBER && word.bytes().all(|byte| byte.is_ascii_digit());
+        is_mixed || is_random || is_number || word.len() >= PART_WORD
+    };
+    text.len() >= LEAST_PART && text.split(|c: char| !c.is_alphanumeric()).any(is_odd)
 }
 
 #[cfg(test)]

@@ -35,13 +35,13 @@ pub use agents::{
     agent_of, agent_of_session, digest, foreign, is_of_side_chain, is_rewritten, original_of, record_of,
     said, said_digest, slot_of, split_version,
 };
-pub use data::{DATA_MARK, as_indexed, is_of_data, without_base64};
+pub use data::{DATA_MARK, as_indexed, is_of_data, may_be_data, without_base64};
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
 pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
 pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
-pub use passages::{Indexed, bigrams, camel_humps, humps, is_ideograph, passages};
+pub use passages::{Indexed, bigrams, humps, is_ideograph, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
 pub use touched::Files;

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::data::{DATA_MARK, is_random, without_data};
+use super::data::{DATA_MARK, camel_humps, is_random, without_data};
 use super::folding::{folded, is_diacritic, is_invisible, plain};
 
 /// A message of up to this many bytes stays whole.
@@ -144,28 +144,6 @@ fn is_of_one_piece(word: &str) -> bool {
 /// that follows it. A random word has no parts.
 pub fn humps(word: &str) -> Vec<&str> {
     if is_random(word) { vec![word] } else { camel_humps(word) }
-}
-
-/// The same for any word.
-pub fn camel_humps(word: &str) -> Vec<&str> {
-    let mut humps = Vec::new();
-    let mut start = 0;
-    let mut chars = word.char_indices().peekable();
-    let mut before = None;
-    while let Some((at, c)) = chars.next() {
-        if let Some(previous) = before.replace(c) {
-            let next_is_lower = chars.peek().is_some_and(|(_, next)| next.is_lowercase());
-            let boundary = (char::is_lowercase(previous) && c.is_uppercase())
-                || (previous.is_uppercase() && c.is_uppercase() && next_is_lower)
-                || previous.is_ascii_digit() != c.is_ascii_digit();
-            if boundary {
-                humps.push(&word[start..at]);
-                start = at;
-            }
-        }
-    }
-    humps.push(&word[start..]);
-    humps
 }
 
 /// Neighboring pairs of each run of ideographs; a single one stays single.

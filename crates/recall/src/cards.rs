@@ -1,11 +1,13 @@
 //! How answers name messages and summaries: short id, time, and what is needed to choose one.
 
-use super::describe::name_of;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, SummaryId};
 use lcm_model::text::one_line;
 use lcm_model::{State, agent_of, searchable, title};
 use lcm_store::{SessionFacts, StoredMessage, StoredSummary, View};
+
+/// Lengths of a session id's prefix to try, from the one that is unique in most projects.
+const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 
 /// The header of a message or a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,4 +136,15 @@ impl SummaryCard {
     pub fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
         ids.iter().map(|id| Self::read(view, *id)).collect()
     }
+}
+
+/// A prefix of a session's id that no other session has.
+pub fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
+    let agent = session_id.find(':').map_or(0, |colon| colon + 1);
+    for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
+        if view.index().conversations_like(prefix)?.len() == 1 {
+            return Ok(prefix.to_owned());
+        }
+    }
+    Ok(session_id.to_owned())
 }

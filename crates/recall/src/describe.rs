@@ -25,8 +25,6 @@ const REQUESTS_AT_AN_END: usize = 10;
 const LEAVES_AT_AN_END: usize = 3;
 /// Characters of a message's headline.
 pub const HEADLINE: usize = 120;
-/// Lengths of a session id's prefix to try, from the one that is unique in most projects.
-const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 /// Maximum number of summaries listed above one.
 const MOST_ABOVE: usize = 20;
 
@@ -223,17 +221,6 @@ pub fn branch_tokens(view: &View<'_>, scope: &Scope) -> Result<BranchTokens> {
         };
     }
     Ok(BranchTokens { visible: tokens.iter().sum(), frontier })
-}
-
-/// A prefix of a session's id that no other session has.
-pub fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
-    let agent = session_id.find(':').map_or(0, |colon| colon + 1);
-    for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
-        if view.index().conversations_like(prefix)?.len() == 1 {
-            return Ok(prefix.to_owned());
-        }
-    }
-    Ok(session_id.to_owned())
 }
 
 /// The newest or the oldest messages of the branch.

@@ -13,7 +13,7 @@ mod resolve;
 mod times;
 mod visibility;
 
-pub use cards::{Card, MessageCard, SessionName, SummaryCard};
+pub use cards::{Card, MessageCard, SessionName, SummaryCard, name_of};
 pub use original::{Image, Original, whole};
 pub use resolve::{NodeId, resolve};
 pub use times::span;

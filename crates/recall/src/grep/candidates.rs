@@ -11,10 +11,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use memchr::memmem;
 
 use super::Search;
-use super::exact::{self, may_be_data};
+use super::exact;
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
 use lcm_model::error::Result;
+use lcm_model::may_be_data;
 use lcm_store::{Filter, Pages, Passages, View};
 
 /// The most matches counted per term.

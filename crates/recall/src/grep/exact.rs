@@ -10,16 +10,9 @@ use super::phrases::{Phrase, stand_in};
 use super::query::quote;
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
-use lcm_model::{DATA_MARK, camel_humps, passages, searchable};
+use lcm_model::{DATA_MARK, passages, searchable};
 use lcm_store::Filter;
 
-/// The fewest characters of data.
-const LONG_ENOUGH: usize = 7;
-/// Words with shorter humps on average are data.
-const HUMP: usize = 3;
-/// The fewest digits of a number, and the fewest characters of any other word, that may be data.
-const LONG_NUMBER: usize = 10;
-const VERY_LONG: usize = 16;
 /// The most passages found: the newest.
 const MOST: usize = 500;
 
@@ -30,19 +23,6 @@ pub(super) struct Exact {
     pub rows: Vec<i64>,
     /// If there was no time for all messages, the time of the last one that was read, in ms since the epoch.
     pub stopped_at: Option<i64>,
-}
-
-/// Whether a text may be a part of data: letters and digits in one word, capitals in no order, a long number, or a very
-/// long word.
-pub(super) fn may_be_data(text: &str) -> bool {
-    let has = |word: &str, is: fn(char) -> bool| word.contains(is);
-    let is_odd = |word: &str| {
-        let is_mixed = has(word, |c| c.is_ascii_digit()) && has(word, |c| c.is_ascii_alphabetic());
-        let is_random = word.len() >= LONG_ENOUGH && camel_humps(word).len() * HUMP > word.len();
-        let is_number = word.len() >= LONG_NUMBER && word.bytes().all(|byte| byte.is_ascii_digit());
-        is_mixed || is_random || is_number || word.len() >= VERY_LONG
-    };
-    text.len() >= LONG_ENOUGH && text.split(|c: char| !c.is_alphanumeric()).any(is_odd)
 }
 
 /// Finds the passages that have one of `texts`, in messages of which the index lacks data.

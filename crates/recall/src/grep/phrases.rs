@@ -6,13 +6,12 @@
 use memchr::memmem;
 
 use super::Search;
-use super::exact::may_be_data;
 use super::query::{quote, whole};
 use super::words::words;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
 use lcm_model::text::one_line;
-use lcm_model::{as_indexed, folded, is_ideograph, is_of_data, plain, searchable};
+use lcm_model::{as_indexed, folded, is_ideograph, is_of_data, may_be_data, plain, searchable};
 use lcm_store::Filter;
 
 /// The most words of a phrase, its last, that are looked up in the index.

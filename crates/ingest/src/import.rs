@@ -237,7 +237,7 @@ impl Run<'_> {
             match self.file(file, store).await {
                 // The rest of the file is left out.
                 Err(error) if matches!(error.code(), Code::Invalid | Code::Foreign) => {
-                    self.failed(&file.path, &error)
+                    self.failed(&file.path, &error);
                 }
                 Err(error) => {
                     self.report.sessions += self.stored.len();

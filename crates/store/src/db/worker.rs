@@ -185,7 +185,7 @@ impl Store {
         let (jobs, writer) = start_writer(connection, waiting)?;
         if is_to_be_vacuumed {
             let work = Box::new(|connection: Result<&mut Connection>| {
-                drop(connection.map(|open| vacuum::run(open)))
+                drop(connection.map(|open| vacuum::run(open)));
             });
             // The writer has just started and still receives.
             let _ = jobs.send(Job { work, unhurried: true, writes: false });

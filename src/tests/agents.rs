@@ -269,7 +269,7 @@ async fn a_growing_log_is_continued_and_an_incomplete_line_waits() {
     let line = format!("--from codex \"{}\"", path.display());
     assert_eq!(
         machine.run(&line).await,
-        "1 session: 1 message new, 0 known already, 1 broken line (log.jsonl: line 6)"
+        "1 session: 1 message new, 0 known already, 1 unfinished last line left for the next import"
     );
     fs::write(&path, &whole).unwrap();
     assert_eq!(machine.run(&line).await, "1 session: 3 messages new, 1 known already");
@@ -289,7 +289,7 @@ async fn a_session_in_two_logs_is_stored_once_and_counted_right() {
     let line = format!("--from codex \"{}\"", machine.at("logs").display());
     assert_eq!(
         machine.run(&line).await,
-        "1 session: 4 messages new, 1 known already, 1 broken line (rollout-1.jsonl: line 6)"
+        "1 session: 4 messages new, 1 known already, 1 unfinished last line left for the next import"
     );
     let at_once = Machine::new();
     at_once.run(&format!("--from codex \"{}\"", file.display())).await;

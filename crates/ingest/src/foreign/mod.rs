@@ -29,6 +29,8 @@ use lcm_model::ids::AGENTS;
 use lcm_model::{Fields, read_json};
 pub(super) use session::ForeignSession;
 
+/// The longest line of a log, in bytes: importing it takes about eleven times as much memory.
+const LONGEST: usize = 128 * 1024 * 1024;
 /// Maximum records to read for a log's metadata.
 const HEAD: usize = 2_000;
 /// Maximum depth of folders to search for logs.
@@ -242,7 +244,7 @@ impl Records for std::vec::IntoIter<String> {
 impl Records for Lines {
     fn next(&mut self) -> Result<Option<Raw>> {
         loop {
-            match Lines::next(self, LINE)? {
+            match Lines::next(self, LONGEST)? {
                 None => return Ok(None),
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
                 Some(Line::Text(line)) if self.is_cut && Fields::of(&line).is_none() => {
@@ -263,7 +265,7 @@ impl Records for Lines {
 fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_>) -> bool) -> Result<Lines> {
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
-        let Some(Line::Text(line)) = lines.next(LINE)? else { break };
+        let Some(Line::Text(line)) = lines.next(LONGEST)? else { break };
         if let Some(fields) = Fields::of(&line) {
             if read(&fields) {
                 break;

@@ -42,12 +42,17 @@ pub(super) fn may_be_data(text: &str) -> bool {
     text.len() >= LONG_ENOUGH && text.split(|c: char| !c.is_alphanumeric()).any(is_odd)
 }
 
-/// Finds the passages that have one of `texts`, in any case and with any white space between words.
-pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
+/// A regular expression that matches one of `texts`, in any case and with any white space between words.
+pub(super) fn pattern_of(texts: &[&str]) -> String {
     let spaced = |text: &&str| -> String {
         text.split_whitespace().map(regex::escape).collect::<Vec<_>>().join(r"\s+")
     };
-    let pattern = format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"));
+    format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"))
+}
+
+/// Finds the passages that have one of `texts`, in any case and with any white space between words.
+pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
+    let pattern = pattern_of(texts);
     let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(Exact::default()) };
     let sieve = Required::of(&pattern).and_then(|required| required.sieve());
     let end = Instant::now().checked_add(search.question.patience);

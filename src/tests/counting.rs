@@ -345,6 +345,17 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
         path.starts_with("1 message of this session matches `src/tank.rs`.\n(about no file): 1, "),
         "{path}"
     );
+    let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    let data =
+        Session::new().user(&format!("{hash} a\n").repeat(40)).user("9f86d081884c said").user("and now?");
+    let of_data = Asking::about(&data).await;
+    for query in ["9f86d081884c", "\"9f86d081884c\""] {
+        let answer = of_data.grep(json!({"query": query, "count": "role"})).await;
+        assert!(
+            answer.starts_with("2 messages of this session match"),
+            "what the index lacks counts: {answer}"
+        );
+    }
     let nothing = asking.grep(json!({"query": "walrus penguin", "count": "day"})).await;
     assert_eq!(
         nothing,

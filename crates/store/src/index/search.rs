@@ -354,7 +354,7 @@ impl Passages<'_> {
                    FROM (SELECT messages_fts.rowid AS passage FROM {}) CROSS JOIN messages m
                      ON m.id = (SELECT id FROM messages
                                  WHERE first_passage <= passage ORDER BY first_passage DESC LIMIT 1)
-                  WHERE {}",
+                    AND {}",
                 self.matching(),
                 passes()
             ),

@@ -44,7 +44,7 @@ export interface Native {
    * Runs a line of `/lcm settings` without an open session. `request` is JSON: `line`, the text after `/lcm`,
    * and `sources` as for `loadSettings`. Returns the same as `Engine.command`.
    */
-  settingsCommand(request: string): string;
+  settingsCommand(request: string): Promise<string>;
 }
 
 /** One open session of one project's history. */

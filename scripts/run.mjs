@@ -17,7 +17,7 @@ import { Failure, needCargo, setUp } from "./setup.mjs";
 import { buildViewer, canBuildViewer } from "./viewer.mjs";
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, boards, build, check, context, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };
+const verbs = { bench, boards, build, check, context, live, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -98,6 +98,11 @@ function strategies(args) {
 /** Compares ways to keep a context. @param {string[]} args */
 function context(args) {
   return comparison("context", args);
+}
+
+/** Has a real model work, with the extension and without. @param {string[]} args */
+function live(args) {
+  return comparison("live", args);
 }
 
 /** Measures what survives compactions. @param {string[]} args */

@@ -278,7 +278,7 @@ async function changingSettings(session, ctx, work) {
   let said;
   await work(async (line) => {
     /** @type {Answer} */
-    const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
+    const answer = unwrap(await native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
     if (!(/** @type {any} */ (answer.answer)?.saved)) return answer;
     now = settingsFor(native, ctx).settings;
     said = answer.text;

@@ -1,14 +1,13 @@
 /** The system clock goes back, between two starts and while Pi runs: the stored order follows the tree and not the time. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
-import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { assertNothingGone, assertSound, assertWholeIn, echo, leave, storedIn, talk, warnings } from "../support/faults.mjs";
-import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+import { notPreloaded, preloaded } from "../support/preloaded.mjs";
+import { aProject, eventually } from "../support/project.mjs";
 
 const YEAR = 365 * 24 * 60 * 60;
 
@@ -17,16 +16,12 @@ const YEAR = 365 * 24 * 60 * 60;
  * @param {import("node:test").TestContext} t
  */
 function aClock(t) {
-  const folder = temporaryFolder(t);
-  const [library, file] = [path.join(folder, "clock.so"), path.join(folder, "shift")];
-  const made = spawnSync("cc", ["-shared", "-fPIC", "-o", library, path.join(root, "__test__", "support", "clock.c"), "-ldl"], { encoding: "utf8" });
-  assert.equal(made.status, 0, made.error?.message ?? made.stderr);
-  return { env: { LD_PRELOAD: library, TEST_CLOCK: file }, shift: (/** @type {number} */ seconds) => writeFileSync(file, String(seconds)) };
+  const { folder, env } = preloaded(t, "clock");
+  const file = path.join(folder, "shift");
+  return { env: { ...env, TEST_CLOCK: file }, shift: (/** @type {number} */ seconds) => writeFileSync(file, String(seconds)) };
 }
 
-const noClock = process.platform === "linux" ? undefined : `the test's clock is made for Linux, and this is ${process.platform}`;
-
-describe("the clock goes back", { skip: noClock, concurrency: 3 }, () => {
+describe("the clock goes back", { skip: notPreloaded, concurrency: 3 }, () => {
   for (const host of hostsFor()) {
     test(`Pi ${host.version}`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });

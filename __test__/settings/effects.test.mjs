@@ -1,6 +1,6 @@
 /** Every setting has an effect on the real Pi that a test has seen: here, or in the test file named at the end. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { loadEngine } from "../../index.js";
@@ -12,7 +12,7 @@ import { settled } from "../support/ahead.mjs";
 import { statistics } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { OnePi } from "../support/one-pi.mjs";
-import { eventually } from "../support/project.mjs";
+import { eventually, temporaryFolder } from "../support/project.mjs";
 
 /** @typedef {import("../support/history.mjs").History} History */
 /** @typedef {import("../support/project.mjs").Project} Project */
@@ -215,10 +215,21 @@ for (const host of hostsFor()) {
   for (const [name, effect] of Object.entries(EFFECTS)) test(`${name} has its effect on ${host.name}`, () => effect(sessions));
 }
 
-test("every setting has a test of its effect", () => {
+test("every setting has a test of its effect", async () => {
   const nowhere = { agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: false };
-  const { settings } = unwrap(loadEngine().settingsCommand(JSON.stringify({ line: "settings", sources: nowhere }))).answer;
+  const { settings } = unwrap(await loadEngine().settingsCommand(JSON.stringify({ line: "settings", sources: nowhere }))).answer;
   const names = settings.map((/** @type {{ name: string }} */ { name }) => name);
   assert.deepEqual(names.toSorted(), [...Object.keys(EFFECTS), ...Object.keys(ELSEWHERE)].sort());
   for (const [name, file] of Object.entries(ELSEWHERE)) assert.ok(readFileSync(path.join(root, "__test__", `${file}.mjs`), "utf8").includes(name), `${name} in ${file}`);
+});
+
+test("Pi's thread goes on while another program holds the settings file", async (t) => {
+  const agentDir = temporaryFolder(t);
+  mkdirSync(path.join(agentDir, "settings.json.lock"));
+  let wentOn = false;
+  setImmediate(() => (wentOn = true));
+  const sources = { agentDir, cwd: agentDir, projectTrusted: false };
+  const { error } = JSON.parse(await loadEngine().settingsCommand(JSON.stringify({ line: "settings maxDepth=3", sources })));
+  assert.match(error.message, /is in use by another program: try again$/);
+  assert.ok(wentOn);
 });

@@ -1,5 +1,5 @@
 /**
- * The driver behind `npm run bench:strategies -- <session.jsonl> [--model provider/id]`: compacts that session in each of five ways, and
+ * The driver behind `npm run bench:strategies -- <session.jsonl> [--model provider/id] [--way lcm]`: compacts that session in each of five ways, and
  * measures the cost and what is kept. The session is read, never written.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -7,18 +7,18 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../../scripts/paths.mjs";
 import { markdown, number, time } from "../measure.mjs";
+import { LATENCY_MS, OPTIONS, agreed, openModel } from "../model.mjs";
 import { plant } from "./facts.mjs";
-import { LATENCY_MS, openModel } from "./model.mjs";
 import { strategies, tokensOf } from "./strategies.mjs";
 
 const FACTS = 40;
 const KEPT = 20;
 const [BUDGET, CHUNK] = [8000, 16_000];
 
-const options = /** @type {const} */ ({ model: { type: "string" }, window: { type: "string", default: "200000" } });
+const options = /** @type {const} */ ({ model: { type: "string" }, way: { type: "string", multiple: true }, window: { type: "string", default: "200000" }, ...OPTIONS });
 const { values, positionals } = parseArgs({ allowPositionals: true, options });
 if (positionals.length !== 1) {
-  process.stderr.write("usage: npm run bench:strategies -- <session.jsonl> [--model provider/id] [--window tokens of the demo model]\n");
+  process.stderr.write("usage: npm run bench:strategies -- <session.jsonl> [--model provider/id [--limit dollars] [--yes]] [--way PART …] [--window tokens of the demo model]\n");
   process.exit(1);
 }
 // A problem with the file or the model's name is one sentence; a stack does not help.
@@ -31,12 +31,18 @@ const kept = cutOf(branch);
 const { entries, facts } = plant(branch, kept, FACTS);
 const scratch = path.join(root, "target", "bench", `strategies-${process.pid}`);
 mkdirSync(scratch, { recursive: true });
-const { model, asker, close } = await openModel(values.model, scratch, Number(values.window));
+const opened = await openModel(values.model, scratch, Number(values.window));
+const { model, asker, close } = opened;
+const chosen = Object.entries(strategies).filter(([name]) => values.way?.some((part) => name.includes(part)) ?? true);
+const history = tokensOf(JSON.stringify(entries.slice(0, kept)));
+// A strategy also sends its own summaries again.
+const budget = values.model ? await agreed([{ opened, input: 1.3 * history * chosen.length, output: (2 * BUDGET + 0.05 * history) * chosen.length }], values) : undefined;
 try {
   const rows = [["strategy", "calls", "input", "output", "wall time", "block", "shown", "expandable", "facts in the block", "by one lcm_grep"]];
   let all = 0;
-  for (const [name, run] of Object.entries(strategies)) {
-    const asking = asker();
+  for (const [name, run] of chosen) {
+    if (budget && budget.spent >= budget.limit) break;
+    const asking = asker(budget);
     const task = { entries, kept, budget: BUDGET, window: model.contextWindow, chunk: CHUNK, facts, model: asking, folder: () => path.join(scratch, "store") };
     const { block, shown, covered = 0, reachable = 0 } = asking.timed(await run(task));
     all ||= entries.slice(0, kept).filter(({ type, message }) => type === "message" && message.role !== "system").length;
@@ -45,7 +51,7 @@ try {
     const survived = facts.filter(({ needle }) => block.includes(needle)).length;
     rows.push([name, number(calls), number(input), number(output), time(ms ?? 0), number(tokensOf(block)), share(shown), share(covered), `${survived} of ${facts.length}`, `${reachable} of ${facts.length}`]);
   }
-  const latency = values.model ? "" : `, ${LATENCY_MS} ms a call`;
+  const latency = budget ? `, $${budget.spent.toFixed(3)}` : `, ${LATENCY_MS} ms a call`;
   process.stdout.write(`${number(all)} messages before the kept tail, ${facts.length} facts planted; ${model.provider}/${model.id}${latency}\n\n${markdown(rows)}\n`);
 } finally {
   await close();

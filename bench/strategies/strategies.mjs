@@ -17,7 +17,7 @@ import { openEngine } from "../stores.mjs";
  * @property {number} window tokens of the model's window
  * @property {number} chunk tokens of a chunk, for the strategies that cut
  * @property {Fact[]} facts
- * @property {import("./model.mjs").Asker} model
+ * @property {import("../model.mjs").Asker} model
  * @property {() => string} folder
  */
 
@@ -38,7 +38,7 @@ const ROOM = 16_000;
 const OUTPUT = 2_000;
 
 /** @type {Record<string, (task: Task) => Promise<Result>>} */
-export const strategies = { "single-shot": singleShot, "parallel-stitch": parallelStitch, "sequential-accumulated": accumulated, "sequential-rolling": rolling, "pi-lossless-context": ours };
+export const strategies = { "single-shot": singleShot, "parallel-stitch": parallelStitch, "sequential-accumulated": accumulated, "sequential-rolling": rolling, lcm: ours };
 
 /** What exceeds the window is dropped from the beginning: the newest matters most. @param {Task} task @returns {Promise<Result>} */
 async function singleShot({ entries, kept, budget, window, model }) {
@@ -99,7 +99,7 @@ async function ours({ entries, kept, budget, window, facts, model, folder }) {
 }
 
 /**
- * @param {import("./model.mjs").Asker} model
+ * @param {import("../model.mjs").Asker} model
  * @param {number} tokens
  * @param {string} history
  * @param {string} [more]

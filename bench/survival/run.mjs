@@ -12,6 +12,7 @@ import { parseArgs } from "node:util";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { startPi } from "../../demo/rpc.mjs";
 import { extension } from "../../scripts/paths.mjs";
+import { OPTIONS, agreed, endEarly, openModel, relay } from "../model.mjs";
 import { markdown, median, number, pause } from "../measure.mjs";
 import { KINDS, tells } from "./facts.mjs";
 import { SEARCHES, Session } from "./session.mjs";
@@ -26,6 +27,8 @@ import { Watch, listedAsModified, listedAsOpen, tokensOf } from "./watch.mjs";
 const PATIENCE = 12;
 /** A real model takes longer for a turn than the cheap one for its summaries: a turn waits until no summary was requested for this long. */
 const QUIET_MS = 40;
+/** Of a turn, with the summaries that it waits for. */
+const TURN_MS = 1_800_000;
 /** Sessions to run per number of compactions: short ones have few facts each. @type {Record<string, number>} */
 const SESSIONS = { 1: 4, 5: 2, 20: 1 };
 /** Prices of a typical model of coding agents, and one that is good enough for summaries. */
@@ -39,7 +42,7 @@ const WAYS = { "Pi alone": {}, ours: { lcm: {} } };
 /** Ways that only run if they are named. @type {typeof WAYS} */
 const MORE_WAYS = { "full context": { lcm: { context: "full" } } };
 
-const usage = "npm run bench:survival -- [--compactions 1|5|20 …] [--loss PERCENT …] [--way PART …] [--window TOKENS] [--sessions N] [--lost] [--quick]";
+const usage = "npm run bench:survival -- [--compactions 1|5|20 …] [--loss PERCENT …] [--way PART …] [--window TOKENS] [--sessions N] [--lost] [--quick] [--summarizer PROVIDER/ID [--limit DOLLARS] [--yes]]";
 const { values } = parseArgs({
   options: {
     compactions: { type: "string", multiple: true },
@@ -49,11 +52,14 @@ const { values } = parseArgs({
     sessions: { type: "string" },
     lost: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
+    summarizer: { type: "string" },
+    ...OPTIONS,
     help: { type: "boolean", default: false },
   },
 });
-const counts = values.compactions ?? (values.quick ? ["5"] : ["1", "5", "20"]);
-const losses = values.loss ?? (values.quick ? ["15"] : ["15", "30"]);
+const counts = values.compactions ?? (values.quick || values.summarizer ? ["5"] : ["1", "5", "20"]);
+// A real model's loss is what is measured.
+const losses = values.summarizer ? ["0"] : (values.loss ?? (values.quick ? ["15"] : ["15", "30"]));
 if (values.help || [...counts, ...losses, values.window, values.sessions ?? "1"].some((value) => !/^\d+$/.test(value))) {
   process.stdout.write(`${usage}\n`);
   process.exit(values.help ? 0 : 2);
@@ -75,24 +81,35 @@ const ways = values.way ? Object.entries({ ...WAYS, ...MORE_WAYS }).filter(([nam
  * @property {boolean[]} closed for each closed task, whether the block lists it as open
  */
 
+const sessionsOf = (/** @type {string} */ count) => Number(values.sessions ?? (values.quick || values.summarizer ? 1 : (SESSIONS[count] ?? 1)));
+const scratch = mkdtempSync(path.join(os.tmpdir(), "lcm-survival-model-"));
+const opened = values.summarizer ? await openModel(values.summarizer, scratch) : undefined;
+const folded = counts.reduce((sum, count) => sum + Number(count) * sessionsOf(count), 0) * 0.7 * window * ways.length;
+const budget = opened && (await agreed([{ opened, input: folded, output: 0.1 * folded }], values));
+const summarize = opened && budget && relay(opened, budget);
+
 const began = performance.now();
 const seconds = () => `${number((performance.now() - began) / 1000)} s`;
 const rows = [["way", "loss", "compactions", ...KINDS.map((kind) => `${kind}s`), "request under way", "recent files", "failed, listed as modified", "closed, listed as open", "block, most", "block, median"]];
 const sizes = [["way", "loss", "compactions", "sessions", "turns", ...KINDS.map((kind) => `${kind}s`)]];
-for (const loss of losses) {
-  for (const count of counts) {
-    for (const [name, { lcm }] of ways) {
-      /** @type {Outcome[]} */
-      const outcomes = [];
-      const sessions = Number(values.sessions ?? (values.quick ? 1 : (SESSIONS[count] ?? 1)));
-      for (let seed = 1; seed <= sessions; seed++) outcomes.push(await live(lcm, Number(count), Number(loss) / 100, seed));
-      report(name, loss, count, outcomes, lcm !== undefined);
+try {
+  for (const loss of losses) {
+    for (const count of counts) {
+      for (const [name, { lcm }] of ways) {
+        /** @type {Outcome[]} */
+        const outcomes = [];
+        for (let seed = 1; seed <= sessionsOf(count); seed++) outcomes.push(await live(lcm, Number(count), Number(loss) / 100, seed));
+        report(name, opened?.name ?? `${loss} %`, count, outcomes, lcm !== undefined);
+      }
     }
   }
+} catch (error) {
+  endEarly(error);
 }
 process.stdout.write(`A window of ${number(window)} tokens; in percent, what is still in the block / what is there or found by one call\n\n${markdown(rows)}\n\n`);
-process.stdout.write(`How many facts had left the context\n\n${markdown(sizes)}\n\n${seconds()}\n`);
-process.exit(0);
+process.stdout.write(`How many facts had left the context\n\n${markdown(sizes)}\n\n${seconds()}${budget ? `, $${budget.spent.toFixed(3)}` : ""}\n`);
+rmSync(scratch, { recursive: true, force: true });
+process.exit();
 
 /**
  * Adds to the tables.
@@ -116,10 +133,10 @@ function report(name, loss, count, outcomes, searches) {
     return `${all.filter(Boolean).length} of ${all.length}`;
   };
   const blocks = outcomes.flatMap((outcome) => outcome.blocks);
-  rows.push([name, `${loss} %`, count, ...shares, tally("underWay"), tally("recent"), tally("unwritten"), tally("closed"), number(Math.max(...blocks)), number(median(blocks))]);
-  sizes.push([name, `${loss} %`, count, number(outcomes.length), number(outcomes.reduce((sum, { turns }) => sum + turns, 0)), ...KINDS.map((kind) => number(ofKind(kind).length))]);
+  rows.push([name, loss, count, ...shares, tally("underWay"), tally("recent"), tally("unwritten"), tally("closed"), number(Math.max(...blocks)), number(median(blocks))]);
+  sizes.push([name, loss, count, number(outcomes.length), number(outcomes.reduce((sum, { turns }) => sum + turns, 0)), ...KINDS.map((kind) => number(ofKind(kind).length))]);
   const [made, asked] = [outcomes.map(({ compactions }) => compactions), outcomes.map((outcome) => outcome.asked)];
-  process.stderr.write(`  ${name}, ${loss} %: ${made.join(", ")} compactions, of these asked for: ${asked.join(", ")}; ${seconds()}\n`);
+  process.stderr.write(`  ${name}, ${loss}: ${made.join(", ")} compactions, of these asked for: ${asked.join(", ")}; ${seconds()}\n`);
 }
 
 /** A fact that the block lacks, and whether a call finds it. @param {Outcome["facts"][number]} fact */
@@ -143,28 +160,35 @@ async function live(lcm, wanted, loss, seed) {
   const watch = new Watch();
   /** @type {Received | undefined} */
   let before;
-  let lastSummary = 0;
-  const summary = (/** @type {Received} */ { messages }) => {
-    lastSummary = Date.now();
-    return { text: lossySummary(messages.at(-1)?.text ?? "", loss, session.facts.all) };
+  let [lastSummary, writing] = [0, 0];
+  const lossy = (/** @type {Received} */ { messages }) => ({ text: lossySummary(messages.at(-1)?.text ?? "", loss, session.facts.all) });
+  const summary = async (/** @type {Received} */ request) => {
+    writing++;
+    try {
+      return await (summarize ?? lossy)(request);
+    } finally {
+      writing--;
+      lastSummary = Date.now();
+    }
   };
   const turn = async (/** @type {Received} */ request) => {
     await pause(QUIET_MS);
-    while (Date.now() - lastSummary < QUIET_MS) await pause(QUIET_MS);
+    while (writing > 0 || Date.now() - lastSummary < QUIET_MS) await pause(QUIET_MS);
     watch.see(request, session);
     return session.reply(request, watch.blocks.length >= wanted);
   };
   const server = await startModelServer({
     reply: async (request) => {
       /** @type {import("../../demo/model-server.mjs").Reply} */
-      const reply = request.kind === "summary" || request.toolNames.length === 0 ? summary(request) : await turn(request);
+      const reply = request.kind === "summary" || request.toolNames.length === 0 ? await summary(request) : await turn(request);
       // The content of hundreds of requests is no longer needed once they are answered.
       if (before) Object.assign(before, { raw: "", messages: [], body: {}, judged: {} });
       before = request;
       return reply;
     },
   });
-  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: COST, models: [CHEAP], settings: { ...(lcm && { lcm }), retry: { enabled: false } } });
+  const priced = opened && { cost: opened.model.cost, contextWindow: opened.model.contextWindow, maxTokens: opened.model.maxTokens };
+  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: COST, models: [{ ...CHEAP, ...priced }], settings: { ...(lcm && { lcm: { ...(opened && { compactionModels: [`demo/${CHEAP.id}`] }), ...lcm } }), retry: { enabled: false } } });
   const env = { LCM_DB_DIR: path.join(scratch, "store"), npm_config_update_notifier: "false", npm_config_logs_max: "0" };
   const pi = startPi({ agentDir, cwd, sessionDir, args: lcm ? ["--extension", extension] : ["--no-extensions"], env });
   try {
@@ -182,7 +206,8 @@ async function live(lcm, wanted, loss, seed) {
 async function play(pi, session, wanted) {
   let [compactions, asked, since] = [0, 0, 0];
   while (compactions < wanted) {
-    await pi.prompt(session.begin(), { timeoutMs: 300_000 });
+    budget?.check();
+    await pi.prompt(session.begin(), { timeoutMs: TURN_MS });
     checkResults(pi, session);
     // The events of hundreds of turns are large, and no longer needed.
     pi.events.length = 0;
@@ -192,7 +217,7 @@ async function play(pi, session, wanted) {
     since = compactions > before ? 0 : since + 1;
     if (since < PATIENCE) continue;
     // Pi refuses while it would keep everything.
-    if (!(await pi.request("compact").then(() => true, () => false))) continue;
+    if (!(await pi.request("compact", {}, TURN_MS).then(() => true, () => false))) continue;
     [compactions, asked, since] = [compactionsIn(sessionFile), asked + 1, 0];
   }
   return { compactions, asked };
@@ -228,7 +253,7 @@ async function lookUp(pi, session, watch, searches) {
     const asked = said.slice(at, at + SEARCHES);
     await pi.request("clone");
     watch.isLooking = at === 0;
-    const events = await pi.prompt(session.ask(asked));
+    const events = await pi.prompt(session.ask(asked), { timeoutMs: TURN_MS });
     for (const { type, toolCallId, result } of events) {
       const fact = type === "tool_execution_end" ? asked[Number(/^search_(\d+)$/.exec(toolCallId)?.[1])] : undefined;
       if (fact && result.content.some((/** @type {any} */ { text = "" }) => text.includes(fact.needle))) found.add(fact);

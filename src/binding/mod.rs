@@ -55,10 +55,10 @@ pub fn load_settings(sources: String) -> String {
 
 /// Runs a line of `/lcm settings` without an open session. `request` is JSON: `line`, the text after `/lcm`,
 /// and `sources` as for `loadSettings`. Returns the same as `Engine.command`.
-#[napi(catch_unwind)]
-pub fn settings_command(request: String) -> String {
+#[napi]
+pub async fn settings_command(request: String) -> napi::Result<String> {
     quiet_panics();
-    answer(engine::settings_command(&request))
+    Ok(answer(engine::settings_command(&request).await))
 }
 
 /// One open session of one project's history.

@@ -174,7 +174,7 @@ fn commands() -> [Command; 10] {
         of(&export::COMMAND, &[])
             .about("write a branch as Markdown, a web page or a session file")
             .arg(chosen(
-                valued(import::FROM, "AGENT", "another agent's sessions, in that agent's format"),
+                valued(args::FROM, "AGENT", "another agent's sessions, in that agent's format"),
                 AGENTS,
             ))
             .arg(path()),
@@ -185,7 +185,7 @@ fn commands() -> [Command; 10] {
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
             .arg(chosen(
-                valued(import::FROM, "AGENT", "another agent's sessions"),
+                valued(args::FROM, "AGENT", "another agent's sessions"),
                 [AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3], import::EACH],
             ))
             .arg(path()),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, import, redo, search, simulate};
+use super::{Command, redo, search, simulate};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{nearest, one_line};
@@ -38,6 +38,8 @@ impl CommandLine {
 
 /// The options of every command.
 const COMMON: [&str; 2] = ["--json", "--help"];
+/// The option for another agent.
+pub(crate) const FROM: &str = "--from";
 /// Ends the options.
 const END: &str = "--";
 
@@ -197,7 +199,7 @@ fn flags(command: &Command) -> Vec<&'static str> {
 pub(crate) fn valued(command: &str) -> &'static [&'static str] {
     match command {
         "search" => &search::VALUED,
-        "import" | "export" => &[import::FROM],
+        "import" | "export" => &[FROM],
         "simulate" => &[simulate::MODEL],
         "redo" => &[redo::MODEL],
         _ => &[],

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::import::FROM;
+use super::args::FROM;
 use super::{Answer, Command, CommandContext};
 use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;

@@ -1,12 +1,14 @@
 //! `/lcm import`: parses what to import, and reports progress and result.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Command, Rest, args};
+use super::args::{self, FROM};
+use super::{Answer, Command, Rest};
 use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
@@ -45,23 +47,34 @@ pub(crate) const COMMAND: Command = Command {
 const OPTIONS: [&str; 3] = [ALL, STOP, FROM];
 const ALL: &str = "--all";
 const STOP: &str = "--stop";
-/// The option for another agent.
-pub(crate) const FROM: &str = "--from";
 /// Its value for all of them.
 pub(crate) const EACH: &str = "all";
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
 pub struct Importer {
+    /// Held by a command that imports. It waits for [`Importer::also_read`], but not for another command.
+    command: tokio::sync::Mutex<()>,
     /// Held by a running import.
     turn: tokio::sync::Mutex<()>,
-    /// The one that runs is of [`Importer::also_read`]: a command waits for it.
-    in_background: AtomicBool,
     progress: Progress,
-    /// Stops the running import.
-    cancel: Mutex<CancellationToken>,
+    /// Stops the running import, if there is one.
+    cancel: Mutex<Option<CancellationToken>>,
     /// Stops the running import and all later ones.
     closing: CancellationToken,
+}
+
+/// An import that runs until this is dropped.
+struct Running<'a> {
+    importer: &'a Importer,
+    cancel: CancellationToken,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *lock(&self.importer.cancel) = None;
+    }
 }
 
 enum ImportRequest {
@@ -81,20 +94,21 @@ impl Importer {
     /// # Errors
     /// A message for the user.
     async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
-        let wish = read(rest)?;
-        let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ImportRequest::Stop);
-        let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
-        let source = match (wish, turn.is_ok()) {
-            (ImportRequest::Stop, true) => return Ok(Answer::sentence("No import is running.")),
-            (ImportRequest::Stop, false) => {
-                lock(&self.cancel).cancel();
-                return Ok(Answer::sentence("The import is stopping."));
+        let source = match read(rest)? {
+            ImportRequest::Import(source) => source,
+            ImportRequest::Stop => {
+                return Ok(Answer::sentence(match &*lock(&self.cancel) {
+                    Some(cancel) => {
+                        cancel.cancel();
+                        "The import is stopping."
+                    }
+                    None => "No import is running.",
+                }));
             }
-            (_, false) => return Ok(self.under_way()),
-            (ImportRequest::Import(source), true) => source,
         };
-        let cancel = self.cancellable();
-        let report = import(home, folders, &source, &self.progress, &cancel).await?;
+        let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
+        let running = self.begin().await;
+        let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
         let mut text = render(&report, &source, folders);
         if matches!(source, Source::Project) {
             let agents = agents_left_out(home, folders).await?;
@@ -115,14 +129,11 @@ impl Importer {
     /// For an agent that is none, and when the store fails.
     pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
         let agents: Vec<_> = agents.iter().map(|name| agent(name)).collect::<Result<_>>()?;
-        let _turn = self.turn.lock().await;
-        let cancel = self.cancellable();
-        self.in_background.store(true, Ordering::Relaxed);
+        let running = self.begin().await;
         let mut outcome = Ok(());
         for agent in agents {
-            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
+            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &running.cancel).await);
         }
-        self.in_background.store(false, Ordering::Relaxed);
         outcome
     }
 
@@ -135,16 +146,16 @@ impl Importer {
         Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
-    /// The token that stops an import starting now.
-    fn cancellable(&self) -> CancellationToken {
-        let cancel = self.closing.child_token();
-        *lock(&self.cancel) = cancel.clone();
-        cancel
+    /// Waits until no other import runs.
+    async fn begin(&self) -> Running<'_> {
+        let (turn, cancel) = (self.turn.lock().await, self.closing.child_token());
+        *lock(&self.cancel) = Some(cancel.clone());
+        Running { importer: self, cancel, _turn: turn }
     }
 
     /// The progress of the import for the footer; `None` if none is running.
     pub fn progress(&self) -> Option<String> {
-        self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
+        lock(&self.cancel).is_some().then(|| format!("LCM: importing, {}", self.words()))
     }
 
     /// Stops a running import, waits until it has ended, and allows no more.
@@ -212,7 +223,7 @@ fn as_json(report: &Report) -> Value {
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
         "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
-        "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -262,6 +273,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
+        (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
         (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),

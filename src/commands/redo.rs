@@ -22,7 +22,7 @@ pub(crate) const COMMAND: Command = Command {
             "has this summary written again by the model that /lcm compact --dry-run names, and what was made from it",
         ),
         ("redo all", "the same for all summaries of this branch"),
-        ("redo WHAT --model PROVIDER/ID", "by this model; of summaries of messages (D0)"),
+        ("redo WHAT --model PROVIDER/ID", "by this model"),
     ],
     arguments: &[(ALL, "all summaries of this branch"), (MODEL, "the model that writes")],
     is_long: false,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::args::CommandLine;
-use super::{Answer, Command, CommandContext, Rest, as_asked, help};
+use super::{Answer, Command, Rest, as_asked, help};
 use lcm_model::config::{Origin, Setting, SettingSources, change, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -34,12 +34,12 @@ pub(super) const COMMAND: Command = Command {
         (RESET, "remove the setting from the file"),
     ],
     is_long: false,
-    answer: |asked| Box::pin(answer(asked)),
+    answer: |asked| Box::pin(answer(asked.sources, &asked.rest)),
 };
 
-async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
-    // Reads and writes files, which may block.
+/// Reads and writes files, and waits for others that write them.
+async fn answer(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
+    let (sources, rest) = (sources.clone(), rest.clone());
     blocking(move || look_or_change(&sources, &rest)).await
 }
 
@@ -47,11 +47,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 ///
 /// # Errors
 /// A message for the user.
-pub fn run(sources: &SettingSources, line: &str) -> Result<Answer> {
+pub async fn run(sources: &SettingSources, line: &str) -> Result<Answer> {
     let words = CommandLine::of(line);
-    let answered = match words.wants_help {
-        true => Ok(help::of(&COMMAND)),
-        false => Rest::typed(&COMMAND, &words.rest).and_then(|rest| look_or_change(sources, &rest)),
+    let answered = match Rest::typed(&COMMAND, &words.rest) {
+        _ if words.wants_help => Ok(help::of(&COMMAND)),
+        Ok(rest) => answer(sources, &rest).await,
+        Err(error) => Err(error),
     };
     as_asked(&words, answered)
 }

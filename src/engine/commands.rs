@@ -53,9 +53,9 @@ struct SettingsLine {
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
 /// `sources`.
-pub fn settings_command(request: &str) -> Result<Answer> {
+pub async fn settings_command(request: &str) -> Result<Answer> {
     let SettingsLine { line, sources } = read_json("the command", request)?;
-    commands::settings::run(&sources, &line)
+    commands::settings::run(&sources, &line).await
 }
 
 impl Engine {

@@ -98,6 +98,11 @@ async fn asking_creates_nothing_and_names_a_remedy() {
         (&imported["brokenLines"], &imported["brokenIn"][0]["name"], code),
         (&json!(1), &json!("damaged.jsonl"), 2)
     );
+    // Pi or another agent may still be writing the last line.
+    let growing = file.with_file_name("growing.jsonl");
+    fs::write(&growing, fs::read_to_string(&file).unwrap() + "{\"type\":\"mess").unwrap();
+    let (imported, code) = machine.ask(&["import", growing.to_str().unwrap()]).await;
+    assert_eq!((&imported["unfinishedLines"], &imported["brokenLines"], code), (&json!(1), &json!(0), 0));
     let below = machine.say_in(&machine.at("project/src"), None, &["stats"]).await;
     assert!(below.complaint.ends_with(&format!("--project {}", project.display())), "{}", below.complaint);
     let before = machine.files();

@@ -126,7 +126,12 @@ async fn whole_records_on_damaged_lines_are_found_and_stay_one_conversation() {
         ("a line that is gone", vec![whole[..3].join("\n"), whole[4..].join("\n")], vec![3], ""),
         ("no first line", vec![whole[1..].join("\n")], vec![0], ""),
         ("a byte order mark", vec![format!("\u{feff}{}", whole.join("\n"))], vec![], ""),
-        ("a cut end", vec![whole[..7].join("\n"), whole[7][..90].to_owned()], vec![7], ": line 8)"),
+        (
+            "a cut end",
+            vec![whole[..7].join("\n"), whole[7][..90].to_owned()],
+            vec![7],
+            "1 unfinished last line left for the next import",
+        ),
         (
             "all of it",
             vec![
@@ -138,7 +143,7 @@ async fn whole_records_on_damaged_lines_are_found_and_stay_one_conversation() {
                 whole[7][..9].into(),
             ],
             vec![4, 7],
-            "4 broken lines (aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee.jsonl: lines 2, 3, 4, …)",
+            "3 broken lines (aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee.jsonl: lines 2, 3, 4), 1 unfinished",
         ),
     ] {
         let machine = Machine::new();

@@ -28,6 +28,11 @@ impl Data {
         (0..bytes).fold(String::new(), |hex, _| format!("{hex}{:02x}", self.byte()))
     }
 
+    fn number(&mut self) -> u64 {
+        self.byte();
+        self.0 / 2_000
+    }
+
     fn uuid(&mut self) -> String {
         let hex = self.hex(16);
         format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
@@ -62,6 +67,13 @@ fn kinds() -> Vec<(&'static str, String)> {
         ("a line of base64", data.base64(4_000)),
         ("hashes", data.lines(80, |data, at| format!("{}  src/file{}.rs", data.hex(32), at % 7))),
         ("hex dump", data.dump(100)),
+        (
+            "base32",
+            data.lines(60, |data, _| {
+                data.base64(56).to_uppercase().replace(['+', '/', '0', '1', '8', '9'], "2")
+            }),
+        ),
+        ("an embedding", data.lines(60, |data, _| format!("0.{:016}, ", data.number()))),
         (
             "ids",
             data.lines(80, |data, _| {
@@ -113,6 +125,8 @@ async fn a_phrase_may_go_over_lines_of_data_and_lie_within_one() {
         let answer = asking.grep(json!({"query": format!("\"{phrase}\"")})).await;
         assert!(answer.contains(&asking.message(1).await), "{phrase}: {answer}");
     }
+    let counted = asking.grep(json!({"query": format!("\"{}\"", lines[7]), "count": "role"})).await;
+    assert!(counted.starts_with("1 message"), "{counted}");
     let other = Data(3).base64(20);
     let nothing = asking.grep(json!({"query": format!("\"{other}\"")})).await;
     assert!(nothing.starts_with("Nothing found"), "{nothing}");
@@ -146,7 +160,8 @@ async fn a_hash_or_id_in_text_is_found_whole_and_by_its_beginning() {
         let message = asking.message(position).await;
         let beginnings = [6, 9, 12, 13, 16, 22].into_iter().filter(|length| *length < whole.len());
         let queries = beginnings.map(|length| whole[..length].to_owned());
-        for query in queries.chain([whole.to_owned(), whole.to_uppercase(), format!("\"{whole}\"")]) {
+        let other_case = whole.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| whole.to_uppercase());
+        for query in queries.chain([whole.to_owned(), format!("\"{whole}\"")]).chain(other_case) {
             let answer = asking.grep(json!({"query": query})).await;
             assert!(answer.contains(&message), "{query}: {answer}");
         }

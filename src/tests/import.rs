@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -350,7 +351,7 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
     fs::write(&path, text.join("\n")).unwrap();
     assert_eq!(
         machine.run("").await,
-        "1 session: 6 messages new, 0 known already, 2 broken lines (a.jsonl: lines 4, 11)"
+        "1 session: 6 messages new, 0 known already, 1 broken line (a.jsonl: line 4), 1 unfinished last line left for the next import"
     );
     // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {
@@ -385,7 +386,7 @@ async fn a_stopped_import_continues() {
     let cancel = CancellationToken::new();
     let running = import(&machine.home, &machine.folders, &Source::Project, &progress, &cancel);
     let stopping = async {
-        while progress.messages.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+        while progress.messages.load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
         }
         cancel.cancel();
@@ -407,6 +408,24 @@ async fn closing_the_session_stops_the_import() {
         importer.run(&machine.home, &machine.folders, "").await.unwrap().text,
         "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command continues"
     );
+}
+
+#[test]
+fn asking_for_the_progress_stops_no_import_from_starting() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (machine, importer, done) = (Machine::new(), Importer::default(), AtomicBool::new(false));
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                importer.progress();
+            }
+        });
+        let run = async || importer.run(&machine.home, &machine.folders, "").await.unwrap().text;
+        let answers = (0..200).map(|_| runtime.block_on(run())).collect();
+        done.store(true, Ordering::Relaxed);
+        answers
+    });
+    assert!(answers.iter().all(|answer| answer.starts_with("There are no older sessions")), "{answers:?}");
 }
 
 #[tokio::test]

@@ -5,23 +5,33 @@ use lcm_compaction::llm::{ModelRequest, Reply};
 use lcm_model::ids::SummaryId;
 use lcm_store::View;
 
-/// Writes every summary in these words.
+/// Writes every summary in these words, as the model that is named.
 fn saying(words: &'static str) -> std::sync::Arc<ScriptedModel> {
     ScriptedModel::new(move |request| {
         let text = format!("Of {}\n{words}", request.prompt.len());
-        Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
+        let model = request.by.clone().unwrap_or_else(|| "scripted/model".into());
+        Ok(Reply { text, model: Some(model), usage: None })
     })
 }
 
-/// All leaf summaries.
+/// Whether the user named a model for this.
+fn is_named(request: &ModelRequest) -> bool {
+    request.by.as_deref() == Some("other/model")
+}
+
 async fn leaves(store: &TestStore) -> Vec<SummaryId> {
-    let read = |view: &View<'_>| {
+    of_depth(store, 0).await
+}
+
+/// All summaries of this depth.
+async fn of_depth(store: &TestStore, depth: u32) -> Vec<SummaryId> {
+    let read = move |view: &View<'_>| {
         let all = (1..=view.summaries().newest_summary()?.0).map(SummaryId);
-        let mut leaves = Vec::new();
+        let mut found = Vec::new();
         for id in all {
-            leaves.extend((view.summaries().summary(id)?.depth == 0).then_some(id));
+            found.extend((view.summaries().summary(id)?.depth == depth).then_some(id));
         }
-        Ok(leaves)
+        Ok(found)
     };
     store.store.read(read).await.unwrap()
 }
@@ -45,9 +55,9 @@ async fn a_summary_is_written_again_and_supersedes_the_old_one_and_what_was_made
     let new = compacted(compact().run(&model).await);
     assert!(new.summary.contains("put now") && !new.summary.contains("once said"), "{}", new.summary);
     assert!(new.summary.contains("none missing, 0 degraded"), "{}", new.summary);
-    let named = |request: &ModelRequest| request.by.as_deref() == Some("other/model");
-    let leaves = |request: &&ModelRequest| request.prompt.contains("Summarize this stretch");
-    assert!(model.asked.lock().unwrap().iter().filter(leaves).all(named));
+    // So is what is condensed from them.
+    assert!(new.summary.contains("DAG depth 1"), "{}", new.summary);
+    assert!(model.asked.lock().unwrap().iter().all(is_named));
     // That was it.
     let asked = model.prompts().len();
     assert_eq!(compacted(compact().run(&model).await).summary, new.summary);
@@ -70,4 +80,22 @@ async fn a_model_that_says_the_same_again_is_asked_once() {
     }
     let again = model.prompts().len() - before;
     assert!(again > 0 && again <= before, "{again} of {before}");
+}
+
+#[tokio::test]
+async fn a_condensed_summary_is_written_again_by_the_model_that_is_named() {
+    let session = Session::new().chat(60, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = || Compact::new(&store, conversation, session.leaf(), session.leaf());
+    compacted(compact().run(&saying("as it was once said")).await);
+    let ids = of_depth(&store, 1).await;
+    let redone = ids.len();
+    store.store.write(move |batch| batch.summaries().redo(&ids, Some("other/model"))).await.unwrap();
+
+    let model = saying("as it is put now");
+    let new = compacted(compact().run(&model).await).summary;
+    assert!(new.contains("none missing, 0 degraded"), "{new}");
+    let asked = model.asked.lock().unwrap();
+    assert!(redone > 0 && asked.len() == redone && asked.iter().all(is_named));
 }

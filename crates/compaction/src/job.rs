@@ -273,9 +273,19 @@ impl<'a> Job<'a> {
         let nodes = groups.into_iter().map(|group| {
             let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
             let span = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));
-            (span, Material::Summaries(sources), otherwise)
+            (span, Material::Summaries(sources, self.writer_of(branch, &group)), otherwise)
         });
         self.make(nodes.collect()).await
+    }
+
+    /// The model that the user named for a condensed summary of these: for an earlier one of the same, or for all
+    /// of them.
+    fn writer_of(&self, branch: &Branch, group: &[SummaryId]) -> Option<String> {
+        let is_by = |named: &String| {
+            group.iter().all(|id| branch.summary(*id).is_some_and(|one| one.model.as_ref() == Some(named)))
+        };
+        let same = self.writers.iter().find(|(old, _)| branch.sources(**old) == Some(group));
+        same.map(|(_, named)| named).or_else(|| self.writers.values().find(|named| is_by(named))).cloned()
     }
 
     /// Condenses each depth with too many summaries, from the leaves up.

@@ -70,8 +70,8 @@ pub(super) enum Material {
         /// The model that the user named for it.
         by: Option<String>,
     },
-    /// A condensed summary of these consecutive ones.
-    Summaries(Vec<StoredSummary>),
+    /// A condensed summary of these consecutive ones, by the model that the user named for it.
+    Summaries(Vec<StoredSummary>, Option<String>),
 }
 
 /// A finished summary, to be stored.
@@ -110,7 +110,7 @@ impl Pass {
             Material::Messages { chunk, before, recent, by, .. } => {
                 self.leaf(chunk, before, recent, by.as_deref(), otherwise).await
             }
-            Material::Summaries(sources) => self.condensed(sources, otherwise).await,
+            Material::Summaries(sources, by) => self.condensed(sources, by.as_deref(), otherwise).await,
         }
     }
 
@@ -138,7 +138,7 @@ impl Pass {
                 };
                 Ok(Some(node_of_messages(chunk, &messages, written, Vec::new())))
             }
-            Material::Summaries(sources) => {
+            Material::Summaries(sources, _) => {
                 let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
                 let written = if size <= SCRAPS {
                     Written::without_model(texts.join("\n"), State::Ok)
@@ -177,7 +177,7 @@ impl Pass {
     fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
         let chunk = |(sources, _): &(Material, Fallback)| match sources {
             Material::Messages { chunk, .. } => chunk.clone(),
-            Material::Summaries(_) => Vec::new(),
+            Material::Summaries(..) => Vec::new(),
         };
         let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
         let size = tokens_of(&stretch);
@@ -231,13 +231,18 @@ impl Pass {
     }
 
     /// A condensed summary of the consecutive `sources`.
-    async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Fallback) -> Result<Option<Made>> {
+    async fn condensed(
+        &self,
+        sources: Vec<StoredSummary>,
+        by: Option<&str>,
+        otherwise: Fallback,
+    ) -> Result<Option<Made>> {
         let size = tokens_of_summaries(&sources);
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
         let history = self.summaries_written_out(&sources);
         let (depth, instructions) = (depth_above(&sources), self.instructions.as_deref());
         let question =
-            PromptMaterial { depth, history: &history, before: "", instructions, stretch: None, by: None };
+            PromptMaterial { depth, history: &history, before: "", instructions, stretch: None, by };
         let extract = |cap| extract::of_summaries(&texts, cap);
         let target = self.target(CONDENSED_TARGET, size);
         let written = self.summarizer.summarize(&question, size, target, extract).await?;
@@ -439,7 +444,7 @@ impl Material {
     fn tokens(&self) -> usize {
         match self {
             Self::Messages { chunk, .. } => tokens_of(chunk),
-            Self::Summaries(sources) => tokens_of_summaries(sources),
+            Self::Summaries(sources, _) => tokens_of_summaries(sources),
         }
     }
 
@@ -447,7 +452,7 @@ impl Material {
     fn little(&self) -> usize {
         match self {
             Self::Messages { .. } => LITTLE,
-            Self::Summaries(_) => SCRAPS,
+            Self::Summaries(..) => SCRAPS,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::fold::Handover;
 use super::order::Order;
 use super::stringify::stringify;
-use lcm_model::error::{Error, Result};
+use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
 use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
 use lcm_store::tasks::go_on;
@@ -45,13 +45,19 @@ pub struct Unreadable {
     pub name: String,
     /// Why.
     pub reason: String,
+    /// The kind of the failure.
+    pub code: Code,
 }
 
 impl Unreadable {
-    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, reason: reason.to_string() }
+    pub(super) fn new(path: &Path, error: &Error) -> Self {
+        Self { name: name_of(path), reason: error.to_string(), code: error.code() }
     }
+}
+
+/// A file's name, for the user.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// What is stored of a session.
@@ -92,6 +98,11 @@ pub(super) trait Slices: Send + 'static {
         None
     }
 
+    /// Whether its last line is unfinished.
+    fn is_unfinished(&self) -> bool {
+        false
+    }
+
     /// Whether it ends where an agent is still writing.
     fn is_growing(&self) -> bool {
         false
@@ -116,6 +127,10 @@ impl Slices for SessionFile {
         &self.broken
     }
 
+    fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
     fn supplements(&mut self) -> Vec<SummaryRecord> {
         std::mem::take(&mut self.supplements)
     }
@@ -134,6 +149,8 @@ pub struct SessionFile {
     ended: bool,
     /// The numbers of the lines so far that could not be read and were skipped.
     pub broken: Vec<usize>,
+    /// Whether the last line is unfinished, as Pi may still be writing it.
+    is_unfinished: bool,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -154,6 +171,7 @@ impl SessionFile {
             order: Order::default(),
             ended: false,
             broken: Vec::new(),
+            is_unfinished: false,
             supplements: Vec::new(),
         })
     }
@@ -218,6 +236,10 @@ impl SessionFile {
                 Line::TooLong => None,
             };
             let Some(json) = json else {
+                if self.lines.is_cut && matches!(line, Line::Text(_)) {
+                    self.is_unfinished = true;
+                    continue;
+                }
                 self.broken.push(self.lines.number);
                 continue;
             };

@@ -144,7 +144,7 @@ pub(super) fn find(
         }
         match &header.cwd {
             Some(cwd) => found.push(Found::new(path, Some(home.project_of(cwd)), None)),
-            None => failed.push(Unreadable::new(&path, "it names no project")),
+            None => failed.push(Unreadable::new(&path, &of_no_project())),
         }
     }
     found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
@@ -202,7 +202,7 @@ fn find_logs(
                 // For the agents, the worktrees and folders of a repository are one project.
                 Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
                 None if everything => {
-                    failed.push(Unreadable::new(&log, "it names no project"));
+                    failed.push(Unreadable::new(&log, &of_no_project()));
                     continue;
                 }
                 _ => continue,
@@ -216,6 +216,10 @@ fn find_logs(
     let order = |found: &Found| (found.cwd.clone(), (agent.is_side_chain)(&found.path), found.path.clone());
     found.sort_by_cached_key(order);
     Ok((found, failed))
+}
+
+fn of_no_project() -> Error {
+    Error::invalid("it names no project")
 }
 
 /// The session files of all projects.

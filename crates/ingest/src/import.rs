@@ -12,6 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
 pub use super::file::Unreadable;
+use super::file::name_of;
 use super::file::{Header, SessionFile};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
@@ -59,6 +60,8 @@ pub struct Report {
     pub broken: usize,
     /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
     pub broken_in: Vec<(String, Vec<usize>)>,
+    /// Sessions whose last line is unfinished: it is read at the next import.
+    pub unfinished: usize,
     /// Rows of an old database that could not be read.
     pub lost: usize,
     /// Records of unknown kinds; they are stored.
@@ -136,9 +139,8 @@ pub async fn import_new(
     let source = Source::Agents { agents: vec![agent], path: None, everything: false, since };
     let report = import(home, folders, &source, progress, cancel).await?;
     // A log that was locked is as old as before when it is read again; a file that is no log stays one.
-    let strange = agent.not_a_log().to_string();
     let is_whole = report.stopped.is_none() && !report.is_growing;
-    if is_whole && report.failed.iter().all(|failed| failed.reason == strange) {
+    if is_whole && report.failed.iter().all(|failed| failed.code == Code::Foreign) {
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
@@ -248,7 +250,9 @@ impl RunningImport<'_> {
             self.progress.done.store(before + number, Ordering::Relaxed);
             match self.file(file, store).await {
                 // The rest of the file is left out.
-                Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
+                Err(error) if matches!(error.code(), Code::Invalid | Code::Foreign) => {
+                    self.failed(&file.path, &error);
+                }
                 Err(error) => {
                     self.report.sessions += self.stored.len();
                     return Err(error);
@@ -313,10 +317,10 @@ impl RunningImport<'_> {
             std::mem::take(&mut reading.so_far);
         let (slices, report) = (reading.slices(), &mut self.report);
         report.is_growing |= slices.is_growing();
+        report.unfinished += usize::from(slices.is_unfinished());
         let broken = broken + slices.broken();
         if broken > 0 && !is_in_database {
-            let name = Unreadable::new(file, "").name;
-            report.broken_in.push((name, slices.broken_lines().to_vec()));
+            report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));
         }
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += slices.unknown();

@@ -13,7 +13,7 @@ use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{Content, Entry, agent_of};
-use lcm_store::{OldStore, Place, Store, View, is_open_elsewhere};
+use lcm_store::{OldStore, Place, Store, View, merge_log};
 use tokio_util::sync::CancellationToken;
 
 /// Two sessions without an id would be merged, so neither is stored.
@@ -63,7 +63,7 @@ pub(super) fn open_database(
         Place::File(own) if files::are_one(own, path) => {
             Err(Error::invalid("it is the database that is in use"))
         }
-        Place::File(_) if is_of_ours && is_open_elsewhere(path)? => {
+        Place::File(_) if is_of_ours && !merge_log(path)? => {
             Err(Error::invalid("another Pi is working with it: quit that, and try again"))
         }
         Place::File(own) => Ok(Some(Arc::new(Mutex::new(OldStore::open(path, own, cancel)?)))),

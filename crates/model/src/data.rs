@@ -10,6 +10,9 @@ use regex::Regex;
 
 use super::passages::camel_humps;
 
+/// The word in the index that marks a passage of which it lacks data: of no text, as it is for private use.
+pub const DATA_MARK: &str = "\u{e1cd}";
+
 /// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
 const LONGEST_WORD: usize = 200;
 /// Such a run, or one of any length after its mark.
@@ -27,6 +30,8 @@ const HEX_HUMPS: usize = 3;
 /// The fewest characters of random words.
 const RANDOM: usize = 8;
 const HEX: usize = 4;
+/// The most characters of a hump of data with letters of one case, on average; only digits make humps there.
+const ONE_CASE_HUMP: usize = 5;
 
 /// Text with less than one digit in as many bytes has no data in lines.
 const DIGITS: usize = 10;
@@ -45,38 +50,56 @@ fn is_of_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Whether there is a run longer than any word. Scanning backward from the end of a window skips most bytes.
-fn has_long_run(mut text: &[u8]) -> bool {
-    while let Some(window) = text.get(..LONGEST_WORD) {
-        match window.iter().rposition(|byte| !is_of_base64(*byte)) {
-            Some(end) => text = &text[end + 1..],
-            None => return true,
+/// The runs of at least `length` bytes. Scanning backward from the end of a window skips most bytes.
+fn long_runs(mut text: &[u8], length: usize, is_of_run: fn(u8) -> bool) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        while let Some(window) = text.get(..length) {
+            match window.iter().rposition(|byte| !is_of_run(*byte)) {
+                Some(end) => text = &text[end + 1..],
+                None => {
+                    let end = text.iter().position(|byte| !is_of_run(*byte)).unwrap_or(text.len());
+                    return text.split_off(..end);
+                }
+            }
         }
-    }
-    false
+        None
+    })
 }
 
 /// `text` with an ellipsis for each long run of base64.
 pub fn without_base64(text: &str) -> Cow<'_, str> {
     // Almost no text contains any, and this check is fast.
+    let has_base64 = || long_runs(text.as_bytes(), LONGEST_WORD, is_of_base64).next().is_some();
     match &*PATTERN {
-        Some(data) if has_long_run(text.as_bytes()) || text.contains(";base64,") => {
-            data.replace_all(text, "${1}…")
-        }
+        Some(data) if has_base64() || text.contains(";base64,") => data.replace_all(text, "${1}…"),
         _ => Cow::Borrowed(text),
     }
 }
 
-/// What the index gets of `text`.
-pub(super) fn without_data(text: &str) -> Cow<'_, str> {
-    let mut text = without_base64(text);
-    for rest in [data_in_lines, ids_in_bulk, tails_of_words] {
-        let cuts = rest(&text);
+/// What the index gets of `text`, and whether it lacks more than the ends of words.
+pub(super) fn without_data(text: &str) -> (Cow<'_, str>, bool) {
+    let mut rest = without_base64(text);
+    let cut = |rest: &mut Cow<'_, str>, cuts: Vec<Range<usize>>| {
         if !cuts.is_empty() {
-            text = Cow::Owned(without(&text, &cuts));
+            *rest = Cow::Owned(without(rest, &cuts));
         }
+    };
+    let cuts = data_in_lines(&rest);
+    cut(&mut rest, cuts);
+    // Most text has no long word with a digit, and this check is fast.
+    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let has_digit = |run: &[u8]| run.iter().any(u8::is_ascii_digit);
+    let has_ids = long_runs(rest.as_bytes(), HEAD + 1, is_of_id).any(has_digit);
+    if has_ids {
+        let cuts = ids_in_bulk(&rest);
+        cut(&mut rest, cuts);
     }
-    text
+    let lacks = matches!(rest, Cow::Owned(_));
+    if has_ids {
+        let cuts = tails_of_words(&rest);
+        cut(&mut rest, cuts);
+    }
+    (rest, lacks)
 }
 
 /// `text` with the words that the index has of it.
@@ -122,14 +145,22 @@ pub fn is_of_data(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_')
 }
 
-/// Whether a run of letters, digits and the signs of base64 is data: hexadecimal, or with short humps.
+/// Whether a run of letters, digits and the signs of base64 is data: hexadecimal, a very long number, or with short
+/// humps.
 fn is_data(run: &str) -> bool {
     let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
-    let is_hex = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    let is_all = |is: fn(u8) -> bool| run.bytes().all(is);
+    let (upper, lower) = (has(u8::is_ascii_uppercase), has(u8::is_ascii_lowercase));
+    let hump = if upper && lower { RANDOM_HUMP } else { ONE_CASE_HUMP };
+    // Dates and numbers in names are no humps.
+    let words = run.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let humps = || 1 + words.map(|word| camel_humps(word).len() - 1).sum::<usize>();
     run.len() >= ID
         && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_alphabetic)
-        && (run.bytes().all(is_hex) || camel_humps(run).len() * RANDOM_HUMP >= run.len())
+        && match upper || lower {
+            true => is_all(|byte| byte.is_ascii_hexdigit() || byte == b'-') || humps() * hump >= run.len(),
+            false => is_all(|byte| byte.is_ascii_digit()),
+        }
 }
 
 /// The ends of long random words.
@@ -237,29 +268,43 @@ fn dump(line: &str, start: usize) -> Option<Line> {
 mod tests {
     use super::*;
 
+    fn indexed(text: &str) -> String {
+        without_data(text).0.into_owned()
+    }
+
     #[test]
     fn long_base64_is_no_text() {
         let data = "iVBORw0KGgo/+AAA".repeat(20);
         let text = format!("see data:image/png;base64,iVBOR== and {data}, é{data}é");
         assert_eq!(without_base64(&text), "see data:image/png;base64,… and …, é…é");
-        assert_eq!(without_data(&text), without_base64(&text));
+        assert_eq!(indexed(&text), without_base64(&text));
     }
 
     #[test]
     fn lines_of_data_are_known_by_their_neighbors() {
         let base64 = "q3Zx8RkT0bYv7NfLs1JdWcE5hUoGa2MiPp9+/yQ4".to_owned();
-        assert_eq!(
-            without_data(&format!("key:\n> {base64}\n> {base64}\n> q3Zx8=\n")),
-            "key:\n> \n> \n> q3Zx8=\n"
-        );
-        assert!(without_data(&format!("key: {base64}")).contains("q3Zx8RkT0bYv"));
+        assert_eq!(indexed(&format!("key:\n> {base64}\n> {base64}\n> q3Zx8=\n")), "key:\n> \n> \n> q3Zx8=\n");
+        assert!(indexed(&format!("key: {base64}")).contains("q3Zx8RkT0bYv"));
         let dump = "00000010: 7f45 4c46 0201 0100 0000 0000 0000 0000  .ELF....\n\
                     00000020: 0300 3e00 0100 0000 c010 0000 0000 0000  ..>.....\n";
-        assert_eq!(without_data(dump), "  .ELF....\n  ..>.....\n");
+        assert_eq!(indexed(dump), "  .ELF....\n  ..>.....\n");
         let octal = "0000020 45 4c 46 02 01 01 00 00\n0000030 00 00 00 00 00 00 00 00\n";
-        assert_eq!(without_data(octal), "\n\n");
+        assert_eq!(indexed(octal), "\n\n");
+        for [path, next] in [
+            [
+                "backups/2026-11-20-09-12-30/server-2/part-0001",
+                "backups/2026-11-21-09-12-30/server-2/part-0001",
+            ],
+            [
+                "com/ExampleProject/UserService2Impl/AccountById",
+                "com/ExampleProject/UserService2Impl/AccountByIp",
+            ],
+        ] {
+            let paths = format!("{path}\n{next}\n");
+            assert_eq!(indexed(&paths), paths);
+        }
         let table = "2025 1000 2000 3000 4000 5000\n2026 1000 2000 3000 4000 5000\n";
-        assert_eq!(without_data(table), table);
+        assert_eq!(indexed(table), table);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum Code {
     Invalid,
     /// Stopped on request.
     Cancelled,
-    /// The database file belongs to another program.
+    /// The file belongs to another program.
     Foreign,
     /// The database file has another format than this version's.
     Format,
@@ -63,7 +63,7 @@ impl Error {
         Self { code: Code::Invalid, message: message.into(), source: None }
     }
 
-    /// Another program's database, which we must not write to.
+    /// Another program's file: of a database, we must not write to it.
     pub fn foreign(message: impl Into<String>) -> Self {
         Self { code: Code::Foreign, message: message.into(), source: None }
     }

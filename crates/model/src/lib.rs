@@ -35,7 +35,7 @@ pub use agents::{
     agent_of, agent_of_session, digest, foreign, is_of_side_chain, is_rewritten, original_of, record_of,
     said, said_digest, slot_of, split_version,
 };
-pub use data::{as_indexed, is_of_data, without_base64};
+pub use data::{DATA_MARK, as_indexed, is_of_data, without_base64};
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
 pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};

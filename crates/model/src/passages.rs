@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::data::{is_random, without_data};
+use super::data::{DATA_MARK, is_random, without_data};
 use super::folding::{folded, is_diacritic, is_invisible, plain};
 
 /// A message of up to this many bytes stays whole.
@@ -76,8 +76,12 @@ impl Indexed {
     /// Spells `text` for the index, like a query.
     pub fn of(text: &str) -> Self {
         let plain = plain(text);
-        let words = without_data(&plain);
-        let parts = parts(&words);
+        let (words, lacks_data) = without_data(&plain);
+        let mut parts = parts(&words);
+        if lacks_data {
+            parts.push(' ');
+            parts += DATA_MARK;
+        }
         // The index folds the case of ASCII itself.
         let body = match (text.is_ascii(), words) {
             (true, Cow::Borrowed(_)) => None,

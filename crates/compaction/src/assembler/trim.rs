@@ -14,6 +14,9 @@ const A_FILE: usize = 400;
 /// The least bytes of each text, before ids become a range.
 const GLIMPSE: usize = 200;
 
+/// How many lines of a section are shown.
+type Lines = fn(&mut Layout) -> &mut usize;
+
 impl Block<'_> {
     /// Cuts parts of `layout` in order until it fits.
     pub(super) fn give_way(&self, layout: &mut Layout) {
@@ -28,7 +31,7 @@ impl Block<'_> {
         }
         // The newest changed files stay until the decisions are gone.
         let files = self.budget / A_FILE;
-        let sections: [(fn(&mut Layout) -> &mut usize, usize); 4] = [
+        let sections: [(Lines, usize); 4] = [
             (|layout| &mut layout.requests, 0),
             (|layout| &mut layout.files, files),
             (|layout| &mut layout.decisions, 0),

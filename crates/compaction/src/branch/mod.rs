@@ -158,11 +158,8 @@ impl Branch {
         self.standing = self.standing(view, memory, redact)?;
         memory.learn(&self.path, &self.all);
         let new = self.uncarried();
-        let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
-            Sources::Summaries(sources) => Some(sources.clone()),
-            Sources::Messages(_) => None,
-        });
-        let needed: Vec<SummaryId> = sources.flatten().chain(new.iter().copied()).collect();
+        let sources = new.iter().filter_map(|id| self.sources(*id));
+        let needed: Vec<SummaryId> = sources.flatten().chain(&new).copied().collect();
         self.load(view, needed)?;
         Ok((self, found))
     }
@@ -311,6 +308,14 @@ impl Branch {
 
     pub(super) fn summary(&self, id: SummaryId) -> Option<&StoredSummary> {
         self.summaries.get(&id)
+    }
+
+    /// The summaries that this one was condensed from.
+    pub(super) fn sources(&self, id: SummaryId) -> Option<&[SummaryId]> {
+        match &self.forest.node(id)?.sources {
+            Sources::Summaries(sources) => Some(sources),
+            Sources::Messages(_) => None,
+        }
     }
 
     /// The spans of the degraded leaf summaries that the frontier is made from. Others are not worth paying

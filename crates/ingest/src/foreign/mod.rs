@@ -124,8 +124,9 @@ impl Agent {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
-                let reason = format!("the folder {} can't be opened: {error}", folder.display());
-                return found.unreadable.push(Unreadable::new(folder, &reason));
+                let error =
+                    Error::invalid(format!("the folder {} can't be opened: {error}", folder.display()));
+                return found.unreadable.push(Unreadable::new(folder, &error));
             }
         };
         for entry in entries.flatten() {
@@ -163,15 +164,10 @@ impl Agent {
     ) -> Result<Vec<ForeignSession>> {
         let logs = (self.open)(path, cancel)?;
         if logs.is_empty() {
-            return Err(self.not_a_log());
+            return Err(Error::foreign(format!("it is not a log of {}", self.title)));
         }
         let began = began(path, cancel)?;
         Ok(logs.into_iter().map(|log| ForeignSession::new(self, log, began)).collect())
-    }
-
-    /// The error for a file that is not a log.
-    pub(super) fn not_a_log(&self) -> Error {
-        Error::invalid(format!("it is not a log of {}", self.title))
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct ForeignSession {
     /// Messages that were already stored.
     known: usize,
     is_growing: bool,
+    /// Whether the last line is unfinished.
+    is_unfinished: bool,
     ended: bool,
 }
 
@@ -106,6 +108,7 @@ impl ForeignSession {
             unknown: 0,
             known: 0,
             is_growing: false,
+            is_unfinished: false,
             ended: false,
         }
     }
@@ -124,6 +127,7 @@ impl ForeignSession {
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) -> usize {
         let record = Record { json, fields: Fields::of(json), row };
         if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+            self.note_broken();
             return self.take_damaged(json, false, known);
         }
         let reading = (self.agent.read)(&mut self.context, &record);
@@ -145,7 +149,6 @@ impl ForeignSession {
 
     /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
     fn take_damaged(&mut self, line: &str, is_cut: bool, known: &KnownEntries) -> usize {
-        self.note_broken();
         let mut from = 0;
         for at in whole_objects(line) {
             let json = &line[at.clone()];
@@ -343,7 +346,10 @@ impl ForeignSession {
         Ok(match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
-            Some(Raw::Cut(line)) => self.take_damaged(&line, true, known),
+            Some(Raw::Cut(line)) => {
+                self.is_unfinished = true;
+                self.take_damaged(&line, true, known)
+            }
             Some(Raw::Broken { is_message }) => {
                 self.note_broken();
                 if is_message {
@@ -398,6 +404,10 @@ impl Slices for ForeignSession {
 
     fn known(&self) -> Option<usize> {
         Some(self.known)
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.is_unfinished
     }
 
     fn is_growing(&self) -> bool {

@@ -2,10 +2,10 @@
 //!
 //! A file is replaced completely or not at all, under Pi's own lock; its other contents stay.
 
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -140,11 +140,12 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     if after == before {
         return Ok(());
     }
-    replace(&real, &after, &lock).map_err(failed)
+    replace(&real, &after, &lock).map_err(failed)?.ok_or_else(|| in_use(path))
 }
 
-/// Replaces a file's text and keeps its permissions. A new file gets those that Pi would give it.
-fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<()> {
+/// Replaces a file's text and keeps its permissions, unless the lock was lost: a disk may be slow. A new file gets the
+/// permissions that Pi would give it.
+fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<Option<()>> {
     let (temporary, mut file) = Temporary::beside(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
@@ -154,49 +155,91 @@ fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<()> {
         Err(_) => {
             use std::os::unix::fs::PermissionsExt as _;
             // The lock was created with the user's defaults.
-            let mode = fs::metadata(&lock.0)?.permissions().mode() & 0o666;
+            let mode = fs::metadata(&lock.path)?.permissions().mode() & 0o666;
             file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
         #[cfg(not(unix))]
         Err(_) => {}
     }
     drop(file);
-    temporary.become_file(path.file_name().unwrap_or_default(), true)
+    if !lock.is_held() {
+        return Ok(None);
+    }
+    temporary.become_file(path.file_name().unwrap_or_default(), true).map(Some)
 }
 
 /// The lock that Pi takes on its settings: a folder next to the file.
-struct Lock(PathBuf);
+struct Lock {
+    path: PathBuf,
+    /// What tells this lock from one that another program has put in its place.
+    made: Made,
+}
+
+/// A folder's number, where there are such, and its time: a number is used again.
+type Made = (u64, Option<SystemTime>);
 
 impl Lock {
     fn take(file: &Path) -> Result<Self> {
         let path = file.with_added_extension("lock");
         for _ in 0..RESTS {
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
+            match fs::create_dir(&path).and_then(|()| made(&path)) {
+                Ok(made) => return Ok(Self { path, made }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(Error::invalid(format!("{} can't be written: {error}", file.display())));
                 }
             }
-            let age = fs::metadata(&path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
-            if matches!(age, Ok(Ok(age)) if age > FORGOTTEN) {
-                let _ = fs::remove_dir(&path);
-            } else {
+            if !Self::clear(&path) {
                 std::thread::sleep(REST);
             }
         }
-        Err(Error::invalid(format!("{} is in use by another program: try again", file.display())))
+        Err(in_use(file))
+    }
+
+    /// Removes a lock that was left behind. One process at a time looks and removes: for others, a fresh lock may
+    /// have taken its place since they looked.
+    fn clear(path: &Path) -> bool {
+        let folder = path.parent().and_then(|folder| fs::File::open(folder).ok());
+        // Not every system and disk can lock a folder.
+        if matches!(folder.as_ref().map(fs::File::try_lock), Some(Err(TryLockError::WouldBlock))) {
+            return false;
+        }
+        let age = fs::metadata(path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
+        matches!(age, Ok(Ok(age)) if age > FORGOTTEN) && fs::remove_dir(path).is_ok()
+    }
+
+    /// Whether no other program has taken it for one that was left behind.
+    fn is_held(&self) -> bool {
+        made(&self.path).is_ok_and(|made| made == self.made)
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        if self.is_held() {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
+}
+
+fn made(lock: &Path) -> std::io::Result<Made> {
+    let metadata = fs::metadata(lock)?;
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let number = 0;
+    Ok((number, metadata.modified().ok()))
+}
+
+fn in_use(file: &Path) -> Error {
+    Error::invalid(format!("{} is in use by another program: try again", file.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     struct World(tempfile::TempDir, SettingSources);
@@ -300,6 +343,44 @@ mod tests {
             assert!(fs::read_to_string(&real).unwrap().contains("\"status\": false"));
             assert_eq!(mode(&real) & 0o777, 0o640);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_program_at_a_time_holds_the_lock_also_if_it_was_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.json");
+        let path = file.with_added_extension("lock");
+        let holders = AtomicUsize::new(0);
+        for _ in 0..20 {
+            fs::create_dir(&path).unwrap();
+            let old = SystemTime::now() - 2 * FORGOTTEN;
+            fs::File::open(&path).unwrap().set_modified(old).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        let _lock = Lock::take(&file).unwrap();
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                        std::thread::sleep(Duration::from_micros(200));
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                    });
+                }
+            });
+        }
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_lock_that_another_program_has_taken_over_stays_and_nothing_is_written() {
+        let world = World::new();
+        fs::write(world.global(), "{}").unwrap();
+        let lock = Lock::take(&world.global()).unwrap();
+        fs::remove_dir(&lock.path).unwrap();
+        let theirs = Lock::take(&world.global()).unwrap();
+        assert_eq!(replace(&world.global(), "ours", &lock).unwrap(), None);
+        drop(lock);
+        assert!(theirs.is_held());
+        assert_eq!(fs::read_to_string(world.global()).unwrap(), "{}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exact::{may_be_data, pattern_of};
+use super::exact;
 use super::phrases::{Phrase, stand_in};
 use super::query::{Query, TermRole};
 use super::words::words;
@@ -80,7 +80,7 @@ struct Tally {
 
 pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
     let (messages, words) = match search.question.mode {
-        Mode::Regex => (pattern::matching(search, &search.question.query)?, Vec::new()),
+        Mode::Regex => (pattern::matching(search)?, Vec::new()),
         Mode::Text => with_all(search)?,
     };
     let mut tallies: HashMap<Option<String>, Tally> = HashMap::new();
@@ -130,44 +130,42 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
 fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     let mut phrases = Phrase::all_in(&search.question.query)?;
     let quoted = phrases.len();
-    let (mut expressions, mut counted) = (Vec::new(), Vec::new());
+    let of_phrase = |phrase: &Phrase| (phrase.expression(), phrase.clone());
+    let mut expressions: Vec<(String, Phrase)> = phrases.iter().map(of_phrase).collect();
+    let mut counted = Vec::new();
     for term in Query::parse(&search.question.query).terms {
         let is_quoted = || phrases[..quoted].iter().any(|phrase| phrase.written.contains(&term.text));
         if term.role != TermRole::Asked || is_quoted() {
             continue;
         }
-        // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends; and the
-        // index has no data.
-        let stands = words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph);
-        if stands || may_be_data(&term.text) {
-            phrases.push(Phrase::of(&term.text));
+        let phrase = Phrase::of(&term.text);
+        // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends.
+        if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
+            expressions.push(of_phrase(&phrase));
+            phrases.push(phrase);
         } else {
-            expressions.push(term.expression);
+            expressions.push((term.expression, phrase));
             counted.push(term.text);
         }
     }
-    if expressions.is_empty() && phrases.is_empty() {
+    if expressions.is_empty() {
         return Err(Error::invalid(format!(
             "there is no word in `{}` to count: a regular expression finds other signs too",
             one_line(&search.question.query, 60)
         )));
     }
-    let (data, indexed): (Vec<_>, Vec<_>) = phrases.iter().partition(|phrase| phrase.may_be_data);
-    expressions.extend(indexed.into_iter().map(Phrase::expression));
     let within = search.view.index().passages(&search.filter)?;
     let mut found: Option<BTreeSet<MessageId>> = None;
-    let mut narrow = |with: BTreeSet<MessageId>| {
-        found = Some(match found.take() {
-            Some(found) => &found & &with,
-            None => with,
-        });
-    };
-    for expression in expressions {
+    for (expression, phrase) in expressions {
         search.go_on()?;
-        narrow(within.messages(&expression, &search.filter)?.into_iter().collect());
-    }
-    for phrase in data {
-        narrow(pattern::matching(search, &pattern_of(&[&phrase.written]))?);
+        let mut with = within.messages(&expression, &search.filter)?;
+        if phrase.may_be_data {
+            with.extend(exact::messages(search, &phrase)?);
+        }
+        found = Some(match found {
+            None => with.into_iter().collect(),
+            Some(found) => with.into_iter().filter(|id| found.contains(id)).collect(),
+        });
     }
     let mut all = BTreeSet::new();
     for id in found.unwrap_or_default() {

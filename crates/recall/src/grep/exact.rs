@@ -6,18 +6,19 @@ use regex::{Regex, RegexBuilder};
 
 use super::Search;
 use super::literal::Required;
-use super::scan;
+use super::phrases::{Phrase, stand_in};
+use super::query::quote;
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
-use lcm_model::{camel_humps, passages, searchable};
-use lcm_store::tasks::go_on;
-use lcm_store::{Filter, Packed, RowOrder};
+use lcm_model::{DATA_MARK, camel_humps, passages, searchable};
+use lcm_store::Filter;
 
 /// The fewest characters of data.
 const LONG_ENOUGH: usize = 7;
 /// Words with shorter humps on average are data.
 const HUMP: usize = 3;
-/// Longer words may be data.
+/// The fewest digits of a number, and the fewest characters of any other word, that may be data.
+const LONG_NUMBER: usize = 10;
 const VERY_LONG: usize = 16;
 /// The most passages found: the newest.
 const MOST: usize = 500;
@@ -31,62 +32,81 @@ pub(super) struct Exact {
     pub stopped_at: Option<i64>,
 }
 
-/// Whether a text may be a part of data: letters and digits in one word, capitals in no order, or a very long word.
+/// Whether a text may be a part of data: letters and digits in one word, capitals in no order, a long number, or a very
+/// long word.
 pub(super) fn may_be_data(text: &str) -> bool {
     let has = |word: &str, is: fn(char) -> bool| word.contains(is);
     let is_odd = |word: &str| {
         let is_mixed = has(word, |c| c.is_ascii_digit()) && has(word, |c| c.is_ascii_alphabetic());
         let is_random = word.len() >= LONG_ENOUGH && camel_humps(word).len() * HUMP > word.len();
-        is_mixed || is_random || word.len() >= VERY_LONG
+        let is_number = word.len() >= LONG_NUMBER && word.bytes().all(|byte| byte.is_ascii_digit());
+        is_mixed || is_random || is_number || word.len() >= VERY_LONG
     };
     text.len() >= LONG_ENOUGH && text.split(|c: char| !c.is_alphanumeric()).any(is_odd)
 }
 
-/// A regular expression that matches one of `texts`, in any case and with any white space between words.
-pub(super) fn pattern_of(texts: &[&str]) -> String {
+/// Finds the passages that have one of `texts`, in messages of which the index lacks data.
+pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
+    let end = Instant::now().checked_add(search.question.patience);
+    let mut exact = Exact::default();
+    each(search, texts, filter, |message, first, passages| {
+        if end.is_some_and(|end| Instant::now() >= end) || exact.rows.len() >= MOST {
+            exact.stopped_at = Some(search.view.messages().message(message)?.timestamp);
+            return Ok(false);
+        }
+        exact.rows.extend(passages.into_iter().filter_map(|at| first.checked_add_unsigned(at as u64)));
+        Ok(true)
+    })?;
+    exact.rows.sort_unstable();
+    Ok(exact)
+}
+
+/// All messages that have a phrase, of which the index lacks data.
+pub(super) fn messages(search: &Search<'_>, phrase: &Phrase) -> Result<Vec<MessageId>> {
+    let mut found = Vec::new();
+    each(search, &[&phrase.written], &search.filter, |message, _, passages| {
+        let has = !passages.is_empty() && stand_in(search, std::slice::from_ref(phrase), message)?;
+        found.extend(has.then_some(message));
+        Ok(true)
+    })?;
+    Ok(found)
+}
+
+/// Calls `visit` with each message of which the index lacks data, newest first, until it returns `false`: with the row
+/// of its first passage, and the passages that have one of `texts`, in any case and with any white space between words.
+fn each(
+    search: &Search<'_>,
+    texts: &[&str],
+    filter: &Filter,
+    mut visit: impl FnMut(MessageId, i64, Vec<usize>) -> Result<bool>,
+) -> Result<()> {
     let spaced = |text: &&str| -> String {
         text.split_whitespace().map(regex::escape).collect::<Vec<_>>().join(r"\s+")
     };
-    format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"))
-}
-
-/// Finds the passages that have one of `texts`, in any case and with any white space between words.
-pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
-    let pattern = pattern_of(texts);
-    let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(Exact::default()) };
+    let pattern = format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"));
+    let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(()) };
     let sieve = Required::of(&pattern).and_then(|required| required.sieve());
-    let end = Instant::now().checked_add(search.question.patience);
-    let (mut found, mut stopped) = (Vec::new(), None);
-    let look = |packed: Packed| {
-        go_on(search.cancel)?;
-        let id = packed.id;
-        let may_match = |json: &[u8]| sieve.as_ref().is_none_or(|sieve| sieve.lets_through(json));
-        let Some(json) = packed.unpack_if(may_match)? else { return Ok(None) };
-        let passages = passages_with(&regex, &searchable(&json));
-        Ok((!passages.is_empty()).then_some((id, passages)))
-    };
-    let rows = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        search.view.messages().messages_in_turn(RowOrder::NewestFirst, None, filter, |packed| {
-            let is_late = end.is_some_and(|end| Instant::now() >= end);
-            stopped = is_late.then_some(packed.id);
-            Ok(!is_late && take(packed)?)
-        })
-    };
-    scan::in_order(rows, look, |one: (MessageId, Vec<usize>)| {
-        found.push(one);
-        Ok(found.len() < MOST)
-    })?;
-    let mut exact = Exact::default();
-    for (id, passages) in found {
-        for passage in passages {
-            exact.rows.extend(search.view.index().passage(id, passage)?);
+    let index = search.view.index();
+    let lacking = index.passages(filter)?.from(&format!("parts : {}", quote(DATA_MARK)), 0)?;
+    let mut first = i64::MAX;
+    for row in lacking.into_iter().rev() {
+        // The others of a message that was read.
+        if row >= first {
+            continue;
+        }
+        search.go_on()?;
+        let Some(hit) = index.hit(row, filter)? else { continue };
+        first = row - i64::try_from(hit.passage).unwrap_or_default();
+        let json = search.view.messages().json_of(hit.message)?;
+        let found = match &sieve {
+            Some(sieve) if !sieve.lets_through(json.as_bytes()) => Vec::new(),
+            _ => passages_with(&regex, &searchable(&json)),
+        };
+        if !visit(hit.message, first, found)? {
+            break;
         }
     }
-    exact.rows.sort_unstable();
-    if let Some(id) = stopped {
-        exact.stopped_at = Some(search.view.messages().message(id)?.timestamp);
-    }
-    Ok(exact)
+    Ok(())
 }
 
 /// The passages in which a match begins.

@@ -107,19 +107,18 @@ fn messages(
     beyond: Option<MessageId>,
     page: &mut ResultPage,
 ) -> Result<()> {
-    let pattern = &search.question.query;
-    let stop = each(search, (pattern, regex), beyond, |id, snippet| found(search, page, id, snippet))?;
+    let stop = each(search, regex, beyond, |id, snippet| found(search, page, id, snippet))?;
     page.stop(search, stop)
 }
 
-/// All messages that match a pattern, if there is time to look.
-pub(super) fn matching(search: &Search<'_>, pattern: &str) -> Result<BTreeSet<MessageId>> {
+/// All messages that match, if there is time to look.
+pub(super) fn matching(search: &Search<'_>) -> Result<BTreeSet<MessageId>> {
     let mut matching = BTreeSet::new();
-    let stop = each(search, (pattern, &compile(pattern)?), None, |id, _| Ok(matching.insert(id)))?;
+    let stop = each(search, &compile(&search.question.query)?, None, |id, _| Ok(matching.insert(id)))?;
     match stop {
         None => Ok(matching),
         Some(_) => Err(Error::invalid(format!(
-            "it takes more than {} s to count: narrow it with after, before, role, tool or session",
+            "the expression takes more than {} s to count: narrow it with after, before, role, tool or session",
             search.question.patience.as_secs()
         ))),
     }
@@ -128,12 +127,12 @@ pub(super) fn matching(search: &Search<'_>, pattern: &str) -> Result<BTreeSet<Me
 /// Calls `found` with each match after `beyond`, in order, until it returns `false`. Returns where time ran out.
 fn each(
     search: &Search<'_>,
-    (pattern, regex): (&str, &Regex),
+    regex: &Regex,
     beyond: Option<MessageId>,
     mut found: impl FnMut(MessageId, Snippet) -> Result<bool>,
 ) -> Result<Option<Stop>> {
     let turn = turn(search);
-    let sieve = Required::of(pattern).and_then(|required| required.sieve());
+    let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
     let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
     let end = Instant::now().checked_add(search.question.patience);
     let is_late = || end.is_some_and(|end| Instant::now() >= end);

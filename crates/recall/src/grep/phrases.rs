@@ -12,7 +12,7 @@ use super::words::words;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
 use lcm_model::text::one_line;
-use lcm_model::{folded, is_ideograph, is_of_data, searchable};
+use lcm_model::{as_indexed, folded, is_ideograph, is_of_data, plain, searchable};
 use lcm_store::Filter;
 
 /// The most words of a phrase, its last, that are looked up in the index.
@@ -118,7 +118,9 @@ impl Phrase {
 
     /// What finds each passage in which the phrase may end.
     pub fn expression(&self) -> String {
-        let all: Vec<&str> = words(&self.folded).map(|(_, word)| word).collect();
+        // In the case that was written: it tells random words from others.
+        let spelled = folded(&as_indexed(&plain(&self.written)));
+        let all: Vec<&str> = words(&spelled).map(|(_, word)| word).collect();
         let last = &all[all.len().saturating_sub(LOOKED_UP)..];
         if self.folded.contains(is_ideograph) {
             return last.last().map(|word| whole(word).join(" OR ")).unwrap_or_default();

@@ -1,18 +1,14 @@
-//! Opening a database: its path, its ownership checks and its SQLite settings.
+//! Connections to a database: their SQLite settings, and what tells whose file it is.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
-use super::project::{is_open_elsewhere, project_in};
-use super::trouble::said;
-use super::{read_only, schema, trouble};
-use crate::upkeep::pages;
-use lcm_model::error::{Code, Error, Result};
-use lcm_model::files::{self, temporary::Temporary};
+use super::schema;
+use lcm_model::error::{Error, Result};
+use lcm_model::files;
 
 /// Marks a database as ours (`PRAGMA application_id`): "PLCM".
 pub(crate) const APPLICATION_ID: i64 = 0x504c_434d;
@@ -21,7 +17,7 @@ pub(crate) const BUSY: RetryRule = |tries| try_again(tries, 5_000);
 /// The same, for work that is not worth waiting for: about 50 ms.
 pub(crate) const BRIEFLY: RetryRule = |tries| try_again(tries, 50);
 /// Whether to try again after so many tries.
-type RetryRule = fn(i32) -> bool;
+pub(super) type RetryRule = fn(i32) -> bool;
 /// Index pages merged per call: 2 MB, tens of milliseconds.
 pub(super) const MERGED: usize = 500;
 /// Free pages are kept for reuse up to one in this many.
@@ -29,7 +25,7 @@ const FREE_SHARE: usize = 50;
 /// Pages returned to the disk per call: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
 /// How many file names are tried when the first ones are occupied.
-const NAMES: usize = 9;
+pub(super) const NAMES: usize = 9;
 
 /// Waits a millisecond, `most` times. SQLite's own pauses grow to 100 ms, and miss the moments between the transactions of
 /// another process's import.
@@ -47,128 +43,11 @@ pub enum Place {
     File(PathBuf),
 }
 
-/// A file that could be opened but then not read.
-#[derive(Clone, Debug)]
-pub(crate) struct Damaged {
-    pub path: PathBuf,
-    pub why: String,
-}
-
 /// An open connection for writing, its place, and a notice for the user.
 pub(crate) struct Opened {
     pub connection: Connection,
     pub place: Place,
     pub notice: Option<String>,
-}
-
-/// Opens the store of the project `cwd` in `dir`, and creates what is missing.
-///
-/// A file that belongs to another program, has another format, is damaged or is otherwise unusable stays untouched,
-/// and the next name is used instead. So the last file is in use, as long as it can be: it was begun because those
-/// before it can't be read or written. A notice says so when it is begun, and every time if some history is not shown.
-/// `damaged` lists files that could be opened and then turned out to be damaged.
-pub(crate) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
-    make_dir(dir)?;
-    let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
-    let mut passed: Option<(&Path, Error)> = None;
-    for path in there.iter().rev().chain(&free) {
-        let opened = match damaged.iter().find(|known| known.path == *path) {
-            Some(Damaged { why, .. }) => Err(Error::damaged(said(path), why.as_str())),
-            None => open_file(path, cwd),
-        };
-        match opened {
-            Ok((connection, is_new)) => {
-                let mut before = there.iter().take_while(|other| *other != path);
-                let set_aside = || before.find_map(|other| Some((other.as_path(), set_aside(other, cwd)?)));
-                let passed = passed.or_else(set_aside);
-                let notice = passed.and_then(|(other, why)| notice(other, &why, path, is_new));
-                return Ok(Opened { connection, place: Place::File(path.clone()), notice });
-            }
-            Err(error) if matches!(error.code(), Code::Foreign | Code::Format | Code::Damaged) => {
-                passed = Some((path, error));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::foreign(format!(
-        "{}, and {} others next to it can't be used either: move them away, or set dbDir to another folder",
-        passed.map(|(_, error)| error.to_string()).unwrap_or_default(),
-        NAMES - 1
-    )))
-}
-
-/// Why a file is not in use that another one follows.
-fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
-    let look = || make_file(path).and_then(|()| read_only::look(path, read_only::open));
-    match look() {
-        // It can be read; so what can't be is a part of it, or it can't be written.
-        Ok((_, project)) if project == cwd => Some(Error::damaged(said(path), "it could not be written")),
-        Ok(_) => None,
-        Err(error) if error.code() == Code::Damaged && path.is_file() => {
-            Some(Error::damaged(said(path), error.cause()))
-        }
-        Err(error) => Some(error),
-    }
-}
-
-/// What to tell the user about the file `other` that was skipped in favor of `path`.
-fn notice(other: &Path, why: &Error, path: &Path, is_new: bool) -> Option<String> {
-    let path = path.display();
-    match why.code() {
-        Code::Damaged if other.is_file() => Some(format!(
-            "{why}; new messages go to {path} instead, and this session from its beginning. /lcm doctor --rebuild joins both"
-        )),
-        code if is_new || code != Code::Foreign => Some(format!("{why}; the history goes to {path} instead")),
-        _ => None,
-    }
-}
-
-/// The files that a rebuild joins with `own`, which is one of them: those of this format under the project's names, and
-/// those so damaged that nobody can tell.
-///
-/// # Errors
-/// When another process has one open.
-pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
-    let name = own.file_stem().unwrap_or_default().to_string_lossy();
-    let name = name.split('-').next().unwrap_or_default();
-    let mut found = Vec::new();
-    for path in names(own.parent().unwrap_or(Path::new("")), name).filter(|path| path.is_file()) {
-        check_own(&path)?;
-        // The last reads of this process may still be under way.
-        let mut tries = 0..50;
-        while is_open_elsewhere(&path)? {
-            if tries.next().is_some() {
-                std::thread::sleep(Duration::from_millis(20));
-                continue;
-            }
-            let path = path.display();
-            return Err(Error::invalid(format!("another process has {path} open: quit it, and try again")));
-        }
-        // Only now: closing the file would drop the locks of another session of this process.
-        if pages::may_be_ours(&path) {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
-/// Puts a finished database in the place of the first of these files, each of which gets its other name.
-pub(crate) fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result<()> {
-    let Some((at, _)) = olds.first() else { return Ok(()) };
-    for (old, kept) in olds {
-        for ending in ["-wal", "-shm", "-journal"] {
-            // SQLite would take a log for the new file's.
-            let other = with_ending(old, ending);
-            if other.exists() {
-                fs::rename(other, with_ending(kept, ending))?;
-            }
-        }
-        // With two names, there is a database at every moment.
-        if old != at || fs::hard_link(old, kept).is_err() {
-            fs::rename(old, kept)?;
-        }
-    }
-    fresh.become_file(at.file_name().unwrap_or_default(), true)
 }
 
 /// The paths at which the database `name` may be, the first ones first.
@@ -177,31 +56,6 @@ pub(crate) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
         1 => dir.join(format!("{name}.db")),
         _ => dir.join(format!("{name}-{number}.db")),
     })
-}
-
-/// Tries to open for writing a file that could only be read so far.
-pub(crate) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
-    match place {
-        Place::File(path) => {
-            let (connection, _) = open_file(path, cwd)?;
-            // Reads that are still queued may need it.
-            list_words(&connection).map_err(|error| unread(path, error))?;
-            Ok(connection)
-        }
-        Place::Memory => Err(Error::closed()),
-    }
-}
-
-/// A store in memory.
-pub(crate) fn open_memory(cwd: &str) -> Result<Opened> {
-    let failed = |error| Error::storing("failed to open a history store in memory", error);
-    let mut connection = Connection::open_in_memory().map_err(failed)?;
-    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-    keep_plans(&connection).map_err(failed)?;
-    schema::create(&mut connection)?;
-    claim(&connection, cwd).map_err(failed)?;
-    list_words(&connection).map_err(failed)?;
-    Ok(Opened { connection, place: Place::Memory, notice: None })
 }
 
 /// A read-only connection.
@@ -240,7 +94,7 @@ pub(crate) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Keeps SQLite from planning a query by its values. It would plan a cached statement again at each use, which took
 /// a third of a write.
-fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
@@ -258,53 +112,6 @@ pub(crate) fn list_words(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Returns the connection and whether the database is new.
-pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
-    let failed = |error: rusqlite::Error| {
-        let remedy = "if this persists, /lcm doctor --rebuild makes it anew";
-        let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
-        trouble::explained_at_opening(error, path)
-    };
-    check_own(path)?;
-    make_file(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    connection.busy_handler(Some(BUSY)).map_err(failed)?;
-    let is_new = check_owner(&connection, path, cwd, failed)?;
-    set_up(&connection).map_err(failed)?;
-    schema::create(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
-    claim(&connection, cwd).map_err(failed)?;
-    Ok((connection, is_new))
-}
-
-/// Rejects a database that is not ours, or another project's, before anything is written to it. Returns whether it is empty.
-fn check_owner(
-    connection: &Connection,
-    path: &Path,
-    cwd: &str,
-    failed: impl Fn(rusqlite::Error) -> Error,
-) -> Result<bool> {
-    if is_empty(connection).map_err(&failed)? {
-        return Ok(true);
-    }
-    // While another process makes the tables, they and the mark commit together, so this sees
-    // either both or neither.
-    match mark(connection).map_err(&failed)? {
-        APPLICATION_ID => {}
-        _ => return Err(Error::foreign(format!("{} belongs to another program", path.display()))),
-    }
-    let version = schema::format(connection).map_err(&failed)?;
-    if version != schema::FORMAT {
-        return Err(other_format(path, version));
-    }
-    match project_in(connection).map_err(&failed)? {
-        Some(owner) if owner != cwd => {
-            Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display())))
-        }
-        _ => Ok(false),
-    }
-}
-
 pub(crate) fn other_format(path: &Path, format: i64) -> Error {
     Error::format(format!(
         "{} has format {format}, and this version of pi-lossless-context reads format {}: use the version that wrote it",
@@ -313,35 +120,13 @@ pub(crate) fn other_format(path: &Path, format: i64) -> Error {
     ))
 }
 
-fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
 }
 
 /// The mark of the program that made a database: see [`APPLICATION_ID`].
 pub(crate) fn mark(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA application_id", [], |row| row.get(0))
-}
-
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    if is_empty(connection)? {
-        // These must come before the first write and have no effect later. Index merges leave free pages,
-        // which go back to the disk from time to time. Pages of 8 KB made a store of 1 MB a tenth larger.
-        connection.pragma_update(None, "page_size", 4096)?;
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        // The mark is written with the header, before any table.
-        patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
-    }
-    keep_plans(connection)?;
-    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "secure_delete", true)?;
-    // The pages that a large transaction touches: otherwise it writes them out before its end, and reads them again.
-    connection.pragma_update(None, "cache_size", -16 * 1024)?;
-    // The log stays small: with pages of 4 KB, it is moved into the database from 2 MB on. A longer file is cut each time that it
-    // is written from its start again.
-    connection.pragma_update(None, "wal_autocheckpoint", 512)?;
-    connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)
 }
 
 /// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A
@@ -361,41 +146,6 @@ pub(crate) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// SQLite does not wait for locks when it changes the journal mode, so two processes that start at once must
-/// retry.
-fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    for _ in 0..100 {
-        match step() {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            done => return done,
-        }
-    }
-    step()
-}
-
-/// Records which project the database belongs to, unless one is recorded.
-fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
-    if project_in(connection)?.is_some() {
-        return Ok(());
-    }
-    connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
-}
-
-/// Creates the folder, for its owner only.
-fn make_dir(dir: &Path) -> Result<()> {
-    let failed = |error| {
-        let remedy = "create it, or set dbDir to another folder";
-        Error::storing(format!("failed to create the folder {} ({remedy})", dir.display()), error)
-    };
-    if !dir.is_dir() {
-        files::make_private_dir(dir).map_err(failed)?;
-    }
-    // Another user may have created it first.
-    files::check_own(dir)
-}
-
 /// Checks that a database, and the files SQLite reads with it, belong to the user alone.
 pub(crate) fn check_own(path: &Path) -> Result<()> {
     let endings = ["", "-wal", "-shm", "-journal"];
@@ -409,85 +159,60 @@ pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file, for its owner only; SQLite gives its log the same permissions.
-///
-/// This must not open an existing file: when a process closes a file, POSIX drops all its locks on it,
-/// including those of SQLite in another session of the same process.
-fn make_file(path: &Path) -> Result<()> {
-    match (path.metadata(), path.is_symlink()) {
-        (Ok(there), _) if there.is_file() => return Ok(()),
-        (Ok(there), _) => {
-            let what = if there.is_dir() { "a folder" } else { "not a regular file" };
-            return Err(Error::foreign(format!("{} is {what}", path.display())));
+/// Opens a database read-only and creates no files next to it.
+pub(crate) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
+    // Without a log, an immutable open creates no files.
+    if with_ending(path, "-wal").exists() { open_as(path, "mode=ro") } else { open_alone(path) }
+}
+
+/// Opens only the database file and ignores the files next to it.
+pub(crate) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
+    open_as(path, "mode=ro&immutable=1")
+}
+
+fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+    // Byte by byte: a name need not be UTF-8.
+    let path = path.as_os_str().as_encoded_bytes().iter().fold(String::new(), |mut uri, byte| {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri += &format!("%{byte:02x}"),
         }
-        // Its target may be on a disk that is not mounted now.
-        (Err(error), true) => {
-            return Err(Error::damaged(format!("{} is a broken symbolic link", path.display()), error));
-        }
-        (Err(_), false) => {}
+        uri
+    });
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(format!("file:{path}?{how}"), flags)?;
+    distrust(&connection)?;
+    Ok(connection)
+}
+
+/// The project of one of our databases.
+pub(crate) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    if mark(connection)? != APPLICATION_ID {
+        return Ok(None);
     }
-    match files::private_file(path) {
-        // Another process that started at the same time created it first.
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => {
-            let remedy = "make it writable, or set dbDir to another folder";
-            Err(Error::storing(format!("failed to create {} ({remedy})", path.display()), error))
-        }
-        Ok(_) => Ok(()),
-    }
+    connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
 }
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::{StatementStatus, TransactionBehavior};
-
     use super::*;
 
+    #[cfg(unix)]
     #[test]
-    fn work_waits_for_another_process_and_what_is_not_worth_it_gives_up_first() {
+    fn a_name_that_is_no_text_is_opened_with_its_log() {
+        use std::os::unix::ffi::OsStrExt as _;
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.db");
-        let (mut other, _) = open_file(&path, "/project").unwrap();
-        let write = |patience: RetryRule| {
-            let mut connection = Connection::open(&path).unwrap();
-            connection.busy_handler(Some(patience)).unwrap();
-            connection.execute("DELETE FROM claims", [])
+        let file = dir.path().join(std::ffi::OsStr::from_bytes(b"old %3f#\xff\xe9.db"));
+        let writer = Connection::open(&file).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE said (word TEXT)").unwrap();
+        writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        writer.execute("INSERT INTO said VALUES ('in the log')", []).unwrap();
+        let said = |connection: &Connection| -> usize {
+            connection.query_row("SELECT count(*) FROM said", [], |row| row.get(0)).unwrap()
         };
-        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| write(BUSY));
-            let gives_up = write(BRIEFLY).unwrap_err();
-            assert_eq!(gives_up.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
-            assert!(!waits.is_finished());
-            writing.commit().unwrap();
-            assert_eq!(waits.join().unwrap(), Ok(0));
-        });
-    }
-
-    #[test]
-    fn an_opening_does_not_wait_for_a_writer() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.db");
-        let (mut other, _) = open_file(&path, "/project").unwrap();
-        let writing = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-        assert!(open_file(&path, "/project").is_ok());
-        drop(writing);
-    }
-
-    #[test]
-    fn a_cached_statement_is_planned_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.db");
-        let (writer, _) = open_file(&path, "/project").unwrap();
-        let memory = open_memory("/project").unwrap().connection;
-        for connection in [&writer, &open_reader(&path).unwrap(), &memory] {
-            // A join of which SQLite would look at the value.
-            let sql = "SELECT m.id FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1";
-            for value in 1..5 {
-                let mut query = connection.prepare_cached(sql).unwrap();
-                assert!(!query.exists([value]).unwrap());
-                assert_eq!(query.get_status(StatementStatus::RePrepare), 0);
-            }
-        }
+        assert_eq!(said(&open_alone(&file).unwrap()), 0);
+        assert_eq!(said(&open_unchanged(&file).unwrap()), 1);
     }
 }

@@ -4,6 +4,7 @@
 
 pub(super) mod connection;
 pub(super) mod opencode;
+pub(super) mod opening;
 pub(super) mod project;
 pub(super) mod read_only;
 pub(super) mod schema;

@@ -3,11 +3,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{connection, schema};
 use crate::columns::Queries as _;
-use crate::upkeep::backup::open_unchanged;
 use crate::{Database, DatabaseWriter};
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Error, Result};
@@ -125,32 +124,25 @@ fn is_own(path: &Path) -> bool {
     path.is_file() && connection::check_own(path).is_ok()
 }
 
-/// The project of one of our databases.
-pub(crate) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    if connection::mark(connection)? != connection::APPLICATION_ID {
-        return Ok(None);
-    }
-    connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
-}
-
-/// Whether another process has this database open. If not, merges its log.
-pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
+/// Merges a database's log into it, if no other process has it open; returns whether that is so.
+pub fn merge_log(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
-    let mut connection = Connection::open(path).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_handler(Some(connection::BRIEFLY)).map_err(failed)?;
     let is_busy =
         |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     // Leave a file alone, and run nothing in it, if another program made or changed it.
     match schema::is_ours(&connection) {
         Ok(true) => {}
-        Ok(false) => return Ok(false),
-        Err(error) => return Ok(is_busy(&error)),
+        Ok(false) => return Ok(true),
+        Err(error) => return Ok(!is_busy(&error)),
     }
     // Succeeds only if no other connection is open.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
-        Ok(mode) => mode != "delete",
-        Err(error) => is_busy(&error),
+        Ok(mode) => mode == "delete",
+        Err(error) => !is_busy(&error),
     })
 }
 
@@ -166,7 +158,7 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
         ProjectIdentity::Cwd => repository,
     };
     let path = dir.join(format!("{}.db", name_of(&project)));
-    let connection = is_own(&path).then(|| open_unchanged(&path).ok()).flatten()?;
+    let connection = is_own(&path).then(|| connection::open_unchanged(&path).ok()).flatten()?;
     let was_used = match identity {
         ProjectIdentity::Git => "SELECT EXISTS (SELECT 1 FROM conversations) AND ?1 <> ''",
         // Other people may work in the repository's main folder without sharing it.

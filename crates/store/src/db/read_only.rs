@@ -7,10 +7,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{self, Opened, Place};
-use super::project::{name_of, project_in};
+use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
+use super::project::name_of;
 use super::{schema, trouble, untrusted};
-use crate::upkeep::backup::{self, open_unchanged};
+
 use crate::{Batch, Store};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
@@ -150,7 +150,7 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
         Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
             let opened = open_unchanged(path).and_then(looked_into);
             // An attempt to write may have left an empty log.
-            if had_log { opened } else { opened.or_else(|_| looked_into(backup::open_alone(path)?)) }
+            if had_log { opened } else { opened.or_else(|_| looked_into(open_alone(path)?)) }
         }
         opened => opened,
     }

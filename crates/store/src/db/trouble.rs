@@ -2,15 +2,28 @@
 
 use std::path::Path;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use lcm_model::error::Error;
+
+/// What SQLite reports where it can't lock a file, or not map the one that it shares with other processes.
+const LOCKLESS: [i32; 6] = [
+    ffi::SQLITE_IOERR_LOCK,
+    ffi::SQLITE_IOERR_UNLOCK,
+    ffi::SQLITE_IOERR_RDLOCK,
+    ffi::SQLITE_IOERR_CHECKRESERVEDLOCK,
+    ffi::SQLITE_IOERR_SHMLOCK,
+    ffi::SQLITE_IOERR_SHMMAP,
+];
 
 /// The same failure as a sentence with a remedy, unless SQLite's own words suffice.
 pub(crate) fn explained(error: Error, path: &Path) -> Error {
     let Some(cause) = cause(&error) else { return error };
     if is_damage(cause) {
         return damaged(path, cause.to_string());
+    }
+    if LOCKLESS.map(Some).contains(&cause.sqlite_error().map(|error| error.extended_code)) {
+        return error.saying(lockless(path));
     }
     let path = path.display();
     let sentence = match cause.sqlite_error_code() {
@@ -34,6 +47,14 @@ pub(crate) fn explained(error: Error, path: &Path) -> Error {
         _ => return error,
     };
     error.saying(sentence)
+}
+
+/// The message for a file that can't be locked, or not be shared with other processes.
+pub(super) fn lockless(path: &Path) -> String {
+    format!(
+        "the file system of {} has no file locks or no shared memory, as some network disks (set dbDir to a folder on a local disk)",
+        path.display()
+    )
 }
 
 /// The same for a file that is being opened. A damaged file is skipped, and so is one with tables that no engine makes.

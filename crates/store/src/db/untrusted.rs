@@ -9,8 +9,8 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::with_ending;
-use crate::upkeep::backup;
+use super::connection::{open_alone, open_unchanged, with_ending};
+
 use lcm_model::files;
 
 /// Steps of SQLite's virtual machine between two checks whether to continue.
@@ -33,9 +33,9 @@ pub(crate) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<
     }
     let mut connection = if there("-wal") && there("-shm") {
         // Another process may be writing.
-        backup::open_unchanged(path)?
+        open_unchanged(path)?
     } else {
-        backup::open_alone(path)?
+        open_alone(path)?
     };
     guard(&mut connection, size(path), cancel)?;
     Ok(connection)

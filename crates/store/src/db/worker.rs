@@ -17,7 +17,8 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{self, Damaged, Opened, Place};
+use super::connection::{self, Opened, Place};
+use super::opening::{self, Damaged};
 use super::project::name_of;
 use super::{read_only, schema, trouble};
 use crate::messages::counts;
@@ -31,12 +32,15 @@ use lcm_model::sync::lock;
 
 /// Work for the writer.
 struct WriteJob {
-    work: Box<dyn FnOnce(&mut Connection) + Send>,
+    work: Work,
     /// Whether no caller waits for it.
     unhurried: bool,
     /// Whether it is a write transaction.
     writes: bool,
 }
+
+/// What the writer does: with its connection, or with the reason why it can't be written.
+type Work = Box<dyn FnOnce(Result<&mut Connection>) + Send>;
 
 /// Opens another read connection.
 pub(crate) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync>;
@@ -60,7 +64,8 @@ struct StoreState {
     place: Place,
     jobs: Mutex<Option<Sender<WriteJob>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    readers: Mutex<Vec<Connection>>,
+    /// Idle read connections; `None` once the store is closed.
+    readers: Mutex<Option<Vec<Connection>>>,
     notice: Option<String>,
     /// Damaged files that were skipped for this one.
     passed: Vec<Damaged>,
@@ -90,7 +95,7 @@ impl StoreState {
             place,
             jobs: Mutex::default(),
             writer: Mutex::default(),
-            readers: Mutex::default(),
+            readers: Mutex::new(Some(Vec::new())),
             notice: None,
             passed: Vec::new(),
             trouble: Mutex::default(),
@@ -120,7 +125,7 @@ impl Store {
 
     /// Makes the store of a project in the file `path`.
     pub fn create(path: &Path, project: &str) -> Result<Self> {
-        let (connection, _) = connection::open_file(path, project)?;
+        let (connection, _) = opening::open_file(path, project)?;
         Self::begin(
             Opened { connection, place: Place::File(path.to_owned()), notice: None },
             Vec::new(),
@@ -133,13 +138,13 @@ impl Store {
     /// # Errors
     /// When another process, or another session of this one, has one open.
     pub fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
-        connection::joinable(own)
+        opening::joinable(own)
     }
 
     /// Puts a finished database in the place of the first of these files, each of which gets its other name.
     pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> Result<()> {
         let failed = |error| Error::storing("the new database could not be put in its place", error);
-        connection::replace(fresh, olds).map_err(failed)
+        opening::replace(fresh, olds).map_err(failed)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.
@@ -153,8 +158,8 @@ impl Store {
 
     fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
         let opened = match dir {
-            Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
-            None => connection::open_memory(cwd)?,
+            Some(dir) => opening::open_project(dir, name, cwd, &passed)?,
+            None => opening::open_memory(cwd)?,
         };
         Self::begin(opened, passed, None)
     }
@@ -168,7 +173,7 @@ impl Store {
         };
         let Some(opened) = read_only::open_to_wait(dir, project) else { return Err(why) };
         let (place, project) = (opened.place.clone(), project.to_owned());
-        let reopen = move || connection::open_again(&place, &project);
+        let reopen = move || opening::open_again(&place, &project);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 
@@ -180,7 +185,9 @@ impl Store {
         let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
         let (jobs, writer) = start_writer(connection, waiting)?;
         if is_to_be_vacuumed {
-            let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
+            let work = Box::new(|connection: Result<&mut Connection>| {
+                drop(connection.map(|open| vacuum::run(open)));
+            });
             // The writer has just started and still receives.
             let _ = jobs.send(WriteJob { work, unhurried: true, writes: false });
         }
@@ -198,7 +205,7 @@ impl Store {
     /// A read-only store with its first connection and a function that opens more.
     pub(crate) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
         let shared = StoreState::reading(place, opens);
-        lock(&shared.readers).push(connection);
+        lock(&shared.readers).get_or_insert_default().push(connection);
         Self(Arc::new(shared))
     }
 
@@ -264,9 +271,10 @@ impl Store {
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // The receiver may be gone.
-        let work = Box::new(move |connection: &mut Connection| drop(answer.send(work(connection))));
+        let work =
+            Box::new(move |connection: Result<&mut Connection>| drop(answer.send(connection.map(work))));
         self.queue(WriteJob { work, unhurried: false, writes: false })?;
-        result.await.map_err(|_| Error::closed())
+        result.await.map_err(|_| Error::closed())?
     }
 
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
@@ -281,9 +289,6 @@ impl Store {
                 return read.map_err(|error| self.explain(error));
             }
         };
-        if self.is_closed() {
-            return Err(Error::closed());
-        }
         let (path, store) = (path.clone(), self.clone());
         blocking(move || store.on_reader(&path, |connection| in_view(connection, work))).await
     }
@@ -294,15 +299,14 @@ impl Store {
         path: &Path,
         work: impl FnOnce(&mut Connection) -> Result<T>,
     ) -> Result<T> {
-        let idle = lock(&self.0.readers).pop();
+        let idle = lock(&self.0.readers).as_mut().map(Vec::pop).ok_or_else(Error::closed)?;
         let mut connection = match idle {
             Some(connection) => connection,
             None => (self.0.opens)(path).map_err(|error| self.explain(connection::unread(path, error)))?,
         };
         let outcome = work(&mut connection).map_err(|error| self.explain(error));
-        // Under the lock: the store may be closed meanwhile, and then keeps none.
-        let mut idle = lock(&self.0.readers);
-        if !self.is_closed() && idle.len() < READERS {
+        // The store may be closed meanwhile.
+        if let Some(idle) = lock(&self.0.readers).as_mut().filter(|idle| idle.len() < READERS) {
             idle.push(connection);
         }
         outcome
@@ -350,20 +354,16 @@ impl Store {
 
     /// Finishes queued work, empties the log and closes the file. It may be called twice.
     pub async fn close(&self) {
-        lock(&self.0.readers).clear();
-        if self.0.is_apart {
-            return;
+        // Fails if there is no writer.
+        let _ = self.checkpoint().await;
+        lock(&self.0.readers).take();
+        // Dropping the last sender ends the writer's loop.
+        lock(&self.0.jobs).take();
+        let writer = lock(&self.0.writer).take();
+        if let Some(writer) = writer {
+            // When the thread ends, its connection closes and the log is deleted.
+            let _ = blocking(move || Ok(writer.join().is_ok())).await;
         }
-        if self.checkpoint().await.is_ok() {
-            // Dropping the last sender ends the writer's loop.
-            lock(&self.0.jobs).take();
-            let writer = lock(&self.0.writer).take();
-            if let Some(writer) = writer {
-                // When the thread ends, its connection closes and the log is deleted.
-                let _ = blocking(move || Ok(writer.join().is_ok())).await;
-            }
-        }
-        lock(&self.0.readers).clear();
     }
 
     /// The size of the database in bytes, without its log, whose size varies.
@@ -393,10 +393,6 @@ impl Store {
             trouble.unwritable = Some(Error::damaged(error.to_string(), error.cause()));
         }
         error
-    }
-
-    fn is_closed(&self) -> bool {
-        !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 
     fn queue(&self, job: WriteJob) -> Result<()> {
@@ -431,14 +427,18 @@ fn work_off(
             // The next job ends the pause: someone may be waiting for it.
             next = queue.recv_timeout(BREATH).ok();
         }
-        if job.writes
-            && let Some((reopen, reads_in_turn)) = &waiting
-            && let Ok(writing) = reopen()
-        {
-            *connection = writing;
-            reads_in_turn.store(false, Ordering::Release);
-            waiting = None;
+        let mut unwritable = None;
+        if let Some((reopen, reads_in_turn)) = waiting.as_ref().filter(|_| job.writes) {
+            match reopen() {
+                Ok(writing) => {
+                    *connection = writing;
+                    reads_in_turn.store(false, Ordering::Release);
+                    waiting = None;
+                }
+                Err(why) => unwritable = Some(why),
+            }
         }
+        let connection = unwritable.map_or(Ok(&mut *connection), Err);
         let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(connection)));
     }
 }
@@ -447,8 +447,12 @@ fn transaction<T: 'static>(
     store: Store,
     work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
     done: impl FnOnce(Result<T>) + Send + 'static,
-) -> Box<dyn FnOnce(&mut Connection) + Send> {
+) -> Work {
     Box::new(move |connection| {
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(why) => return done(Err(store.explain_write(why))),
+        };
         // A panic is a bug. It must not stop later jobs, and it must be reported.
         let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
         let outcome = outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
@@ -485,4 +489,34 @@ fn in_view<T>(connection: &mut Connection, work: impl FnOnce(&View<'_>) -> Resul
         .transaction()
         .map_err(|error| Error::storing("failed to read the history store", error))?;
     work(&View::new(&tx))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn a_read_that_outlasts_its_store_leaves_no_connection_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let writes = Store::open(Some(dir.path()), "a", "/project").unwrap();
+        let Place::File(path) = writes.place().clone() else { panic!("it is in memory") };
+        let reads = Store::read_only_at(&path, &CancellationToken::new()).unwrap().store;
+        for store in [&reads, &writes] {
+            let (go_on, waiting) = channel::<()>();
+            let (begun, has_begun) = oneshot::channel();
+            let read = store.read(move |_| {
+                begun.send(()).unwrap();
+                Ok(waiting.recv().is_err())
+            });
+            let closing = async {
+                has_begun.await.unwrap();
+                store.close().await;
+                drop(go_on);
+            };
+            assert!(tokio::join!(read, closing).0.unwrap());
+            assert_eq!(lock(&store.0.readers).as_ref().map_or(0, Vec::len), 0);
+            assert_eq!(store.read(|_| Ok(())).await.unwrap_err().code(), Code::Closed);
+        }
+    }
 }

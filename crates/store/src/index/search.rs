@@ -68,12 +68,6 @@ impl<'c> FullTextIndex<'c> {
         Ok(last.unwrap_or(0))
     }
 
-    /// The row of a message's passage; none if search must not find it.
-    pub fn passage(&self, message: MessageId, passage: usize) -> Result<Option<i64>> {
-        let sql = "SELECT first_passage + ?2 FROM messages WHERE id = ?1";
-        Ok(self.connection.first(sql, params![message, passage])?.flatten())
-    }
-
     /// The passages to search: all, or with a session or another agent those of its messages, so that others, which
     /// may be far more, use up no limit. Some others may be among them: `filter` still applies to each.
     pub fn passages(&self, filter: &Filter) -> Result<Passages<'c>> {

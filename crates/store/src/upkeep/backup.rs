@@ -4,12 +4,12 @@ use std::os::raw::c_int;
 use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, ffi};
+use rusqlite::{Connection, ffi};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::columns::Queries as _;
-use crate::db::connection;
+use crate::db::connection::open_unchanged;
 use crate::tasks::go_on;
 use crate::{Messages, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
@@ -40,12 +40,6 @@ pub fn backup_name(database: &Path) -> PathBuf {
     database.with_file_name(name)
 }
 
-/// Opens a database read-only and creates no files next to it.
-pub(crate) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
-    // Without a log, an immutable open creates no files.
-    if connection::with_ending(path, "-wal").exists() { open_as(path, "mode=ro") } else { open_alone(path) }
-}
-
 fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) -> rusqlite::Result<()> {
     let backup = Backup::new(from, to)?;
     while backup.step(PAGES)? != StepResult::Done {
@@ -60,28 +54,6 @@ fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) 
 fn named(copy: Temporary, path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default();
     copy.become_file(name, false).map_err(|error| unwritten(path, error))
-}
-
-/// Opens only the database file and ignores the files next to it.
-pub(crate) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
-    open_as(path, "mode=ro&immutable=1")
-}
-
-fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
-    // Byte by byte: a name need not be UTF-8.
-    let path = path.as_os_str().as_encoded_bytes().iter().fold(String::new(), |mut uri, byte| {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
-            byte => uri += &format!("%{byte:02x}"),
-        }
-        uri
-    });
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(format!("file:{path}?{how}"), flags)?;
-    connection::distrust(&connection)?;
-    Ok(connection)
 }
 
 impl Upkeep<'_> {
@@ -202,23 +174,6 @@ mod tests {
         assert_eq!(said(&Connection::open(&copy).unwrap()), 0);
         drop(moment);
         assert_eq!(said(&reader), 1);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_name_that_is_no_text_is_opened_with_its_log() {
-        use std::os::unix::ffi::OsStrExt as _;
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join(std::ffi::OsStr::from_bytes(b"old %3f#\xff\xe9.db"));
-        let writer = Connection::open(&file).unwrap();
-        writer.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE said (word TEXT)").unwrap();
-        writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-        writer.execute("INSERT INTO said VALUES ('in the log')", []).unwrap();
-        let said = |connection: &Connection| -> usize {
-            connection.query_row("SELECT count(*) FROM said", [], |row| row.get(0)).unwrap()
-        };
-        assert_eq!(said(&open_alone(&file).unwrap()), 0);
-        assert_eq!(said(&open_unchanged(&file).unwrap()), 1);
     }
 
     #[test]

@@ -91,7 +91,7 @@ describe("at the same database", { concurrency: 3 }, () => {
         const next = project.startPi(["--continue"]);
         await talk(project, next, "meanwhile");
         await waitForWarning(next);
-        assertWarnedOnce(next, /another program locks \S+\.db \(wait for it, or quit it\): database is locked\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
+        assertWarnedOnce(next, /will be retried: another program locks \S+\.db \(wait for it, or quit it\): database is locked$/);
         writer.close();
         await storedAgain(project, next);
         assertWarnedOnce(next, /another program/);

@@ -90,7 +90,7 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
       await grow(project, pi);
       const { toolNames, system } = project.lastTurn;
       assert.equal(toolNames.includes("lcm_expand"), !("codemode" in own));
-      assert.match(system, /Start with lcm_grep/);
+      assert.match(system, /lcm_grep with words you expect in it/);
       assert.ok(sections(project).includes("lcm"));
       const block = blockOf(project.lastTurn) ?? "";
       assert.equal(statistics(block).missing, "none", "the history is folded");

@@ -46,9 +46,12 @@ for (const host of hostsFor()) {
   test(`a history over its budget is reported once, with remedies, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { sizeBudgetMegabytes: 1 } });
     const notices = (/** @type {import("../support/project.mjs").Pi} */ pi) => pi.ui("notify").map(({ message }) => message);
-    // Hard to compress, and each word is new to the index, which has no hashes: so they are of letters alone.
+    // Hard to compress, and each word and each of its parts is new to the index, which has no hashes: so they are of letters alone.
     const inLetters = (/** @type {string} */ hash) => hash.replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]);
-    const words = Array.from({ length: 30_000 }, (_, n) => inLetters(createHash("sha256").update(`${n}`).digest("hex").slice(0, 14)));
+    const words = Array.from({ length: 30_000 }, (_, n) => {
+      const letters = inLetters(createHash("sha256").update(`${n}`).digest("hex"));
+      return `${letters.slice(0, 7)}${letters[7].toUpperCase()}${letters.slice(8, 14)}`;
+    });
     await place.rpc(async (pi) => {
       await pi.prompt(words.join(" "));
       await pi.waitFor(() => notices(pi).length > 0);

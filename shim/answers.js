@@ -21,7 +21,7 @@ const BESIDE_ANSWER = 2;
 const KEPT = 8;
 
 /** The parts of an answer: an id, a match, a verdict, a warning, a figure; and the name of a row. */
-const PARTS = /\b(?<id>[ms]-[0-9a-f]{10})\b|(?<match>«[^»]*»)|\b(?<good>ok)\b|\b(?<bad>WRONG|Incomplete|degraded)\b|(?<![\w:./-])(?<figure>\$?\d[\d,]*(?:\.\d+)?%?)(?![\w:/-])/g;
+const PARTS = /\b(?<id>[ms]-[0-9a-f]{10})\b|(?<match>«[^»]*»)|\b(?<good>ok)\b|\b(?<bad>WRONG|Incomplete|degraded)\b|(?<![\w:.,/-])(?<figure>\$?\d+(?:,\d{3})*(?:\.\d+)?%?)(?![\w/-]|[:.,]\d)/g;
 const NAME = /^ *[A-Z][\w ]*?(?= {2,})/;
 
 /** The colors of these parts. @type {Record<string, import("@earendil-works/pi-coding-agent").ThemeColor>} */

@@ -58,6 +58,7 @@ fn keys_of_known_shapes_are_masked_without_their_surroundings() {
 fn values_assigned_to_secret_names_are_masked() {
     let cases = [
         ("password=hunter2x", "password=[masked]"),
+        ("WEBHOOK_SECRETS=n8Xq2LvR7tKw", "WEBHOOK_SECRETS=[masked]"),
         ("DB_PASSWORD=correct-horse", "DB_PASSWORD=[masked]"),
         (r#"{"password": "hunter"}"#, r#"{"password": "[masked]"}"#),
         (r#"{"accessToken":"q8w7e6r5t4"}"#, r#"{"accessToken":"[masked]"}"#),

@@ -45,7 +45,7 @@ const USES: [(&str, &str); 3] = [
 ];
 const SERVER_FORMS: [(&str, &str); 2] = [
     ("mcp", "what an agent's settings name as the command: claude mcp add lcm -- pi-lcm mcp"),
-    ("mcp --project ~/kontor", "serves that project, wherever the agent works"),
+    ("mcp --project ~/shop", "serves that project, wherever the agent works"),
 ];
 const COMPLETION_FORMS: [(&str, &str); 2] = [
     ("completions bash", "for this shell: source <(pi-lcm completions bash)"),
@@ -174,7 +174,7 @@ fn commands() -> [Command; 10] {
         of(&export::COMMAND, &[])
             .about("write a branch as Markdown, a web page or a session file")
             .arg(chosen(
-                valued(args::FROM, "AGENT", "another agent's sessions, in that agent's format"),
+                valued(args::FROM, "AGENT", "another agent's sessions, each as a file with its records"),
                 AGENTS,
             ))
             .arg(path()),

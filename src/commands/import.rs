@@ -115,7 +115,7 @@ impl Importer {
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
             if !agents.is_empty() {
                 text += &format!(
-                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project.",
+                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project, if anything.",
                     titles(&agents, "and")
                 );
             }

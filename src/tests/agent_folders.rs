@@ -116,12 +116,12 @@ async fn logs_of_other_agents_are_mentioned_and_imported_at_once() {
     let hint = |report: &str| report.lines().nth(1).map(ToOwned::to_owned);
     assert_eq!(
         hint(&machine.run("").await).unwrap(),
-        "There are logs of Claude Code and Codex: /lcm import --from all adds what is about this project."
+        "There are logs of Claude Code and Codex: /lcm import --from all adds what is about this project, if anything."
     );
     assert!(machine.run("--from codex").await.starts_with("3 sessions: 16 messages new"));
     assert_eq!(
         hint(&machine.run("").await).unwrap(),
-        "There are logs of Claude Code: /lcm import --from claude-code adds what is about this project."
+        "There are logs of Claude Code: /lcm import --from claude-code adds what is about this project, if anything."
     );
     assert!(machine.run("--from all").await.starts_with("6 sessions: 19 messages new, 16 known already"));
     assert_eq!(hint(&machine.run("").await), None);

@@ -356,6 +356,11 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
             "what the index lacks counts: {answer}"
         );
     }
+    // A word that is a part of a quoted one counts too.
+    let talk = Session::new().user("a login timeout").user("the log of a login timeout").user("and now?");
+    let of_talk = Asking::about(&talk).await;
+    let answer = of_talk.grep(json!({"query": "log \"login timeout\"", "count": "role"})).await;
+    assert!(answer.starts_with("1 message of this session matches"), "{answer}");
     let nothing = asking.grep(json!({"query": "walrus penguin", "count": "day"})).await;
     assert_eq!(
         nothing,

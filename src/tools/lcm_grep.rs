@@ -17,7 +17,7 @@ use lcm_recall::grep::{
 use lcm_recall::{Card, Scope};
 use lcm_store::View;
 
-/// How long a regular expression may search before the answer says how far it got.
+/// How long a search may read messages before the answer says how far it got.
 const PATIENCE: Duration = Duration::from_secs(10);
 pub const NAME: &str = "lcm_grep";
 
@@ -172,7 +172,7 @@ fn push_hit(out: &mut String, question: &Question, hit: &SearchHit, now: i64) {
     neighbors(out, false);
 }
 
-/// What stands below the results: how to go on.
+/// The text below the results: how to go on.
 fn note(question: &Question, findings: &SearchResults) -> String {
     if let Some(stopped) = findings.stopped_at {
         let is_regex = question.mode == Mode::Regex;
@@ -186,11 +186,16 @@ fn note(question: &Question, findings: &SearchResults) -> String {
             }
             _ => "For the rest, narrow it with after, before, path or role.".to_owned(),
         };
-        return format!(
+        let stop = format!(
             "Stopped after {} s: searched {way} {} UTC so far. {rest}\n",
             question.patience.as_secs(),
             text::minute(stopped)
         );
+        return match findings.hits.first() {
+            // A regular expression's cursor continues where time ran out.
+            Some(first) if !is_regex => stop + &closing(first, question, findings),
+            _ => stop,
+        };
     }
     match findings.hits.first() {
         Some(first) => closing(first, question, findings),

@@ -1,6 +1,5 @@
-//! Data in text, such as base64, hex dumps and hashes. Nobody searches it by its words, and it would fill the
-//! index: so the index gets none of it, or the beginning of a word. Its exact text is still found, by reading
-//! the messages.
+//! Data in text, such as base64, hex dumps and hashes. Its words are of no use in a search and would fill the index, so
+//! the index omits it, or keeps only the beginning of a word. Its exact text is still found, by reading the messages.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The word in the index that marks a passage of which it lacks data: of no text, as it is for private use.
+/// The word that marks a passage in the index whose data was omitted: a private-use character, which texts do not have.
 pub const DATA_MARK: &str = "\u{e1cd}";
 /// The fewest characters of a part of data.
 const LEAST_PART: usize = 7;

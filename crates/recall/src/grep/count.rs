@@ -129,17 +129,17 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
 /// The messages with all words and phrases of the query, and these words.
 fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     let mut phrases = Phrase::all_in(&search.question.query)?;
-    let quoted = phrases.len();
+    let terms = phrases.iter().flat_map(|phrase| Query::parse(&phrase.written).terms);
+    let in_quotes: BTreeSet<String> = terms.map(|term| term.text).collect();
     let of_phrase = |phrase: &Phrase| (phrase.expression(), phrase.clone());
     let mut expressions: Vec<(String, Phrase)> = phrases.iter().map(of_phrase).collect();
     let mut counted = Vec::new();
     for term in Query::parse(&search.question.query).terms {
-        let is_quoted = || phrases[..quoted].iter().any(|phrase| phrase.written.contains(&term.text));
-        if term.role != TermRole::Asked || is_quoted() {
+        if term.role != TermRole::Asked || in_quotes.contains(&term.text) {
             continue;
         }
         let phrase = Phrase::of(&term.text);
-        // A path, or a word between signs, stands as it is; of ideographs nothing tells where a word ends.
+        // A path, or a word with signs in it, is searched for as written; with ideographs, it is unknown where a word ends.
         if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
             expressions.push(of_phrase(&phrase));
             phrases.push(phrase);

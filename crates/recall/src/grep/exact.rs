@@ -30,7 +30,10 @@ pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Resu
     let end = Instant::now().checked_add(search.question.patience);
     let mut exact = Exact::default();
     each(search, texts, filter, |message, first, passages| {
-        if end.is_some_and(|end| Instant::now() >= end) || exact.rows.len() >= MOST {
+        if exact.rows.len() >= MOST {
+            return Ok(false);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
             exact.stopped_at = Some(search.view.messages().message(message)?.timestamp);
             return Ok(false);
         }

@@ -171,7 +171,7 @@ pub struct Question {
     /// Whether the current request may be a result: true if the user is asking.
     #[serde(skip)]
     pub also_current: bool,
-    /// How long a regular expression may search before the answer says how far it got.
+    /// How long a search may read messages before the answer says how far it got.
     #[serde(skip)]
     pub patience: Duration,
 }

@@ -397,6 +397,9 @@ fn missing(search: &Search<'_>, phrases: &[Phrase]) -> Result<Vec<String>> {
                 stands = search.lets_through(hit.message)? && stand_in(search, one, hit.message)?;
             }
         }
+        if !stands && phrases.len() > 1 && phrase.may_be_data && search.question.kinds != Kinds::Summaries {
+            stands = !exact::find(search, &[&phrase.written], &search.filter)?.rows.is_empty();
+        }
         missing.extend((!stands).then(|| phrase.written.clone()));
     }
     Ok(missing)

@@ -87,7 +87,7 @@ fn notice(other: &Path, why: &Error, path: &Path, is_new: bool) -> Option<String
 }
 
 /// The files that a rebuild joins with `own`, which is one of them: those of this format under the project's names, and
-/// those so damaged that nobody can tell.
+/// those so damaged that this can't be told.
 ///
 /// # Errors
 /// When another process has one open.
@@ -162,7 +162,7 @@ pub(crate) fn open_memory(cwd: &str) -> Result<Opened> {
 /// Returns the connection and whether the database is new.
 pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let failed = |error: rusqlite::Error| {
-        let remedy = "if this persists, /lcm doctor --rebuild makes it anew";
+        let remedy = "if this persists, /lcm doctor --rebuild rebuilds it";
         let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
         trouble::explained_at_opening(error, path)
     };
@@ -179,12 +179,12 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     Ok((connection, is_new))
 }
 
-/// Rejects a file system without locks, on which SQLite would wait for a lock of nobody's. Where no file can be created,
-/// opening tells why.
+/// Rejects a file system without locks, where SQLite would wait for a lock that no process holds. If no file can be
+/// created here, opening reports why.
 fn check_locks(path: &Path) -> Result<()> {
     let Ok((temporary, _)) = Temporary::beside(path) else { return Ok(()) };
     let lock = |new: Connection| {
-        // Nobody else knows this file.
+        // No other process knows this file.
         new.busy_timeout(Duration::ZERO)?;
         new.execute_batch("BEGIN IMMEDIATE")
     };

@@ -176,7 +176,9 @@ async fn an_export_stops_when_its_session_is_closed() {
     let line = format!("export --jsonl {}", dir.path().join("session.jsonl").display());
     let request = json!({"line": line, "leafId": "e6", "folders": folders}).to_string();
     let (answer, ()) = tokio::join!(engine.command(&request), engine.close());
-    assert_eq!(answer.unwrap_err().to_string(), "cancelled");
+    // What ends it depends on whether its next step is a read.
+    let stopped = answer.unwrap_err().to_string();
+    assert!(["cancelled", "the history store is closed"].contains(&stopped.as_str()), "{stopped}");
     let names = dir.path().read_dir().unwrap().map(|file| file.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["db"]);
 }

@@ -43,7 +43,7 @@ export async function historyOf(folder, session, messages, apart) {
       const { ok, error } = JSON.parse(await engine.callTool(0, "lcm_grep", JSON.stringify({ query, ...how }), leaf));
       const ms = performance.now() - began;
       if (error) throw new Error(`${query}: ${error.message}`);
-      const { text } = ok[0];
+      const { text } = ok.content[0];
       const lines = text.split("\n").filter((/** @type {string} */ line) => /^m-/.test(line));
       const placeOf = (/** @type {string} */ handle) => places.get(handle) ?? -1;
       const found = lines.map((/** @type {string} */ line) => placeOf(line.slice(0, 12)));

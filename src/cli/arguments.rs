@@ -184,10 +184,7 @@ fn commands() -> [Command; 10] {
             .arg(path().num_args(0..)),
         of(&import::COMMAND, &["--stop"])
             .about("store this project's older sessions, those in PATH or another agent's")
-            .arg(chosen(
-                valued(args::FROM, "AGENT", "another agent's sessions"),
-                [AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3], import::EACH],
-            ))
+            .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
     ]

@@ -14,6 +14,7 @@ use lcm_ingest::import::{
     Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
 };
 use lcm_model::error::{Error, Result};
+use lcm_model::ids::AGENTS;
 use lcm_model::sync::lock;
 use lcm_model::text::{count, grouped, grouped_count, one_line};
 
@@ -48,7 +49,12 @@ const OPTIONS: [&str; 3] = [ALL, STOP, FROM];
 const ALL: &str = "--all";
 const STOP: &str = "--stop";
 /// Its value for all of them.
-pub(crate) const EACH: &str = "all";
+const EACH: &str = "all";
+/// The values of `--from`.
+pub(crate) const AGENT_NAMES: [&str; 5] = {
+    let [one, two, three, four] = AGENTS;
+    [one, two, three, four, EACH]
+};
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]

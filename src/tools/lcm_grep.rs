@@ -311,9 +311,10 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group]) -> String {
         let messages = rest.iter().map(|group| group.messages).sum();
         let _ = write!(
             out,
-            " {} with {} are left out: a larger limit shows more.",
+            " {} with {} are left out: {}.",
             count(rest.len(), "group"),
-            text::grouped_count(messages, "message")
+            text::grouped_count(messages, "message"),
+            if question.limit < MOST_RESULTS { "a larger limit shows more" } else { "narrow the question" }
         );
     }
     out

@@ -20,8 +20,9 @@ const PART_WORD: usize = 16;
 /// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
 const LONGEST_WORD: usize = 200;
 /// Such a run, or one of any length after its mark.
-const DATA: &str = "(;base64,)[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{200,}";
-static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DATA).ok());
+static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!("(;base64,)[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{{{LONGEST_WORD},}}")).ok()
+});
 
 /// The characters of a random word that are indexed. They alone decide whether it is one, so that a query may
 /// have a part of them, or more.

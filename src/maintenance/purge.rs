@@ -90,7 +90,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePrev
         let needles = match &purge {
             Purge::Text(text) => Needles::of([text.clone()]),
             Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
-            Purge::Session(_) | Purge::Before(_) => Needles::of([]),
+            Purge::Session(_) | Purge::Before(_) | Purge::Elsewhere(_) => Needles::of([]),
         };
         let still = still(view, &open, &purge, &needles, &plan, &place)?;
         if plan.is_empty() {

@@ -43,6 +43,7 @@ pub use fold::Folded;
 pub use fold::{At, Fold, fold, unsummarized};
 pub use forecast::{Forecast, forecast};
 pub use progress::Progress;
+pub use redact::redacted_json;
 pub use tree::{LeftBranch, LeftSummary, summarize_left};
 
 use std::sync::Arc;

@@ -22,8 +22,8 @@ mod restore;
 mod stringify;
 pub mod viewer;
 
-#[cfg(any(test, fuzzing, feature = "testing"))]
-pub use fold::Handover;
+pub use fold::{Handover, PreparedHandover};
 pub use import::differing;
 pub use old_sessions::{SharedOldStore, take_over};
 pub use persistor::{Persistor, PiSession};
+pub use restore::{SummaryOrigin, restore_supplement};

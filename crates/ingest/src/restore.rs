@@ -15,7 +15,7 @@ use lcm_store::{Batch, LastRows, NewSummary, PreparedText, Summary};
 
 /// Where summaries come from.
 #[derive(Clone, Copy)]
-pub(super) struct SummaryOrigin {
+pub struct SummaryOrigin {
     /// The session.
     pub conversation: ConversationId,
     /// The last rows before it began to be read.
@@ -57,7 +57,10 @@ pub(super) fn restore(
 }
 
 /// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
-pub(super) fn restore_supplement(
+///
+/// # Errors
+/// When the store can't be read or written.
+pub fn restore_supplement(
     batch: &Batch<'_>,
     origin: SummaryOrigin,
     summaries: &[SummaryRecord],

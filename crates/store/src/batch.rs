@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use rusqlite::Transaction;
 
-use super::{DatabaseWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
+use super::{DatabaseWriter, MessageWriter, SummaryWriter, SyncedWriter, UpkeepWriter, View};
 
 /// One write transaction. It can read whatever a [`View`] can, including its own changes.
 pub struct Batch<'t>(View<'t>);
@@ -34,6 +34,11 @@ impl<'t> Batch<'t> {
     /// Repairs, purges and records backups.
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
         UpkeepWriter::new(self.0.connection)
+    }
+
+    /// Records what a sync target has.
+    pub fn synced(&self) -> SyncedWriter<'t> {
+        SyncedWriter::new(self.0.connection)
     }
 
     /// Records facts about the database itself.

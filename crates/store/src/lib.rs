@@ -16,6 +16,7 @@ mod messages;
 #[cfg(test)]
 mod plans;
 mod summaries;
+mod synced;
 pub mod tasks;
 mod upkeep;
 mod view;
@@ -48,6 +49,7 @@ pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{Counted, DepthCount, Totals};
 pub use summaries::records::{StoredSummary, Summary};
 pub use summaries::{Summaries, SummaryWriter};
+pub use synced::{Machine, PurgedElsewhere, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::holding::Needles;

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{Database, FullTextIndex, Messages, Summaries, Upkeep};
+use super::{Database, FullTextIndex, Messages, Summaries, Synced, Upkeep};
 
 /// A consistent view of the store. Queries are methods of the handles.
 #[derive(Clone, Copy)]
@@ -69,6 +69,11 @@ impl<'c> View<'c> {
     /// What audits, backups and purges read.
     pub fn upkeep(&self) -> Upkeep<'c> {
         Upkeep::new(self.connection)
+    }
+
+    /// What a sync target has of this history.
+    pub fn synced(&self) -> Synced<'c> {
+        Synced::new(self.connection)
     }
 
     /// Facts about the database itself.

@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::Value;
 
-use lcm_model::{CallOutcome, Message, Part};
+use lcm_model::{CallOutcome, Message, Part, read_json};
 
 use rules::RULES;
 
@@ -25,6 +25,13 @@ use rules::RULES;
 /// identifies it.
 pub(super) fn redacted(text: &str) -> String {
     RULES.redacted(text)
+}
+
+/// JSON with every recognized secret masked in its strings; `None` if it is no JSON.
+pub fn redacted_json(json: &str) -> Option<String> {
+    let mut value = read_json(json).ok()?;
+    redact_value(&mut value);
+    serde_json::to_string(&value).ok()
 }
 
 /// The message as a summarizer may see it.

@@ -155,6 +155,38 @@ CREATE TRIGGER conversations_counted AFTER INSERT ON conversations BEGIN
   INSERT OR REPLACE INTO counts (conversation_id, messages) VALUES (NEW.id, 0);
 END;
 
+-- What a sync target has: see docs/sync.md. It is about one target, named in `_metadata`; with another one, sync begins again.
+
+CREATE TABLE synced (
+  -- Ranges of rows of `entries` that packs of any machine have.
+  first INTEGER PRIMARY KEY,
+  last  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE synced_summaries (
+  -- The summaries that packs have.
+  hash BLOB PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE packs (
+  -- The packs that were read or written here.
+  name TEXT PRIMARY KEY -- MACHINE/NUMBER-HASH.pack
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE machines (
+  -- The machines that have written packs, with what the newest pack of each says.
+  id     TEXT PRIMARY KEY,
+  label  TEXT NOT NULL,
+  number INTEGER NOT NULL, -- of that pack
+  purged INTEGER NOT NULL  -- how many entries showed a purged message there
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE origins (
+  -- The sessions that another machine's pack has brought.
+  conversation_id INTEGER PRIMARY KEY REFERENCES conversations (id),
+  label           TEXT NOT NULL
+) STRICT;
+
 -- Passages of the messages' searchable text. The index stores no text; passages are cut from the message again.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   body,   -- the passage

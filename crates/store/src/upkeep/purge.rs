@@ -5,7 +5,7 @@
 //! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
 //! entry's id, its position and its time; one of another agent's message by its text: see [`super::purged`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
 
@@ -17,7 +17,7 @@ use super::vacuum;
 use crate::columns::{Queries as _, from_row};
 use crate::messages::codec;
 use crate::messages::stored::BY_LINEAGE;
-use crate::{Messages, Summaries, Upkeep, UpkeepWriter};
+use crate::{Messages, Summaries, SyncedWriter, Upkeep, UpkeepWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
@@ -121,6 +121,7 @@ impl Upkeep<'_> {
                 ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", *time)
             }
             Purge::Text(_) => return Ok(BTreeSet::new()),
+            Purge::Elsewhere(messages) => return Ok(messages.keys().copied().collect()),
         };
         self.connection.all(sql, [value])
     }
@@ -238,8 +239,10 @@ impl UpkeepWriter<'_> {
             self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
+        let elsewhere = if let Purge::Elsewhere(numbers) = purge { numbers } else { &BTreeMap::new() };
         for message in &plan.messages {
-            let nonce = self.nonce_for(*message)?;
+            let nonce =
+                elsewhere.get(message).map_or_else(|| self.nonce_for(*message), |nonce| Ok(*nonce))?;
             self.connection.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
                         first_passage = NULL, passages = 0
@@ -255,6 +258,7 @@ impl UpkeepWriter<'_> {
             nonces.insert(*message, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
+        SyncedWriter::new(self.connection).forget(&plan.messages, &plan.lists)?;
         // Claims are named by a hash of their sources.
         self.connection.change("DELETE FROM claims", [])?;
         for index in ["messages_fts", "summaries_fts"] {
@@ -263,6 +267,17 @@ impl UpkeepWriter<'_> {
         }
         vacuum::note(self.connection)?;
         Ok(plan)
+    }
+
+    /// Gives placeholders the numbers that they have on another machine, where the same messages were purged too.
+    pub fn renumber(&self, numbers: &HashMap<MessageId, Nonce>) -> Result<()> {
+        for (message, nonce) in numbers {
+            self.connection.change(
+                "UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4",
+                params![message, nonce],
+            )?;
+        }
+        self.rebase(&self.tombstones()?, &BTreeSet::new(), numbers)
     }
 
     /// Removes summaries with their edges. The list must include every summary condensed from them.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::StoredSession;
 use lcm_model::dag::MessageKind;
-use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use lcm_model::ids::{ConversationId, EntryId, MessageId, Nonce, SummaryId};
 
 /// What to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Purge {
     Before(i64),
     /// Everything that holds this text, whether or not search finds it.
     Text(String),
+    /// Messages that were purged on another machine, with the numbers in their places there.
+    Elsewhere(BTreeMap<MessageId, Nonce>),
 }
 
 /// What a purge removes, and where else it is stored.

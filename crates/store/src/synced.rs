@@ -1,0 +1,280 @@
+//! What a sync target has of this history: see docs/sync.md.
+//!
+//! A target's packs have entries. Rows of entries are never removed, so what is still to be sent is whatever is in none of
+//! the ranges of rows that were sent or received. A purge takes its entries out of the ranges: they are sent again, as
+//! purged.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use rusqlite::{Row, named_params, params};
+
+use crate::columns::{FromRow, Queries as _, from_row};
+use crate::messages::export::ExportedEntry;
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
+
+crate::view::handles!("What a sync target has." Synced, "Records what a sync target has." SyncedWriter);
+
+/// The key of the target's name.
+const TARGET: &str = "sync_target";
+/// The key of the number of purged entries when own packs were last compared with the history.
+const COMPARED: &str = "sync_compared";
+
+/// An entry to send.
+#[derive(Clone, Debug)]
+pub struct SyncedEntry {
+    pub conversation: ConversationId,
+    pub entry: ExportedEntry,
+    /// The number in place of its message, if that is purged, and the message's time, ms.
+    pub purged: Option<(Nonce, i64)>,
+}
+
+impl FromRow for SyncedEntry {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let purged = match row.get::<_, Option<Nonce>>(8)? {
+            Some(nonce) => Some((nonce, row.get(9)?)),
+            None => None,
+        };
+        Ok(Self { conversation: row.get(7)?, entry: ExportedEntry::from_row(row)?, purged })
+    }
+}
+
+/// A machine that has written packs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// A random number, 32 hexadecimal digits.
+    pub id: String,
+    /// What its user calls it.
+    pub label: String,
+    /// The number of its newest pack.
+    pub number: i64,
+    /// How many entries showed a purged message when it wrote that.
+    pub purged: usize,
+}
+
+from_row!(Machine { id, label, number, purged });
+
+/// An entry whose message was purged on another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgedElsewhere {
+    /// Pi's id of the session.
+    pub session: String,
+    pub entry: String,
+    /// The number in its place there.
+    pub nonce: Nonce,
+}
+
+/// The columns of a [`SyncedEntry`].
+macro_rules! entries {
+    ($which:literal) => {
+        concat!(
+            "SELECT e.id, e.entry_id, p.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END, e.message_id, e.target,
+                    coalesce(e.kind = 1 AND m.kind IN (0, 1), 0), e.conversation_id,
+                    CASE m.kind WHEN 4 THEN m.json END, m.timestamp
+               FROM entries e
+               LEFT JOIN entries p ON p.id = e.parent_id
+               LEFT JOIN messages m ON m.id = e.message_id
+              WHERE ",
+            $which
+        )
+    };
+}
+
+impl Synced<'_> {
+    /// The packs that were read or written.
+    pub fn packs(&self) -> Result<HashSet<String>> {
+        self.connection.all("SELECT name FROM packs", [])
+    }
+
+    /// At most `most` entries after a row that no pack has, parents before children.
+    pub fn unsent(&self, after: EntryId, most: usize) -> Result<Vec<SyncedEntry>> {
+        let ranges: Vec<(i64, i64)> =
+            self.connection.all("SELECT first, last FROM synced WHERE last > ?1 ORDER BY first", [after])?;
+        let (mut from, mut unsent) = (after.0 + 1, Vec::new());
+        for (first, last) in ranges.into_iter().chain([(i64::MAX, i64::MAX)]) {
+            if from < first && unsent.len() < most {
+                let more: Vec<SyncedEntry> = self.connection.all(
+                    entries!("e.id >= :from AND e.id < :to ORDER BY e.id LIMIT :most"),
+                    named_params! {":from": from, ":to": first, ":most": most - unsent.len()},
+                )?;
+                unsent.extend(more);
+            }
+            from = last.saturating_add(1);
+        }
+        Ok(unsent)
+    }
+
+    /// An entry of a session; `None` if it is not stored.
+    pub fn entry(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<SyncedEntry>> {
+        self.connection
+            .first(entries!("e.conversation_id = ?1 AND e.entry_id = ?2"), params![conversation, entry_id])
+    }
+
+    /// At most `most` summaries that no pack has, sources before what was condensed from them.
+    pub fn unsent_summaries(&self, most: usize) -> Result<Vec<(SummaryId, Hash)>> {
+        self.connection.all(
+            "SELECT id, hash FROM summaries WHERE hash NOT IN (SELECT hash FROM synced_summaries)
+              ORDER BY depth, id LIMIT ?1",
+            [most],
+        )
+    }
+
+    /// The number of entries that show a purged message.
+    pub fn purged(&self) -> Result<usize> {
+        self.connection
+            .one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
+    }
+
+    /// Whether nothing was purged since own packs were compared with the history.
+    pub fn is_compared(&self) -> Result<bool> {
+        let compared = self.connection.fact(COMPARED)?.and_then(|number| number.parse().ok());
+        Ok(compared.unwrap_or(0) == self.purged()?)
+    }
+
+    /// The machines that have written packs.
+    pub fn machines(&self) -> Result<Vec<Machine>> {
+        self.connection.all("SELECT * FROM machines ORDER BY label, id", [])
+    }
+
+    /// The label of the machine that a session came from, if it came from another one.
+    pub fn origin(&self, conversation: ConversationId) -> Result<Option<String>> {
+        self.connection.first("SELECT label FROM origins WHERE conversation_id = ?1", [conversation])
+    }
+
+    /// Which of these messages still have a text here, and which have a larger number in their place: of two numbers the
+    /// smaller one stays, on all machines.
+    pub fn to_purge(
+        &self,
+        purged: &[PurgedElsewhere],
+    ) -> Result<(BTreeMap<MessageId, Nonce>, HashMap<MessageId, Nonce>)> {
+        let (mut texts, mut numbers) = (BTreeMap::new(), HashMap::new());
+        for PurgedElsewhere { session, entry, nonce } in purged {
+            let shown: Option<(MessageId, i64, Option<Nonce>)> = self.connection.first(
+                "SELECT m.id, m.kind, CASE m.kind WHEN 4 THEN m.json END
+                   FROM conversations c JOIN entries e ON e.conversation_id = c.id JOIN messages m ON m.id = e.message_id
+                  WHERE c.session_id = ?1 AND e.entry_id = ?2 AND e.kind = 1",
+                [session, entry],
+            )?;
+            match shown {
+                Some((message, 0..=2, _)) => drop(texts.insert(message, *nonce)),
+                Some((message, _, Some(own))) if *nonce < own => drop(numbers.insert(message, *nonce)),
+                _ => {}
+            }
+        }
+        Ok((texts, numbers))
+    }
+}
+
+impl SyncedWriter<'_> {
+    /// Begins again if the last target was another one.
+    pub fn begin(&self, target: &str) -> Result<()> {
+        if self.connection.fact(TARGET)?.as_deref() == Some(target) {
+            return Ok(());
+        }
+        for sql in [
+            "DELETE FROM synced", "DELETE FROM synced_summaries", "DELETE FROM packs", "DELETE FROM machines",
+        ] {
+            self.connection.change(sql, [])?;
+        }
+        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED])?;
+        self.connection.set_fact(TARGET, target)
+    }
+
+    /// Records that packs have these entries.
+    pub fn add(&self, rows: impl IntoIterator<Item = EntryId>) -> Result<()> {
+        let mut run: Option<(i64, i64)> = None;
+        let rows = rows.into_iter().map(|row| Some(row.0)).chain([None]);
+        for row in rows {
+            match (&mut run, row) {
+                (Some((_, last)), Some(row)) if *last + 1 == row => *last = row,
+                (before, row) => {
+                    if let Some((first, last)) = before.take() {
+                        self.add_range(first, last)?;
+                    }
+                    run = row.map(|row| (row, row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ranges that overlap or touch become one.
+    fn add_range(&self, first: i64, last: i64) -> Result<()> {
+        let near = "first <= ?2 + 1 AND last >= ?1 - 1";
+        let (from, to): (Option<i64>, Option<i64>) = self
+            .connection
+            .one(&format!("SELECT min(first), max(last) FROM synced WHERE {near}"), [first, last])?;
+        self.connection.change(&format!("DELETE FROM synced WHERE {near}"), [first, last])?;
+        let (first, last) = (from.map_or(first, |from| from.min(first)), to.map_or(last, |to| to.max(last)));
+        self.connection.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])
+    }
+
+    /// Takes out the entries of purged messages, and these: they have changed.
+    pub(crate) fn forget(&self, messages: &BTreeSet<MessageId>, entries: &BTreeSet<EntryId>) -> Result<()> {
+        if !self.connection.one::<bool>("SELECT EXISTS (SELECT 1 FROM synced)", [])? {
+            return Ok(());
+        }
+        let mut rows: BTreeSet<i64> = entries.iter().map(|entry| entry.0).collect();
+        for message in messages {
+            let shown: Vec<i64> =
+                self.connection.all("SELECT id FROM entries WHERE message_id = ?1", [message])?;
+            rows.extend(shown);
+        }
+        for row in rows {
+            let range: Option<(i64, i64)> = self.connection.first(
+                "SELECT first, last FROM synced WHERE first <= ?1 AND last >= ?1 ORDER BY first DESC LIMIT 1",
+                [row],
+            )?;
+            let Some((first, last)) = range else { continue };
+            self.connection.change("DELETE FROM synced WHERE first = ?1", [first])?;
+            for (first, last) in [(first, row - 1), (row + 1, last)] {
+                if first <= last {
+                    self.connection
+                        .change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that packs have these summaries.
+    pub fn add_summaries(&self, summaries: &[Hash]) -> Result<()> {
+        summaries.iter().try_for_each(|hash| {
+            self.connection.change("INSERT OR IGNORE INTO synced_summaries (hash) VALUES (?1)", [hash])
+        })
+    }
+
+    /// Records that a pack was read or written.
+    pub fn add_pack(&self, name: &str) -> Result<()> {
+        self.connection.change("INSERT OR IGNORE INTO packs (name) VALUES (?1)", [name])
+    }
+
+    /// Forgets a pack that was replaced.
+    pub fn remove_pack(&self, name: &str) -> Result<()> {
+        self.connection.change("DELETE FROM packs WHERE name = ?1", [name])
+    }
+
+    /// Records that own packs agree with the history.
+    pub fn note_compared(&self) -> Result<()> {
+        self.connection.set_fact(COMPARED, &self.purged()?.to_string())
+    }
+
+    /// Records what a machine's pack says, unless a newer one was read.
+    pub fn note_machine(&self, machine: &Machine) -> Result<()> {
+        let Machine { id, label, number, purged } = machine;
+        self.connection.change(
+            "INSERT INTO machines (id, label, number, purged) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (id) DO UPDATE SET label = excluded.label, number = excluded.number, purged = excluded.purged
+                                      WHERE excluded.number >= number",
+            params![id, label, number, purged],
+        )
+    }
+
+    /// Records the machine that a session came from.
+    pub fn note_origin(&self, conversation: ConversationId, label: &str) -> Result<()> {
+        self.connection.change(
+            "INSERT OR IGNORE INTO origins (conversation_id, label) VALUES (?1, ?2)",
+            params![conversation, label],
+        )
+    }
+}

@@ -1,0 +1,147 @@
+//! One history on several machines.
+//!
+//! A message is named by the hash of itself and all before it, and storing one twice changes nothing. So two histories
+//! merge as the union of two sets, and a machine only has to see what the others have. Each appends immutable packs to
+//! a folder of its own at a target, which is a folder or a bucket, and reads the packs of the others once. There is no
+//! server, no lock and no list of contents; nothing depends on clocks.
+//!
+//! Packs come from anyone who can write to the target. They only add messages and summaries, as an import does; a purge
+//! is the exception, because it has to travel: see docs/sync.md.
+
+mod machine;
+mod pack;
+mod project;
+mod receive;
+mod send;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use lcm_ingest::import::Home;
+use lcm_model::error::{Error, Result};
+use lcm_store::{Place, Store};
+use machine::ThisMachine;
+use target::Target;
+
+/// What to sync, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The target: a folder.
+    pub target: String,
+    /// The project's name there; empty: its git remote.
+    pub project: String,
+    /// What other machines call this one; empty: `user@host`.
+    pub label: String,
+    /// Whether to mask secrets in what is sent.
+    pub redacts: bool,
+}
+
+/// How far a sync is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicUsize,
+    packs: AtomicUsize,
+}
+
+impl Progress {
+    fn set(&self, done: usize, packs: usize) {
+        self.done.store(done, Ordering::Relaxed);
+        self.packs.store(packs, Ordering::Relaxed);
+    }
+
+    /// Packs that were read, of how many.
+    pub fn packs(&self) -> (usize, usize) {
+        (self.done.load(Ordering::Relaxed), self.packs.load(Ordering::Relaxed))
+    }
+}
+
+/// What was sent or received.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    pub packs: usize,
+    /// Sessions that are new here.
+    pub sessions: usize,
+    /// Messages; of those received the new ones.
+    pub messages: usize,
+    /// Summaries, likewise.
+    pub summaries: usize,
+    pub bytes: usize,
+}
+
+/// A pack that is not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    pub pack: String,
+    pub reason: String,
+}
+
+/// The outcome of a sync.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub sent: Amount,
+    pub received: Amount,
+    /// Messages that were purged elsewhere, and are removed here now.
+    pub purged: usize,
+    /// Own packs that were written again without what was purged.
+    pub rewritten: usize,
+    /// Packs that build on one that is not there yet.
+    pub waiting: usize,
+    pub refused: Vec<Refused>,
+    /// The machines that have sent packs, with this one.
+    pub machines: usize,
+}
+
+/// A running sync.
+struct Run<'a> {
+    home: &'a Home,
+    target: Target,
+    machine: ThisMachine,
+    redacts: bool,
+    progress: &'a Progress,
+    cancel: &'a CancellationToken,
+}
+
+impl Run<'_> {
+    fn store(&self) -> &Store {
+        &self.home.store
+    }
+}
+
+/// Sends what the target lacks and receives what this history lacks. It may be stopped at any time; the next one goes on.
+///
+/// # Errors
+/// When the target can't be used, the project has no name, or the store fails. What was sent or received stays.
+pub async fn sync(
+    home: &Home,
+    options: &Options,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<Report> {
+    if *home.store.place() == Place::Memory {
+        return Err(Error::invalid(
+            "this session's history is in memory only: start Pi without --no-session to sync the project's",
+        ));
+    }
+    let project = project::folder(&options.project, &home.cwd, home.identity)?;
+    let target = Target::of(&options.target, &project)?;
+    let machine = ThisMachine::of(&home.db_dir, &options.label)?;
+    let run = Run { home, target, machine, redacts: options.redacts, progress, cancel };
+    let place = format!("{} {project}", options.target);
+    home.store.write(move |batch| batch.synced().begin(&place)).await?;
+    let listed = run.target.list().await?;
+    let mut report = Report::default();
+    receive::receive(&run, &listed, &mut report).await?;
+    if !home.store.read(|view| view.synced().is_compared()).await? {
+        send::rewrite(&run, &listed, &mut report).await?;
+    }
+    let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
+    send::send(&run, own.max().unwrap_or(0) + 1, &mut report).await?;
+    report.machines = home.store.read(|view| view.synced().machines()).await?.len();
+    home.store.checkpoint().await?;
+    Ok(report)
+}

@@ -1,0 +1,260 @@
+//! Reads the packs of all machines that were not read yet.
+//!
+//! A pack may have what builds on another machine's pack: such parts wait until that was read. Purges and summaries
+//! come last, once everything that they are about is there.
+
+use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
+use super::{Refused, Report, Run};
+use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::text::one_line;
+use lcm_model::{Content, Entry, SummaryRecord};
+use lcm_store::tasks::{blocking, go_on};
+use lcm_store::{Batch, Machine, Purge, PurgedElsewhere};
+
+/// Characters of JSON in one transaction: an open session can write in between.
+const SLICE: usize = 1024 * 1024;
+/// Entries in one transaction.
+const ENTRIES: usize = 2000;
+/// Summaries in one transaction.
+const SUMMARIES: usize = 100;
+/// Characters of another machine's label.
+const LABEL: usize = 60;
+
+/// What is done once all packs are read.
+#[derive(Default)]
+struct AtTheEnd {
+    purged: Vec<PurgedElsewhere>,
+    summaries: Vec<SummaryRecord>,
+    packs: Vec<String>,
+}
+
+/// A part of a pack.
+#[derive(Default)]
+struct Slice {
+    session: Option<PackSession>,
+    entries: Option<PreparedHandover>,
+    /// Their ids.
+    ids: Vec<String>,
+    /// Those that come purged, also among the entries.
+    purged: Vec<PurgedElsewhere>,
+    summaries: Vec<SummaryRecord>,
+}
+
+/// Reads the packs among `listed` that are new here.
+///
+/// # Errors
+/// When the store or the target can't be used. What was read stays.
+pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
+    let known = run.store().read(|view| view.synced().packs()).await?;
+    let mut waiting: Vec<&PackName> =
+        listed.iter().filter(|name| !known.contains(&name.to_string())).collect();
+    run.progress.set(0, waiting.len());
+    let (all, mut end) = (waiting.len(), AtTheEnd::default());
+    loop {
+        let (before, mut still) = (report.received.messages, Vec::new());
+        let number = waiting.len();
+        for name in waiting {
+            go_on(run.cancel)?;
+            match pack(run, name, &mut end, report).await {
+                Ok(()) => report.received.packs += 1,
+                Err(error) if error.code() == Code::Gap => still.push(name),
+                Err(error) if matches!(error.code(), Code::Invalid | Code::Format) => {
+                    report.refused.push(Refused { pack: name.to_string(), reason: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+            run.progress.set(all - number + report.received.packs.min(number), all);
+        }
+        waiting = still;
+        let is_further = waiting.len() < number || report.received.messages > before;
+        if waiting.is_empty() || !is_further {
+            break;
+        }
+    }
+    report.waiting = waiting.len();
+    finish(run, end, report).await
+}
+
+/// Stores what a pack has.
+///
+/// # Errors
+/// [`Code::Gap`] if some of it builds on what is not here, [`Code::Invalid`] if it is no pack.
+async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut Report) -> Result<()> {
+    let Some(bytes) = run.target.get(name).await? else { return Ok(()) };
+    report.received.bytes += bytes.len();
+    let opened = name.clone();
+    let mut reader = blocking(move || PackReader::open(&opened, bytes)).await?;
+    let PackHeader { machine, label, purged, .. } = reader.header.clone();
+    let machine = Machine { id: machine, label: one_line(&label, LABEL), number: name.number, purged };
+    let is_own = machine.id == run.machine.id;
+    let (mut session, mut gap, mut is_late) = (None, None, false);
+    loop {
+        let read = blocking(move || Ok((next_slice(&mut reader, session)?, reader))).await?;
+        let (slice, left) = read;
+        reader = left;
+        let Some(mut slice) = slice else { break };
+        session = slice.session.clone();
+        is_late |= !slice.purged.is_empty() || !slice.summaries.is_empty();
+        end.summaries.append(&mut slice.summaries);
+        if slice.ids.is_empty() {
+            continue;
+        }
+        end.purged.extend(slice.purged.iter().cloned());
+        let write = move |batch: &Batch<'_>| add(batch, &slice, is_own);
+        match run.store().write(write).await {
+            Ok(Added { messages, is_new_session }) => {
+                report.received.messages += messages;
+                report.received.sessions += usize::from(is_new_session);
+            }
+            Err(error) if error.code() == Code::Gap => gap = Some(error),
+            Err(error) => return Err(error),
+        }
+        go_on(run.cancel)?;
+    }
+    if let Some(gap) = gap {
+        return Err(gap);
+    }
+    run.store().write(move |batch| batch.synced().note_machine(&machine)).await?;
+    let name = name.to_string();
+    if is_late {
+        end.packs.push(name);
+        return Ok(());
+    }
+    run.store().write(move |batch| batch.synced().add_pack(&name)).await
+}
+
+/// Reads the next part of a pack, of one session, on any thread.
+fn next_slice(reader: &mut PackReader, session: Option<PackSession>) -> Result<Option<Slice>> {
+    let mut slice = Slice { session, ..Slice::default() };
+    let (mut entries, mut size, mut is_empty) = (Vec::new(), 0, true);
+    while size < SLICE && entries.len() < ENTRIES {
+        let Some(record) = reader.next()? else { break };
+        is_empty = false;
+        match record {
+            Record::Session(next) => {
+                let is_begun = !entries.is_empty();
+                if is_begun {
+                    reader.keep(Record::Session(next));
+                    break;
+                }
+                slice.session = Some(next);
+            }
+            Record::Entry(entry) => {
+                size += match &entry.content {
+                    Content::Message(json) => json.len(),
+                    _ => 0,
+                };
+                entries.push(entry);
+            }
+            Record::Purged(purged) => {
+                let session = slice.session.as_ref().map(|session| session.id.clone()).unwrap_or_default();
+                slice.purged.push(PurgedElsewhere {
+                    session,
+                    entry: purged.id.clone(),
+                    nonce: purged.nonce.0,
+                });
+                entries.push(Entry {
+                    id: purged.id,
+                    parent: purged.parent_id,
+                    timestamp: purged.timestamp,
+                    content: Content::Purged(purged.nonce.0),
+                });
+            }
+            Record::Summary(summary) => {
+                size += summary.text.len();
+                slice.summaries.push(summary);
+            }
+        }
+    }
+    if is_empty {
+        return Ok(None);
+    }
+    if slice.session.is_none() && !entries.is_empty() {
+        return Err(Error::invalid("it has an entry of no session"));
+    }
+    slice.ids = entries.iter().map(|entry| entry.id.clone()).collect();
+    slice.entries = Some(Handover { entries, ..Handover::default() }.prepare());
+    Ok(Some(slice))
+}
+
+struct Added {
+    messages: usize,
+    is_new_session: bool,
+}
+
+/// Stores a part of a pack; all of it, or nothing.
+fn add(batch: &Batch<'_>, slice: &Slice, is_own: bool) -> Result<Added> {
+    let (Some(session), Some(entries)) = (&slice.session, &slice.entries) else {
+        return Ok(Added { messages: 0, is_new_session: false });
+    };
+    let known = batch.messages().conversation(&session.id)?;
+    let row = match known {
+        Some(row) => row,
+        None => {
+            let parent = session.parent_session.as_deref();
+            let row = batch.messages().conversation_row(&session.id, None, parent, session.started_at)?;
+            if !is_own {
+                batch.synced().note_origin(row, &one_line(&session.origin, LABEL))?;
+            }
+            row
+        }
+    };
+    // A placeholder is sent once more, so that the others see that it is here.
+    let mut fresh = Vec::new();
+    for PurgedElsewhere { entry, .. } in &slice.purged {
+        if !batch.upkeep().shows_purged(row, entry)? {
+            fresh.push(entry.as_str());
+        }
+    }
+    let messages = entries.fold(batch, row)?;
+    let mut rows = Vec::new();
+    for id in slice.ids.iter().filter(|id| is_own || !fresh.contains(&id.as_str())) {
+        rows.extend(batch.messages().entry_row(row, id)?);
+    }
+    batch.synced().add(rows)?;
+    Ok(Added { messages, is_new_session: known.is_none() })
+}
+
+/// Removes what was purged elsewhere, and adds the summaries whose messages are here.
+async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()> {
+    let AtTheEnd { purged, mut summaries, packs } = end;
+    if !purged.is_empty() {
+        let purge = move |batch: &Batch<'_>| {
+            let (texts, numbers) = batch.synced().to_purge(&purged)?;
+            let removed = texts.len();
+            if removed > 0 {
+                batch.upkeep().purge(&Purge::Elsewhere(texts))?;
+            }
+            if !numbers.is_empty() {
+                batch.upkeep().renumber(&numbers)?;
+            }
+            Ok(removed)
+        };
+        report.purged = run.store().write(purge).await?;
+        if report.purged > 0 {
+            // Another process may be reading: the store tries again when it is opened.
+            let _ = run.store().vacuum().await;
+        }
+    }
+    // Sources before what was condensed from them.
+    summaries.sort_by_key(|summary| summary.depth);
+    for slice in summaries.chunks(SUMMARIES).map(<[_]>::to_vec) {
+        go_on(run.cancel)?;
+        let write = move |batch: &Batch<'_>| {
+            let hashes: Vec<Hash> = slice.iter().filter_map(|summary| Hash::parse(&summary.id)).collect();
+            let known = |hash: &&Hash| Ok(batch.summaries().summary_by_hash(**hash)?.is_some());
+            let count = || hashes.iter().map(|hash| known(&hash).map(usize::from)).sum::<Result<usize>>();
+            let before = count()?;
+            // They are of no session that was here before.
+            let origin =
+                SummaryOrigin { conversation: ConversationId::NONE, since: batch.messages().last_rows()? };
+            restore_supplement(batch, origin, &slice)?;
+            batch.synced().add_summaries(&hashes)?;
+            Ok(count()? - before)
+        };
+        report.received.summaries += run.store().write(write).await?;
+    }
+    run.store().write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name))).await
+}

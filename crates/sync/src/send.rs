@@ -1,0 +1,223 @@
+//! Sends what no pack has yet, and writes packs again whose text was purged.
+
+use super::machine::ThisMachine;
+use super::pack::{Hash64, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
+use super::{Report, Run};
+use lcm_compaction::redacted_json;
+use lcm_ingest::export::{LinePositions, line};
+use lcm_model::error::Result;
+use lcm_model::ids::{ConversationId, EntryId, Hash};
+use lcm_store::tasks::{blocking, go_on};
+use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View};
+
+/// Entries that are read at once.
+const READ: usize = 1000;
+
+/// A pack with what it has.
+struct Pack {
+    bytes: Vec<u8>,
+    entries: Vec<EntryId>,
+    summaries: Vec<Hash>,
+    messages: usize,
+}
+
+/// What a pack is made of.
+struct Filling<'v> {
+    view: View<'v>,
+    pack: PackWriter,
+    label: &'v str,
+    redacts: bool,
+    session: Option<ConversationId>,
+    is_empty: bool,
+}
+
+/// Sends everything that no pack has, in packs with the numbers from `number` on.
+///
+/// # Errors
+/// When the store or the target can't be used. What was sent stays.
+pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) -> Result<()> {
+    loop {
+        go_on(run.cancel)?;
+        let (machine, redacts) = (run.machine.clone(), run.redacts);
+        let pack = run.store().read(move |view| next_pack(view, &machine, redacts)).await?;
+        let Some((pack, purged)) = pack else { return Ok(()) };
+        let Pack { bytes, entries, summaries, messages } = pack;
+        report.sent.packs += 1;
+        report.sent.bytes += bytes.len();
+        report.sent.messages += messages;
+        report.sent.summaries += summaries.len();
+        let name = put(run, number, bytes).await?;
+        let machine = run.machine.said(number, purged);
+        let note = move |batch: &Batch<'_>| {
+            batch.synced().add(entries)?;
+            batch.synced().add_summaries(&summaries)?;
+            batch.synced().note_machine(&machine)?;
+            batch.synced().add_pack(&name)
+        };
+        run.store().write(note).await?;
+        number += 1;
+    }
+}
+
+async fn put(run: &Run<'_>, number: i64, bytes: Vec<u8>) -> Result<String> {
+    let name = PackName { machine: run.machine.id.clone(), number, hash: Hash::plain(&bytes) };
+    run.target.put(&name, bytes).await?;
+    Ok(name.to_string())
+}
+
+/// The next pack, with the number of purged entries; `None` if there is nothing to send.
+fn next_pack(view: &View<'_>, machine: &ThisMachine, redacts: bool) -> Result<Option<(Pack, usize)>> {
+    let purged = view.synced().purged()?;
+    let header = PackHeader::new(&machine.id, &machine.label, purged, redacts);
+    let mut filling = Filling::of(view, &header, &machine.label)?;
+    let (mut entries, mut summaries, mut messages) = (Vec::new(), Vec::new(), 0);
+    'full: loop {
+        let unsent = view.synced().unsent(entries.last().copied().unwrap_or(EntryId(0)), READ)?;
+        let is_last = unsent.len() < READ;
+        for entry in unsent {
+            if filling.pack.is_full() {
+                break 'full;
+            }
+            filling.entry(&entry)?;
+            messages += usize::from(entry.entry.is_said);
+            entries.push(entry.entry.row);
+        }
+        if is_last {
+            break;
+        }
+    }
+    // Masked messages have other hashes, by which no summary would be accepted.
+    if !redacts && !filling.pack.is_full() {
+        for (id, hash) in view.synced().unsent_summaries(READ)? {
+            let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
+            let sources = sources.iter().map(ToString::to_string).collect();
+            filling.pack.summary(&view.summaries().summary(id)?.summary.record(sources))?;
+            summaries.push(hash);
+            if filling.pack.is_full() {
+                break;
+            }
+        }
+    }
+    if entries.is_empty() && summaries.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some((Pack { bytes: filling.pack.finish()?, entries, summaries, messages }, purged)))
+}
+
+impl<'v> Filling<'v> {
+    fn of(view: &View<'v>, header: &PackHeader, label: &'v str) -> Result<Self> {
+        Ok(Self {
+            view: *view,
+            pack: PackWriter::new(header)?,
+            label,
+            redacts: header.redacted,
+            session: None,
+            is_empty: true,
+        })
+    }
+
+    fn entry(&mut self, synced: &SyncedEntry) -> Result<()> {
+        let SyncedEntry { conversation, entry, purged } = synced;
+        self.is_empty = false;
+        if self.session != Some(*conversation) {
+            self.session = Some(*conversation);
+            self.begin(*conversation)?;
+        }
+        if let Some((nonce, timestamp)) = purged {
+            return self.pack.purged(&PurgedEntry {
+                id: entry.id.clone(),
+                parent_id: entry.parent.clone(),
+                timestamp: *timestamp,
+                nonce: Hash64(*nonce),
+            });
+        }
+        let line_of =
+            |entry: &ExportedEntry| line(&self.view, *conversation, entry, &mut LinePositions::default());
+        let line = line_of(entry);
+        let line = if self.redacts { line.map(|line| redacted_json(&line)) } else { line.map(Some) };
+        // An unreadable message keeps its place: what is below it must not wait for it.
+        let line = match line {
+            Ok(Some(line)) => line,
+            _ => line_of(&ExportedEntry { shows: Shows::Link, ..entry.clone() })?,
+        };
+        self.pack.record(&line)
+    }
+
+    fn begin(&mut self, conversation: ConversationId) -> Result<()> {
+        let Some(session) = self.view.messages().sessions(Some(conversation))?.pop() else { return Ok(()) };
+        let origin = self.view.synced().origin(conversation)?;
+        self.pack.session(&PackSession {
+            id: session.session_id,
+            parent_session: session.parent,
+            started_at: session.started_at,
+            origin: origin.unwrap_or_else(|| self.label.to_owned()),
+        })
+    }
+}
+
+/// Writes own packs again that differ from the history, since something in them was purged, and removes the old ones.
+///
+/// # Errors
+/// When the store or the target can't be used: the next sync goes on.
+pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
+    for name in listed.iter().filter(|name| name.machine == run.machine.id) {
+        go_on(run.cancel)?;
+        let Some(bytes) = run.target.get(name).await? else { continue };
+        let (old, is_it) = (name.clone(), bytes.clone());
+        // One that can't be read was refused before.
+        let Ok(reader) = blocking(move || PackReader::open(&old, is_it)).await else { continue };
+        let label = run.machine.label.clone();
+        let now = run.store().read(move |view| written_again(view, reader, &label)).await?;
+        if now.as_ref() == Some(&bytes) {
+            continue;
+        }
+        let new = match now {
+            Some(now) => Some(put(run, name.number, now).await?),
+            None => None,
+        };
+        run.target.remove(name).await?;
+        report.rewritten += 1;
+        let old = name.to_string();
+        let note = move |batch: &Batch<'_>| {
+            batch.synced().remove_pack(&old)?;
+            new.iter().try_for_each(|new| batch.synced().add_pack(new))
+        };
+        run.store().write(note).await?;
+    }
+    run.store().write(|batch| batch.synced().note_compared()).await
+}
+
+/// The bytes of a pack as it would be written now; `None` if nothing of it is left.
+fn written_again(view: &View<'_>, mut reader: PackReader, label: &str) -> Result<Option<Vec<u8>>> {
+    let mut filling = Filling::of(view, &reader.header.clone(), label)?;
+    let mut conversation = None;
+    let again = |filling: &mut Filling<'_>, conversation: Option<ConversationId>, id: &str| {
+        let Some(conversation) = conversation else { return Ok(()) };
+        view.synced().entry(conversation, id)?.map_or(Ok(()), |entry| filling.entry(&entry))
+    };
+    while let Some(record) = reader.next()? {
+        match record {
+            Record::Session(session) => conversation = view.messages().conversation(&session.id)?,
+            Record::Entry(entry) => again(&mut filling, conversation, &entry.id)?,
+            Record::Purged(entry) => again(&mut filling, conversation, &entry.id)?,
+            Record::Summary(record) => {
+                let is_kept = match Hash::parse(&record.id) {
+                    Some(hash) => view.summaries().summary_by_hash(hash)?.is_some(),
+                    None => false,
+                };
+                if is_kept {
+                    filling.is_empty = false;
+                    filling.pack.summary(&record)?;
+                }
+            }
+        }
+    }
+    if filling.is_empty { Ok(None) } else { filling.pack.finish().map(Some) }
+}
+
+impl ThisMachine {
+    /// What a pack of this machine says of it.
+    fn said(&self, number: i64, purged: usize) -> Machine {
+        Machine { id: self.id.clone(), label: self.label.clone(), number, purged }
+    }
+}

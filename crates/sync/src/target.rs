@@ -1,0 +1,140 @@
+//! Where packs are: a folder, which anything else may carry, or a bucket of an object store.
+//!
+//! Both know four things: list, read, write unless it is there, remove. Nothing is ever locked or overwritten.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::pack::PackName;
+use lcm_model::error::{Error, Result};
+use lcm_model::files::temporary::Temporary;
+use lcm_store::tasks::blocking;
+
+/// The largest pack that is read, in bytes: one message of the longest kind that does not compress.
+const LARGEST: u64 = 512 * 1024 * 1024;
+
+/// A project's place at a target.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Folder(PathBuf),
+}
+
+impl Target {
+    /// The place of `project` at the target that the user calls `name`: a folder.
+    ///
+    /// # Errors
+    /// When it is no folder.
+    pub fn of(name: &str, project: &str) -> Result<Self> {
+        let folder = PathBuf::from(name);
+        if !folder.is_dir() {
+            return Err(Error::invalid(format!("there is no folder {name} to sync with: create it first")));
+        }
+        Ok(Self::Folder(folder.join(project)))
+    }
+
+    /// The names of all packs. Other files are none.
+    pub async fn list(&self) -> Result<Vec<PackName>> {
+        let mut names = match self {
+            Self::Folder(folder) => {
+                let folder = folder.clone();
+                blocking(move || packs_in(&folder).map_err(|error| unreachable(&folder, error))).await?
+            }
+        };
+        names.sort_by(|one, other| (one.number, one).cmp(&(other.number, other)));
+        Ok(names)
+    }
+
+    /// A pack's bytes; `None` if it is gone.
+    pub async fn get(&self, name: &PackName) -> Result<Option<Vec<u8>>> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name.to_string());
+                blocking(move || match read(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    read => read.map(Some).map_err(|error| unreachable(&path, error)),
+                })
+                .await
+            }
+        }
+    }
+
+    /// Writes a pack, unless it is there.
+    pub async fn put(&self, name: &PackName, bytes: Vec<u8>) -> Result<()> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name.to_string());
+                blocking(move || write(&path, &bytes).map_err(|error| unreachable(&path, error))).await
+            }
+        }
+    }
+
+    /// Removes a pack.
+    pub async fn remove(&self, name: &PackName) -> Result<()> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name.to_string());
+                blocking(move || match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreachable(&path, error)),
+                    _ => Ok(()),
+                })
+                .await
+            }
+        }
+    }
+}
+
+fn packs_in(folder: &Path) -> io::Result<Vec<PackName>> {
+    let mut names = Vec::new();
+    for machine in entries(folder)? {
+        for file in entries(&machine)? {
+            let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
+            names.extend(name.and_then(|name| PackName::parse(&name.replace('\\', "/"))));
+        }
+    }
+    Ok(names)
+}
+
+/// What is in a folder; nothing if it is none.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match folder.read_dir() {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let file = std::fs::File::open(path)?;
+    if file.metadata()?.len() > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is larger than any pack"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file under another name first: a folder may be read, or carried elsewhere, at any time.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let (part, mut file) = Temporary::beside(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    match part.become_file(path.file_name().unwrap_or(OsStr::new("")), false) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn unreachable(path: &Path, error: io::Error) -> Error {
+    Error::storing(format!("the sync target {} can't be used", path.display()), error)
+}

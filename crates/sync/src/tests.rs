@@ -1,0 +1,552 @@
+//! Machines that share a folder.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::pack::{PackHeader, PackName, PackWriter};
+use super::{Options, Progress, Report, sync};
+use lcm_ingest::Handover;
+use lcm_ingest::import::Home;
+use lcm_model::config::ProjectIdentity;
+use lcm_model::dag::Sources;
+use lcm_model::error::{Code, Result};
+use lcm_model::ids::{Hash, MessageId};
+use lcm_model::{State, SummaryRecord, tokens};
+use lcm_store::{Batch, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, Summary, View};
+
+/// What a store says: session, entry, parent, and the message or what the entry does.
+type Said = BTreeSet<(String, String, Option<String>, String)>;
+
+struct Machine {
+    home: Home,
+    label: String,
+    _dir: TempDir,
+}
+
+impl Machine {
+    fn new(label: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of_project(Some(dir.path()), "/shop").unwrap();
+        let home = Home {
+            store,
+            cwd: "/shop".into(),
+            identity: ProjectIdentity::Cwd,
+            db_dir: dir.path().to_owned(),
+            session_id: String::new(),
+        };
+        Self { home, label: label.into(), _dir: dir }
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> T {
+        self.home.store.write(work).await.unwrap()
+    }
+
+    async fn read<T: Send + 'static>(&self, work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static) -> T {
+        self.home.store.read(work).await.unwrap()
+    }
+
+    /// Adds an entry to a session.
+    async fn add(&self, session: &str, entry: &str) {
+        let (session, entries) = (session.to_owned(), Handover::of(entry).unwrap().prepare());
+        self.write(move |batch| {
+            let row = batch.messages().conversation_row(&session, None, None, 1)?;
+            entries.fold(batch, row)
+        })
+        .await;
+    }
+
+    async fn say(&self, session: &str, id: &str, parent: Option<&str>, text: &str) {
+        let message = json!({"role": "user", "content": text, "timestamp": 1_000});
+        let entry = json!({"type": "message", "id": id, "parentId": parent, "message": message});
+        self.add(session, &entry.to_string()).await;
+    }
+
+    async fn sync_as(&self, options: Options) -> Result<Report> {
+        sync(&self.home, &options, &Progress::default(), &CancellationToken::new()).await
+    }
+
+    fn options(&self, target: &Path) -> Options {
+        Options {
+            target: target.to_string_lossy().into_owned(),
+            project: "shop".into(),
+            label: self.label.clone(),
+            redacts: false,
+        }
+    }
+
+    async fn sync(&self, target: &Path) -> Report {
+        self.sync_as(self.options(target)).await.unwrap()
+    }
+
+    async fn said(&self) -> Said {
+        self.read(|view| {
+            let mut said = Said::new();
+            for session in view.messages().sessions(None)? {
+                for entry in view.messages().exported_entries(
+                    session.id,
+                    lcm_model::ids::EntryId(0),
+                    usize::MAX >> 1,
+                )? {
+                    let ExportedEntry { id, parent, shows, .. } = entry;
+                    let is_purged = view.upkeep().shows_purged(session.id, &id)?;
+                    let what = match shows {
+                        _ if is_purged => "purged".into(),
+                        Shows::Message(message) => view.messages().json_of(message)?,
+                        Shows::Edit { target, rendition } => {
+                            let shown = rendition.map(|id| view.messages().json_of(id)).transpose()?;
+                            format!("edit {target} {shown:?}")
+                        }
+                        other => format!("{other:?}"),
+                    };
+                    said.insert((session.session_id.clone(), id, parent, what));
+                }
+            }
+            Ok(said)
+        })
+        .await
+    }
+
+    /// The lineages of everything, which other machines must agree on.
+    async fn lineages(&self) -> BTreeSet<Hash> {
+        self.read(|view| {
+            let mut lineages = BTreeSet::new();
+            for session in view.messages().sessions(None)? {
+                for entry in view.messages().exported_entries(
+                    session.id,
+                    lcm_model::ids::EntryId(0),
+                    usize::MAX >> 1,
+                )? {
+                    if let Shows::Message(message) = entry.shows {
+                        lineages.insert(view.messages().message(message)?.lineage);
+                    }
+                }
+            }
+            Ok(lineages)
+        })
+        .await
+    }
+
+    async fn purge(&self, session: &str, entry: &str) {
+        let (session, entry) = (session.to_owned(), entry.to_owned());
+        self.write(move |batch| {
+            let Some(row) = batch.messages().conversation(&session)? else { return Ok(()) };
+            match batch.upkeep().purgeable_at(row, &entry)? {
+                Some(message) => batch.upkeep().purge(&Purge::Message(message)).map(drop),
+                None => Ok(()),
+            }
+        })
+        .await;
+        self.home.store.vacuum().await.unwrap();
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    runtime().block_on(work)
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Whether a file below `folder` has these bytes, packs unpacked.
+fn is_anywhere(folder: &Path, text: &str) -> bool {
+    let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    folder.read_dir().unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return is_anywhere(&path, text);
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        holds(&bytes) || zstd::decode_all(bytes.as_slice()).is_ok_and(|plain| holds(&plain))
+    })
+}
+
+fn packs(folder: &Path) -> Vec<PathBuf> {
+    let mut packs = Vec::new();
+    for entry in folder.read_dir().unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() { packs.extend(self::packs(&path)) } else { packs.push(path) }
+    }
+    packs.sort();
+    packs
+}
+
+#[test]
+fn what_one_machine_said_is_on_the_other_and_nothing_is_sent_twice() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "the fox").await;
+        ann.say("one", "e2", Some("e1"), "the hen").await;
+        let sent = ann.sync(target.path()).await;
+        assert_eq!((sent.sent.messages, sent.sent.packs, sent.received.packs), (2, 1, 0));
+        bob.say("two", "e1", None, "the owl").await;
+        let both = bob.sync(target.path()).await;
+        assert_eq!((both.received.messages, both.received.sessions, both.sent.messages), (2, 1, 1));
+        assert_eq!(ann.sync(target.path()).await.received.messages, 1);
+        assert_eq!(ann.said().await, bob.said().await);
+        assert_eq!(ann.lineages().await, bob.lineages().await);
+        let files = packs(target.path());
+        for machine in [&ann, &bob] {
+            let report = machine.sync(target.path()).await;
+            assert_eq!((report.sent.packs, report.received.packs, report.machines), (0, 0, 2));
+        }
+        assert_eq!(packs(target.path()), files);
+        let origin = |view: &View<'_>| view.synced().origin(view.messages().conversation("one")?.unwrap());
+        assert_eq!((bob.read(origin).await.as_deref(), ann.read(origin).await), (Some("ann"), None));
+    });
+}
+
+#[test]
+fn one_session_goes_on_on_another_machine() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "the fox").await;
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        bob.say("one", "e2", Some("e1"), "the hen").await;
+        ann.say("one", "e3", Some("e1"), "the cat").await;
+        let sent = bob.sync(target.path()).await;
+        assert_eq!(sent.sent.messages, 1, "what came from another machine is not sent again");
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        assert_eq!(ann.said().await, bob.said().await);
+        assert_eq!(ann.said().await.len(), 3);
+    });
+}
+
+#[test]
+fn a_pack_waits_for_the_one_that_it_builds_on() {
+    run(async {
+        let (target, ann, bob, eve) =
+            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
+        ann.say("one", "e1", None, "the fox").await;
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        bob.say("one", "e2", Some("e1"), "the hen").await;
+        bob.sync(target.path()).await;
+        // Whatever carries the folder has not brought the first pack yet.
+        let first =
+            packs(target.path()).into_iter().min_by_key(|path| path.metadata().unwrap().modified().unwrap());
+        let (first, away) = (first.unwrap(), target.path().join("away"));
+        std::fs::rename(&first, &away).unwrap();
+        let report = eve.sync(target.path()).await;
+        assert_eq!((report.waiting, report.received.messages), (1, 0));
+        std::fs::rename(&away, &first).unwrap();
+        let report = eve.sync(target.path()).await;
+        assert_eq!((report.waiting, report.received.messages), (0, 2));
+        assert_eq!(eve.said().await, bob.said().await);
+    });
+}
+
+#[test]
+fn what_is_purged_on_one_machine_is_gone_everywhere() {
+    run(async {
+        let (target, ann, bob, eve) =
+            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
+        ann.say("one", "e1", None, "the fox").await;
+        ann.say("one", "e2", Some("e1"), "hunter2hunter2hunter2").await;
+        ann.say("one", "e3", Some("e2"), "the hen").await;
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        bob.say("one", "e4", Some("e3"), "the owl").await;
+        bob.sync(target.path()).await;
+        ann.sync(target.path()).await;
+        eve.sync(target.path()).await;
+        assert!(is_anywhere(target.path(), "hunter2hunter2"));
+        // Bob purges what is in Ann's pack.
+        bob.purge("one", "e2").await;
+        bob.sync(target.path()).await;
+        let behind = |view: &View<'_>| {
+            let own = view.synced().purged()?;
+            let machines = view.synced().machines()?.into_iter().filter(|machine| machine.purged < own);
+            Ok(machines.map(|machine| machine.label).collect::<Vec<_>>())
+        };
+        assert_eq!(bob.read(behind).await, ["ann", "eve"].map(String::from)[..1]);
+        let report = ann.sync(target.path()).await;
+        assert_eq!((report.purged, report.rewritten), (1, 1));
+        eve.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        assert!(bob.read(behind).await.is_empty());
+        assert!(!is_anywhere(target.path(), "hunter2hunter2"));
+        let said = ann.said().await;
+        for machine in [&ann, &bob, &eve] {
+            assert!(!is_anywhere(&machine.home.db_dir, "hunter2hunter2"), "{}", machine.label);
+            assert_eq!(
+                (machine.said().await, machine.lineages().await),
+                (said.clone(), ann.lineages().await)
+            );
+        }
+        let late = Machine::new("late");
+        late.sync(target.path()).await;
+        assert_eq!(late.said().await, said);
+        // Once all have seen it, nothing more is sent.
+        for machine in [&ann, &bob, &eve, &late, &ann, &bob, &eve, &late] {
+            machine.sync(target.path()).await;
+        }
+        let files = packs(target.path());
+        for machine in [&ann, &bob, &eve, &late] {
+            machine.sync(target.path()).await;
+        }
+        assert_eq!(packs(target.path()), files);
+    });
+}
+
+#[test]
+fn two_machines_that_purge_the_same_agree() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "a secret that is long enough").await;
+        ann.say("one", "e2", Some("e1"), "the hen").await;
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        ann.purge("one", "e1").await;
+        bob.purge("one", "e1").await;
+        for machine in [&ann, &bob, &ann, &bob] {
+            machine.sync(target.path()).await;
+        }
+        assert_eq!(ann.lineages().await, bob.lineages().await);
+        assert_eq!(ann.said().await, bob.said().await);
+    });
+}
+
+fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result<Hash> {
+    let sources = Sources::Messages(messages);
+    let names = batch.summaries().identities(&sources)?;
+    let summary = Summary {
+        hash: SummaryRecord::identity(0, State::Ok, 1, text, &[], &names),
+        depth: 0,
+        text: text.into(),
+        tokens: tokens::estimate(text),
+        state: State::Ok,
+        model: Some("test/small".into()),
+        prompt_version: 1,
+        usage: None,
+        created_at: 5,
+        quotes: Vec::new(),
+    };
+    let hash = summary.hash;
+    let prepared = PreparedText::of(text);
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
+    Ok(hash)
+}
+
+#[test]
+fn a_summary_travels_and_goes_with_a_purge() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "the fox said something to remember").await;
+        ann.say("one", "e2", Some("e1"), "the hen").await;
+        let hash = ann
+            .write(|batch| {
+                let row = batch.messages().conversation("one")?.unwrap();
+                let ids = ["e1", "e2"].map(|entry| batch.messages().shown_by(row, entry).unwrap().unwrap());
+                summary_of(batch, ids.to_vec(), "A fox and a hen talked about foxes.")
+            })
+            .await;
+        ann.sync(target.path()).await;
+        assert_eq!(bob.sync(target.path()).await.received.summaries, 1);
+        let has = move |view: &View<'_>| Ok(view.summaries().summary_by_hash(hash)?.is_some());
+        assert!(bob.read(has).await);
+        assert_eq!(bob.sync(target.path()).await.sent.packs, 0, "a summary that came is not sent again");
+        bob.purge("one", "e1").await;
+        for machine in [&bob, &ann, &bob] {
+            machine.sync(target.path()).await;
+        }
+        assert!(!is_anywhere(target.path(), "talked about foxes"));
+        assert!(!is_anywhere(&ann.home.db_dir, "talked about foxes"));
+    });
+}
+
+#[test]
+fn a_forged_pack_changes_nothing_that_is_there() {
+    run(async {
+        let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
+        ann.say("one", "e1", None, "the fox").await;
+        ann.sync(target.path()).await;
+        let said = ann.said().await;
+        let machine = "0123456789abcdef0123456789abcdef";
+        let folder = target.path().join("shop").join(machine);
+        std::fs::create_dir_all(&folder).unwrap();
+        let header = PackHeader::new(machine, "evil", 0, false);
+        let packed = |header: &PackHeader, records: &[&str]| {
+            let mut pack = PackWriter::new(header).unwrap();
+            records.iter().for_each(|record| pack.record(record).unwrap());
+            pack.finish().unwrap()
+        };
+        let session = r#"{"type":"session","id":"one","startedAt":1,"origin":"evil"}"#;
+        let other =
+            r#"{"type":"message","id":"e1","parentId":null,"message":{"role":"user","content":"the wolf"}}"#;
+        let mut long = packed(&header, &[session]);
+        long.extend(zstd::encode_all(std::io::repeat(0).take(3 << 20), 3).unwrap());
+        let cases = [
+            // Not the bytes of the name.
+            (b"half".to_vec(), false),
+            (packed(&PackHeader::new(&"f".repeat(32), "evil", 0, false), &[session, other]), true),
+            (packed(&header, &[other]), true),
+            (packed(&header, &["[]"]), true),
+            (packed(&header, &[session, r#"{"type":"lcm-purged","id":"e1"}"#]), true),
+            (packed(&PackHeader { format: 9, ..header.clone() }, &[session, other]), true),
+            (long, true),
+            (Vec::new(), true),
+            (b"not zstd".to_vec(), true),
+        ];
+        let count = cases.len();
+        for (number, (bytes, is_named)) in cases.into_iter().enumerate() {
+            let hash = if is_named { Hash::plain(&bytes) } else { Hash::ROOT };
+            let name = PackName { machine: machine.into(), number: number as i64, hash };
+            std::fs::write(target.path().join("shop").join(name.to_string()), bytes).unwrap();
+        }
+        // Names that are none are not read at all.
+        for name in ["000001-x.pack", "../x.pack", "1-abc.pack", "x"] {
+            let _ = std::fs::write(folder.join(name), "x");
+        }
+        let report = ann.sync(target.path()).await;
+        assert_eq!(report.refused.len(), count, "{:?}", report.refused);
+        assert_eq!(ann.said().await, said);
+        // A well-formed one adds what it has, and nothing else.
+        let bytes = packed(&header, &[session, other]);
+        let name = PackName { machine: machine.into(), number: 99, hash: Hash::plain(&bytes) };
+        std::fs::write(target.path().join("shop").join(name.to_string()), bytes).unwrap();
+        ann.sync(target.path()).await;
+        assert!(ann.said().await.is_superset(&said));
+    });
+}
+
+#[test]
+fn without_a_name_or_a_folder_one_sentence_says_so() {
+    run(async {
+        let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
+        let options = ann.options(target.path());
+        let why = |options: Options| async { ann.sync_as(options).await.unwrap_err() };
+        let error = why(Options { project: String::new(), ..options.clone() }).await;
+        assert!(error.code() == Code::Invalid && error.to_string().contains("no git remote"), "{error}");
+        let error = why(Options { target: "/nowhere/at/all".into(), ..options }).await;
+        assert!(error.to_string().contains("no folder /nowhere/at/all"), "{error}");
+    });
+}
+
+#[test]
+fn secrets_are_masked_in_what_leaves() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPL2");
+        ann.say("one", "e1", None, &format!("the key is {key}, keep it")).await;
+        ann.sync_as(Options { redacts: true, ..ann.options(target.path()) }).await.unwrap();
+        assert!(!is_anywhere(target.path(), &key));
+        bob.sync(target.path()).await;
+        assert!(bob.said().await.iter().any(|(.., json)| json.contains("masked")));
+        // What is there stays.
+        ann.sync(target.path()).await;
+        assert!(ann.said().await.iter().all(|(.., json)| json.contains(&key)));
+    });
+}
+
+/// What happens on a machine.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Something is said below one of the latest entries of a session.
+    Say {
+        machine: usize,
+        session: usize,
+        above: usize,
+    },
+    Purge {
+        machine: usize,
+        session: usize,
+        entry: usize,
+    },
+    Sync {
+        machine: usize,
+        stops_after: Option<usize>,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..3_usize, 0..2_usize, 0..4_usize)
+            .prop_map(|(machine, session, above)| Step::Say { machine, session, above }),
+        1 => (0..3_usize, 0..2_usize, 0..20_usize)
+            .prop_map(|(machine, session, entry)| Step::Purge { machine, session, entry }),
+        3 => (0..3_usize, prop::option::of(0..3_usize))
+            .prop_map(|(machine, stops_after)| Step::Sync { machine, stops_after }),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if lcm_testing::everything() { 200 } else { 24 }, ..ProptestConfig::default() })]
+    #[test]
+    fn any_order_ends_in_the_same_set_and_nothing_is_lost(steps in steps()) {
+        run(async {
+            let target = Arc::new(tempfile::tempdir().unwrap());
+            let machines = ["ann", "bob", "eve"].map(Machine::new);
+            let (mut said, mut purged) = (BTreeSet::new(), BTreeSet::new());
+            for (number, step) in steps.iter().enumerate() {
+                match step {
+                    Step::Say { machine, session, above } => {
+                        let (machine, session) = (&machines[*machine], format!("session-{session}"));
+                        // Each machine knows its own entries and those that came.
+                        let there = machine.said().await;
+                        let ids: Vec<&String> = there.iter().filter(|(of, ..)| *of == session).map(|(_, id, ..)| id).collect();
+                        let parent = ids.iter().rev().nth(*above).map(|id| id.as_str());
+                        let id = format!("e{number:03}");
+                        machine.say(&session, &id, parent, &format!("what was said as number {number}")).await;
+                        said.insert((session, id));
+                    }
+                    Step::Purge { machine, session, entry } => {
+                        let (session, id) = (format!("session-{session}"), format!("e{entry:03}"));
+                        let there = machines[*machine].said().await;
+                        if there.iter().any(|(of, entry, ..)| *of == session && *entry == id) {
+                            machines[*machine].purge(&session, &id).await;
+                            purged.insert((session, id));
+                        }
+                    }
+                    Step::Sync { machine, stops_after } => {
+                        let (machine, cancel) = (&machines[*machine], CancellationToken::new());
+                        let (options, progress) = (machine.options(target.path()), Progress::default());
+                        let syncing = sync(&machine.home, &options, &progress, &cancel);
+                        match stops_after {
+                            None => drop(syncing.await.unwrap()),
+                            Some(polls) => {
+                                // Dropped in the middle, as by a process that ends.
+                                let mut syncing = std::pin::pin!(syncing);
+                                for _ in 0..*polls * 3 {
+                                    let mut is_done = false;
+                                    tokio::select! { biased; _ = &mut syncing => is_done = true, () = tokio::time::sleep(std::time::Duration::from_millis(1)) => {} }
+                                    if is_done { break; }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            for _ in 0..4 {
+                for machine in &machines {
+                    let report = machine.sync(target.path()).await;
+                    assert!(report.refused.is_empty(), "{report:?}");
+                }
+            }
+            let all = machines[0].said().await;
+            for machine in &machines[1..] {
+                assert_eq!(machine.said().await, all);
+                assert_eq!(machine.lineages().await, machines[0].lineages().await);
+            }
+            for (session, id) in &said {
+                let found = all.iter().find(|(of, entry, ..)| of == session && entry == id);
+                let what = &found.unwrap_or_else(|| panic!("{session} {id} is lost")).3;
+                assert_eq!(what == "purged", purged.contains(&(session.clone(), id.clone())), "{session} {id}");
+            }
+        });
+    }
+}

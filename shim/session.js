@@ -230,14 +230,14 @@ export class Session {
     this.sync.caughtUp = caughtUp;
     caughtUp.catch((error) => this.report(error));
     caughtUp
-      .then(() => this.#alsoRead())
+      .then(() => this.#catchUpElsewhere())
       .then(() => this.#offerImport())
       .catch(() => {});
   }
 
-  /** Imports new messages of other agents about this project in the background, if the user wants that. */
-  async #alsoRead() {
-    const read = (await this.engine).alsoRead(JSON.stringify(sessionFolders(this.manager)));
+  /** Imports new messages of other agents about this project, and syncs with other machines, in the background, if the user wants that. */
+  async #catchUpElsewhere() {
+    const read = (await this.engine).catchUp(JSON.stringify(sessionFolders(this.manager)));
     read.then(unwrap).catch((error) => this.report(error));
   }
 

@@ -288,11 +288,11 @@ impl NodeEngine {
         Ok(answer(self.inner.offer_import(&folders).await))
     }
 
-    /// Imports what the agents in `alsoRead` have written in this project since the last time; `folders` as for
-    /// `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
+    /// Imports what the agents in `alsoRead` have written in this project since the last time, and syncs with `syncTarget`;
+    /// `folders` as for `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
     #[napi]
-    pub async fn also_read(&self, folders: String) -> napi::Result<String> {
-        Ok(answer(self.inner.also_read(&folders).await))
+    pub async fn catch_up(&self, folders: String) -> napi::Result<String> {
+        Ok(answer(self.inner.catch_up(&folders).await))
     }
 
     /// The footer, as JSON: `{"ok": {text, notice}}` or `{"error"}`. Each notice is given once.

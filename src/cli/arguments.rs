@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use serde_json::Value;
 
 use crate::commands::{
-    self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, tree,
+    self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, sync, tree,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
@@ -153,7 +153,7 @@ fn common() -> [Arg; 5] {
 }
 
 /// Every command, in the order in which help lists them.
-fn commands() -> [Command; 10] {
+fn commands() -> [Command; 11] {
     let path = || positional("PATH", "a file or a folder").value_parser(path).value_hint(ValueHint::AnyPath);
     let words = positional("WORDS", "words to search for").num_args(1..).required(true);
     [
@@ -187,6 +187,10 @@ fn commands() -> [Command; 10] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
+        of(&sync::COMMAND, &[]).arg(
+            positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
+                .value_hint(ValueHint::DirPath),
+        ),
     ]
 }
 
@@ -348,7 +352,7 @@ fn value(matches: &ArgMatches, name: &str) -> Option<String> {
 
 fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocation> {
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
-    let history = ChosenHistory::of(matches, here)?;
+    let mut history = ChosenHistory::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
@@ -359,13 +363,21 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     }
     let valued = args::valued(command.name).iter();
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
+    // A fresh clone has no history to name; what a folder can't be called is a name for the target.
+    if let Some(name) =
+        value(matches, PROJECT).filter(|name| command.name == sync::COMMAND.name && is_address(name))
+    {
+        history.project = None;
+        options.push((sync::NAME, name));
+    }
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
     // Make paths absolute: relative ones start at the shell's folder.
     match name {
         "export" if words.is_empty() => words.push(here.join("").to_string_lossy().into_owned()),
-        "export" | "import" | "backup" | "simulate" => {
-            words.iter_mut().for_each(|path| *path = here.join(&path).to_string_lossy().into_owned());
+        "export" | "import" | "backup" | "simulate" | "sync" => {
+            let paths = words.iter_mut().filter(|path| !path.contains("://"));
+            paths.for_each(|path| *path = here.join(args::from_home(path)).to_string_lossy().into_owned());
         }
         _ => {}
     }
@@ -377,6 +389,11 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
         color: value(matches, COLOR).filter(|when| when != "auto").map(|when| when == "always"),
         rest: Rest::split(command, options, words),
     })
+}
+
+/// Whether it is the address of a repository and not a folder.
+fn is_address(project: &str) -> bool {
+    project.contains("://") || project.split_once('/').is_some_and(|(host, _)| host.contains([':', '@']))
 }
 
 impl ChosenHistory {
@@ -401,7 +418,7 @@ impl Invocation {
     /// How it uses the history.
     pub fn access(&self) -> Access {
         match self.name.as_str() {
-            "import" => Access::Adds,
+            "import" | "sync" => Access::Adds,
             "doctor" if self.rest.has(doctor::REBUILD) => Access::Changes,
             _ => Access::Reads,
         }
@@ -416,6 +433,7 @@ impl Invocation {
             GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
+            "sync" if answer["refused"].as_array().is_some_and(|packs| !packs.is_empty()) => FAILED,
             "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,
@@ -424,7 +442,8 @@ impl Invocation {
 
     /// Whether it is about a session. Commands about the database alone also work if no session can be read.
     pub fn is_of_session(&self) -> bool {
-        self.history.session.is_some() || !matches!(self.name.as_str(), "doctor" | "import" | "backup")
+        self.history.session.is_some()
+            || !matches!(self.name.as_str(), "doctor" | "import" | "backup" | "sync")
     }
 
     /// Whether the answer quotes messages of a session.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
 use crate::commands::simulate;
+use crate::commands::sync::Syncer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
@@ -64,6 +65,7 @@ pub struct CliReply {
 pub struct Cli {
     cancel: CancellationToken,
     importer: Importer,
+    syncer: Syncer,
 }
 
 /// A scope without a session: none has this row.
@@ -164,6 +166,7 @@ impl Cli {
             scope: &scope,
             settings,
             importer: &self.importer,
+            syncer: &self.syncer,
             sources,
             doing: &Doing { background: "unknown", ..Doing::default() },
             columns: line.columns,

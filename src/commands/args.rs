@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, redo, search, simulate};
+use super::{Command, redo, search, simulate, sync};
 use lcm_model::config::at_home;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{nearest, one_line};
@@ -202,6 +202,7 @@ pub(crate) fn valued(command: &str) -> &'static [&'static str] {
         "import" | "export" => &[FROM],
         "simulate" => &[simulate::MODEL],
         "redo" => &[redo::MODEL],
+        "sync" => &[sync::NAME],
         _ => &[],
     }
 }

@@ -23,6 +23,7 @@ mod spent;
 pub(crate) mod stats;
 mod style;
 mod summarizer;
+pub mod sync;
 pub(crate) mod tree;
 
 use std::path::Path;
@@ -46,6 +47,7 @@ use lcm_recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use lcm_store::Store;
 pub use style::Style;
 pub use summarizer::Summarizer;
+use sync::Syncer;
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy)]
@@ -84,6 +86,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     import::COMMAND,
     export::COMMAND,
     backup::COMMAND,
+    sync::COMMAND,
     purge::COMMAND,
     settings::COMMAND,
 ];
@@ -96,6 +99,7 @@ pub struct CommandContext<'a> {
     pub scope: &'a Scope,
     pub settings: &'a Settings,
     pub importer: &'a Importer,
+    pub syncer: &'a Syncer,
     pub sources: &'a SettingSources,
     pub doing: &'a Doing,
     /// Columns of the screen, if there is one.

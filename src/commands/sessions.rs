@@ -36,6 +36,9 @@ pub(super) struct SessionLine {
     to: String,
     /// The user's first request.
     about: String,
+    /// What the machine is called that it came from, if another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
     /// Whether it is the open session; in a shell, the one that questions are about.
     current: bool,
     #[serde(skip)]
@@ -44,8 +47,7 @@ pub(super) struct SessionLine {
 
 /// What a hit says of its session: `ID, 2026-11-20 10:12 (Fix the login timeout)`.
 pub(super) fn of_session(session: &SessionName) -> String {
-    let about = if session.about.is_empty() { String::new() } else { format!(" ({})", session.about) };
-    format!("{}, {}{about}", one_line(&session.id, ID), local_minute(session.from_time))
+    format!("{}, {}{}", one_line(&session.id, ID), local_minute(session.from_time), session.details())
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
@@ -75,6 +77,7 @@ pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Res
         from: timestamp(from_time),
         to: timestamp(to_time),
         about: one_line(&about, HEADLINE),
+        machine: view.synced().origin(id).unwrap_or_default(),
         current,
         span: local_span(from_time, to_time),
     })
@@ -85,8 +88,9 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, SessionLine { span, messages, about, .. }) in ids.iter().zip(sessions) {
-        let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
+    for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
+        let on = machine.as_ref().map(|label| format!("  on {}", one_line(label, ID))).unwrap_or_default();
+        let line = cut(format!("{id:width$}  {span}  {}{on}", grouped_count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         out += &format!("{line}\n{}\n", cut(format!("    {about}")));
     }

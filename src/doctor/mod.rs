@@ -177,7 +177,23 @@ fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
         }
         view.upkeep().rank_all()
     });
-    vec![file, messages, entries, summaries, index]
+    let mut checks = vec![file, messages, entries, summaries, index];
+    checks.extend(shared(view));
+    checks
+}
+
+/// Which machines share the history, and which of them have not confirmed a purge; `None` without any.
+fn shared(view: &View<'_>) -> Option<Check> {
+    let machines = view.synced().machines().ok().filter(|machines| !machines.is_empty())?;
+    Some(Check::of("Machines", |check| {
+        check.saw(machines.len(), "machine");
+        let purged = view.synced().purged()?;
+        for machine in machines.into_iter().filter(|machine| machine.purged < purged) {
+            let label = text::one_line(&machine.label, 60);
+            check.notes.push(format!("{label} has not confirmed the last purge yet"));
+        }
+        Ok(())
+    }))
 }
 
 /// What is wrong with a message: it must have its original text and position, which its identity hashes.

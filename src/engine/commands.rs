@@ -77,6 +77,7 @@ impl Engine {
             scope: &self.scope(asked.leaf_id),
             settings: &settings,
             importer: &self.importer,
+            syncer: &self.syncer,
             sources: &asked.sources,
             doing: &self.doing(&settings),
             columns: asked.columns,
@@ -134,14 +135,24 @@ impl Engine {
         self.importer.progress()
     }
 
-    /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` is
-    /// as for [`Self::command`].
-    pub async fn also_read(&self, folders: &str) -> Result<()> {
-        let agents = &self.settings().also_read;
-        if agents.is_empty() || *self.home.store.place() == Place::Memory {
+    /// Imports what the agents in `alsoRead` have written in this project since the last time, and syncs with
+    /// `syncTarget`. `folders` is as for [`Self::command`].
+    ///
+    /// # Errors
+    /// A message for the user. If the import fails, the sync is done nevertheless.
+    pub async fn catch_up(&self, folders: &str) -> Result<()> {
+        let settings = self.settings();
+        if *self.home.store.place() == Place::Memory {
             return Ok(());
         }
-        self.importer.also_read(&self.home, &read_json("where Pi keeps its sessions", folders)?, agents).await
+        let imported = match settings.also_read.as_slice() {
+            [] => Ok(()),
+            agents => {
+                let folders = read_json("where Pi keeps its sessions", folders)?;
+                self.importer.also_read(&self.home, &folders, agents).await
+            }
+        };
+        imported.and(self.syncer.in_background(&self.home, &settings).await)
     }
 
     /// A message for the user about sessions that could be imported, once per project.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::{import::Importer, stats};
+use crate::commands::{import::Importer, stats, sync::Syncer};
 use crate::tools;
 use crate::tools::{Block, Notepad};
 use background::Background;
@@ -84,6 +84,7 @@ pub struct Engine {
     earlier: Option<String>,
     home: Home,
     importer: Importer,
+    syncer: Syncer,
     /// A message about this project's history under another setting.
     elsewhere: Option<String>,
     providers: Arc<ProviderState>,
@@ -136,6 +137,7 @@ impl Engine {
             earlier,
             home,
             importer: Importer::default(),
+            syncer: Syncer::default(),
             elsewhere,
             background: Background::default(),
             folding: Mutex::default(),
@@ -296,6 +298,7 @@ impl Engine {
         self.closing.cancel();
         self.background.close().await;
         self.importer.close().await;
+        self.syncer.close(&self.home, &self.settings()).await;
         self.store.close().await;
         self.log.event("close", &[]);
     }

@@ -309,6 +309,7 @@ pub async fn ask_in(
         scope,
         settings: &Settings { notes: true, ..Settings::defaults(&home.db_dir) },
         importer: &Importer::default(),
+        syncer: &commands::sync::Syncer::default(),
         sources: &config::SettingSources::default(),
         doing: &Doing { background: "idle", ..Doing::default() },
         columns,

@@ -60,8 +60,7 @@ pub(super) fn titled(card: &SummaryCard) -> String {
 
 /// `019c2f4e, 2026-11-20 09:12 UTC (Fix the login timeout)`, with the time of something in it
 pub(super) fn session(session: &SessionName, time: i64) -> String {
-    let about = if session.about.is_empty() { String::new() } else { format!(" ({})", session.about) };
-    format!("{}, {} UTC{about}", name(&session.short), minute(time))
+    format!("{}, {} UTC{}", name(&session.short), minute(time), session.details())
 }
 
 /// A list of things, or `none`.

@@ -16,6 +16,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub enum Code {
     /// Invalid input; the message says what would be valid.
     Invalid,
+    /// A project that other machines can't know by a name.
+    Unnamed,
     /// Stopped on request.
     Cancelled,
     /// The file belongs to another program.
@@ -38,6 +40,7 @@ impl Code {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "LCM_INVALID",
+            Self::Unnamed => "LCM_UNNAMED",
             Self::Cancelled => "LCM_CANCELLED",
             Self::Foreign => "LCM_FOREIGN",
             Self::Format => "LCM_FORMAT",
@@ -61,6 +64,11 @@ impl Error {
     /// Invalid input.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { code: Code::Invalid, message: message.into(), source: None }
+    }
+
+    /// A project without a name for other machines.
+    pub fn unnamed(message: impl Into<String>) -> Self {
+        Self { code: Code::Unnamed, message: message.into(), source: None }
     }
 
     /// Another program's file: of a database, we must not write to it.

@@ -46,18 +46,30 @@ pub struct SessionName {
     pub about: String,
     /// The time of its first message, in ms since the epoch.
     pub from_time: i64,
+    /// The label of the machine that it came from, if it is another one.
+    pub origin: Option<String>,
 }
 
 impl SessionName {
     /// Characters of the first request.
     const ABOUT: usize = 50;
 
+    /// ` on ann@laptop (Fix the login timeout)`: where it is from, if elsewhere, and what it is about.
+    pub fn details(&self) -> String {
+        let origin = self.origin.as_ref().map(|label| format!(" on {}", one_line(label, Self::ABOUT)));
+        let about = (!self.about.is_empty()).then(|| format!(" ({})", self.about));
+        [origin, about].into_iter().flatten().collect()
+    }
+
     pub fn of(view: &View<'_>, conversation: ConversationId) -> Result<Self> {
         let SessionFacts { session_id: id, from_time, first_request, .. } =
             view.messages().session_facts(conversation)?;
         let first = first_request.map(|request| view.messages().json_of(request)).transpose()?;
         let about = first.map(|json| one_line(&searchable(&json), Self::ABOUT)).unwrap_or_default();
-        Ok(Self { conversation, short: name_of(view, &id)?, id, about, from_time })
+        // A search is not worth losing for this.
+        let origin = view.synced().origin(conversation).unwrap_or_default();
+        let short = name_of(view, &id)?;
+        Ok(Self { conversation, short, id, about, from_time, origin })
     }
 }
 

@@ -12,11 +12,13 @@ mod machine;
 mod pack;
 mod project;
 mod receive;
+mod s3;
 mod send;
 mod target;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
@@ -24,14 +26,14 @@ use tokio_util::sync::CancellationToken;
 
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
-use lcm_store::{Place, Store};
+use lcm_store::{Place, Store, real_path};
 use machine::ThisMachine;
 use target::Target;
 
 /// What to sync, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The target: a folder.
+    /// The target: a folder, or `s3://BUCKET/PREFIX`.
     pub target: String,
     /// The project's name there; empty: its git remote.
     pub project: String,
@@ -92,8 +94,10 @@ pub struct Report {
     /// Packs that build on one that is not there yet.
     pub waiting: usize,
     pub refused: Vec<Refused>,
-    /// The machines that have sent packs, with this one.
-    pub machines: usize,
+    /// What the other machines that have sent packs are called.
+    pub others: Vec<String>,
+    /// The target.
+    pub target: String,
 }
 
 /// A running sync.
@@ -128,10 +132,12 @@ pub async fn sync(
         ));
     }
     let project = project::folder(&options.project, &home.cwd, home.identity)?;
-    let target = Target::of(&options.target, &project)?;
+    let is_folder = !options.target.contains("://");
+    let name = if is_folder { real_path(Path::new(&options.target)) } else { options.target.clone() };
+    let target = Target::of(&name, &project)?;
     let machine = ThisMachine::of(&home.db_dir, &options.label)?;
     let run = Run { home, target, machine, redacts: options.redacts, progress, cancel };
-    let place = format!("{} {project}", options.target);
+    let place = format!("{name} {project}");
     home.store.write(move |batch| batch.synced().begin(&place)).await?;
     let listed = run.target.list().await?;
     let mut report = Report::default();
@@ -141,7 +147,9 @@ pub async fn sync(
     }
     let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
     send::send(&run, own.max().unwrap_or(0) + 1, &mut report).await?;
-    report.machines = home.store.read(|view| view.synced().machines()).await?.len();
+    let machines = home.store.read(|view| view.synced().machines()).await?.into_iter();
+    let others =
+        machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
     home.store.checkpoint().await?;
-    Ok(report)
+    Ok(Report { others, target: name, ..report })
 }

@@ -20,8 +20,8 @@ const LONGEST: usize = 200;
 pub(crate) fn folder(name: &str, cwd: &str, identity: ProjectIdentity) -> Result<String> {
     let name = if name.trim().is_empty() {
         remote_of(Path::new(cwd), identity).ok_or_else(|| {
-            Error::invalid(format!(
-                "{cwd} has no git remote to name the project by: give a name with --name, or set syncProject"
+            Error::unnamed(format!(
+                "{cwd} has no git remote to name the project by: give it a name with the setting syncProject"
             ))
         })?
     } else {

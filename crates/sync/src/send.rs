@@ -160,6 +160,7 @@ impl<'v> Filling<'v> {
 /// # Errors
 /// When the store or the target can't be used: the next sync goes on.
 pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
+    run.target.sweep(&run.machine.id).await?;
     for name in listed.iter().filter(|name| name.machine == run.machine.id) {
         go_on(run.cancel)?;
         let Some(bytes) = run.target.get(name).await? else { continue };

@@ -2,30 +2,35 @@
 //!
 //! Both know four things: list, read, write unless it is there, remove. Nothing is ever locked or overwritten.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::pack::PackName;
+use super::s3::{S3, SCHEME};
 use lcm_model::error::{Error, Result};
-use lcm_model::files::temporary::Temporary;
 use lcm_store::tasks::blocking;
 
+/// The ending of an unfinished pack.
+const PART: &str = "part";
 /// The largest pack that is read, in bytes: one message of the longest kind that does not compress.
-const LARGEST: u64 = 512 * 1024 * 1024;
+pub(crate) const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// A project's place at a target.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Folder(PathBuf),
+    Bucket(Box<S3>),
 }
 
 impl Target {
-    /// The place of `project` at the target that the user calls `name`: a folder.
+    /// The place of `project` at the target that the user calls `name`: a folder, or `s3://BUCKET/PREFIX`.
     ///
     /// # Errors
-    /// When it is no folder.
+    /// When there is no such folder, or the access to the bucket is not set up.
     pub fn of(name: &str, project: &str) -> Result<Self> {
+        if name.starts_with(SCHEME) {
+            return S3::of(name, project).map(|bucket| Self::Bucket(Box::new(bucket)));
+        }
         let folder = PathBuf::from(name);
         if !folder.is_dir() {
             return Err(Error::invalid(format!("there is no folder {name} to sync with: create it first")));
@@ -40,6 +45,7 @@ impl Target {
                 let folder = folder.clone();
                 blocking(move || packs_in(&folder).map_err(|error| unreachable(&folder, error))).await?
             }
+            Self::Bucket(bucket) => bucket.list().await?,
         };
         names.sort_by(|one, other| (one.number, one).cmp(&(other.number, other)));
         Ok(names)
@@ -56,6 +62,7 @@ impl Target {
                 })
                 .await
             }
+            Self::Bucket(bucket) => bucket.get(name).await,
         }
     }
 
@@ -66,7 +73,22 @@ impl Target {
                 let path = folder.join(name.to_string());
                 blocking(move || write(&path, &bytes).map_err(|error| unreachable(&path, error))).await
             }
+            Self::Bucket(bucket) => bucket.put(name, bytes).await,
         }
+    }
+
+    /// Removes what interrupted syncs of this machine have left.
+    pub async fn sweep(&self, machine: &str) -> Result<()> {
+        let Self::Folder(folder) = self else { return Ok(()) };
+        let own = folder.join(machine);
+        let sweep = move || {
+            let files = entries(&own).map_err(|error| unreachable(&own, error))?;
+            for part in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == PART)) {
+                std::fs::remove_file(part).map_err(|error| unreachable(part, error))?;
+            }
+            Ok(())
+        };
+        blocking(sweep).await
     }
 
     /// Removes a pack.
@@ -80,6 +102,7 @@ impl Target {
                 })
                 .await
             }
+            Self::Bucket(bucket) => bucket.remove(name).await,
         }
     }
 }
@@ -117,7 +140,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file under another name first: a folder may be read, or carried elsewhere, at any time.
+/// Writes a file under another name first: a folder may be read, or carried elsewhere, at any time. Who may read it is the
+/// user's choice, as with any file: others may share the folder.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     if path.exists() {
@@ -126,13 +150,11 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let (part, mut file) = Temporary::beside(path)?;
+    let part = path.with_extension(PART);
+    let mut file = std::fs::File::create(&part)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    match part.become_file(path.file_name().unwrap_or(OsStr::new("")), false) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        outcome => outcome,
-    }
+    std::fs::rename(&part, path)
 }
 
 fn unreachable(path: &Path, error: io::Error) -> Error {

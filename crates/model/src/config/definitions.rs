@@ -31,7 +31,7 @@ pub enum Kind {
     },
     /// One of these words; the default is the first.
     Word { words: [&'static str; 2] },
-    /// A text, or the path of a file; empty by default.
+    /// A text, or a path; empty by default.
     Text,
     /// A folder.
     Folder {
@@ -77,7 +77,7 @@ impl Definition {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
-            Kind::Text => "a text, or the path of a file".into(),
+            Kind::Text => "a text, or a path".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Word { words: [one, other] } => format!("\"{one}\" or \"{other}\""),
             Kind::Names { expected, .. } => (*expected).into(),
@@ -183,6 +183,28 @@ pub const DEFINITIONS: &[Definition] = &[
             read: agent,
             default: &[],
         },
+    },
+    Definition {
+        key: "syncTarget",
+        help: "Where each session's start and end sync the project's history with your other machines: a folder that they \
+               share, or `s3://BUCKET/PREFIX`. A project without a git remote or `syncProject` is left out. A project's own \
+               settings can only switch it off, with an empty text. See sync.md.",
+        kind: Kind::Text,
+    },
+    Definition {
+        key: "syncProject",
+        help: "The project's name at the sync target, the same on all machines. Without one, the git remote's address.",
+        kind: Kind::Text,
+    },
+    Definition {
+        key: "syncLabel",
+        help: "What other machines call this one. Without one, the user's and the host's name.",
+        kind: Kind::Text,
+    },
+    Definition {
+        key: "syncRedact",
+        help: "Masks keys, tokens and passwords in what a sync sends, as `redact` does for summaries.",
+        kind: Kind::Switch { default: false },
     },
     Definition {
         key: "condensationThreshold",

@@ -51,6 +51,17 @@ pub struct Settings {
     /// `alsoRead`: agents as [`AGENTS`](crate::ids::AGENTS) calls them
     #[serde(default)]
     pub also_read: Vec<String>,
+    /// `syncTarget`: a folder or an address; empty: none
+    #[serde(default)]
+    pub sync_target: String,
+    /// `syncProject`: the project's name there; empty: its git remote
+    #[serde(default)]
+    pub sync_project: String,
+    /// `syncLabel`: what other machines call this one
+    #[serde(default)]
+    pub sync_label: String,
+    #[serde(default)]
+    pub sync_redact: bool,
     pub max_summary_tokens: usize,
     pub min_messages_for_compaction: usize,
     pub leaf_pass_concurrency: usize,

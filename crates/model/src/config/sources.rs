@@ -28,6 +28,9 @@ pub enum Origin {
     Environment,
 }
 
+/// The setting that a project can only switch off.
+const SYNC_TARGET: &str = "syncTarget";
+
 /// The sources of settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -151,6 +154,12 @@ impl Gathered {
                 self.problems.push(format!("{name} {place} is not a setting{meant}"));
                 continue;
             };
+            // A project can't choose where its users' histories go.
+            if definition.key == SYNC_TARGET && origin == Origin::Project && value != "" {
+                let where_to = "only Pi's global settings can name a target";
+                self.problems.push(format!("{name} {place} is left out: {where_to}"));
+                continue;
+            }
             if let Some(value) = value::accepted(definition, value, base) {
                 self.origins.insert(definition.key, origin);
                 self.values.insert(definition.key.to_owned(), value);

@@ -1,0 +1,171 @@
+//! `/lcm sync`: shares the project's history with other machines, also in the background.
+
+use std::time::Duration;
+
+use serde_json::to_value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Command, CommandContext};
+use lcm_ingest::import::Home;
+use lcm_model::config::{Settings, at_home};
+use lcm_model::error::{Code, Error, Result};
+use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
+use lcm_sync::{Amount, Options, Progress, Report, sync};
+
+pub(crate) const REDACT: &str = "--redact";
+/// The project's name at the target; in a shell `--project` with an address.
+pub(crate) const NAME: &str = "--name";
+/// How long the end of a session waits for a sync.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many packs that can't be read are named.
+const NAMED: usize = 3;
+
+pub(crate) const COMMAND: Command = Command {
+    name: "sync",
+    help: "share this project's history with your other machines",
+    usage: &[
+        ("sync TARGET", "by way of a folder that they see too, or of s3://BUCKET/PREFIX"),
+        ("sync", "by way of the target in the setting syncTarget"),
+        ("sync TARGET --redact", "with keys and passwords masked in what is sent"),
+    ],
+    arguments: &[(REDACT, "mask keys and passwords in what is sent")],
+    is_long: true,
+    answer: |asked| Box::pin(asked.syncer.answer(asked)),
+};
+
+/// The syncs of an open session, one at a time.
+#[derive(Debug, Default)]
+pub struct Syncer {
+    turn: Mutex<()>,
+    progress: Progress,
+    /// Stops the running sync and all later ones.
+    closing: CancellationToken,
+}
+
+impl Syncer {
+    async fn answer(&self, asked: &CommandContext<'_>) -> Result<Answer> {
+        let options = options(asked)?;
+        let Ok(_turn) = self.turn.try_lock() else {
+            let (done, of) = self.progress.packs();
+            let text = format!("A sync is running ({} of {}).", grouped(done), grouped_count(of, "pack"));
+            return Ok(Answer::sentence(text));
+        };
+        let report = sync(asked.home, &options, &self.progress, &asked.cancel).await?;
+        Ok(Answer::new(render(&report), to_value(&report).unwrap_or_default()))
+    }
+
+    /// Syncs with the target in the settings, if there is one and the project has a name there.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub async fn in_background(&self, home: &Home, settings: &Settings) -> Result<()> {
+        self.automatic(home, settings, &self.closing).await
+    }
+
+    /// Stops the sync in the background, and syncs once more, for some seconds at most.
+    pub async fn close(&self, home: &Home, settings: &Settings) {
+        self.closing.cancel();
+        let cancel = CancellationToken::new();
+        // What could not be sent is sent at the next start.
+        let _ = tokio::time::timeout(PATIENCE, self.automatic(home, settings, &cancel)).await;
+        cancel.cancel();
+    }
+
+    async fn automatic(&self, home: &Home, settings: &Settings, cancel: &CancellationToken) -> Result<()> {
+        if settings.sync_target.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        match sync(home, &by_settings(settings), &self.progress, cancel).await {
+            // A folder without a remote is of this machine only, and so is a session without a file.
+            Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed | Code::Unnamed) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+}
+
+fn by_settings(settings: &Settings) -> Options {
+    Options {
+        target: settings.sync_target.clone(),
+        project: settings.sync_project.clone(),
+        label: settings.sync_label.clone(),
+        redacts: settings.sync_redact,
+    }
+}
+
+fn options(asked: &CommandContext<'_>) -> Result<Options> {
+    let mut options = by_settings(asked.settings);
+    let named = asked.rest.only()?.trim();
+    if let Some(path) = asked.rest.path()?.filter(|_| !named.is_empty()) {
+        let is_path = !named.contains("://");
+        let path = at_home(&path.to_string_lossy(), asked.home.cwd.as_ref()).unwrap_or(path);
+        options.target = if is_path { path.to_string_lossy().into_owned() } else { named.to_owned() };
+    }
+    if options.target.is_empty() {
+        return Err(Error::invalid(
+            "/lcm sync needs a target: a folder that your machines share, or s3://BUCKET/PREFIX; the setting syncTarget names one for good",
+        ));
+    }
+    options.redacts |= asked.rest.has(REDACT);
+    if let Some(name) = asked.rest.value(NAME) {
+        name.clone_into(&mut options.project);
+    }
+    Ok(options)
+}
+
+fn render(report: &Report) -> String {
+    let Report { sent, received, purged, rewritten, waiting, refused, others, target } = report;
+    let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
+    if received.sessions > 0 {
+        out += &format!(" of {}", grouped_count(received.sessions, "new session"));
+    }
+    let with =
+        if others.is_empty() { "no other machine yet".into() } else { one_line(&others.join(", "), 200) };
+    out += &format!(".\nAt {target}: {with}.");
+    if *purged > 0 {
+        out += &format!(
+            "\n{} purged on another machine {} removed here.",
+            grouped_count(*purged, "message"),
+            were(*purged)
+        );
+    }
+    if *rewritten > 0 {
+        out += &format!(
+            "\n{} {} written again without what was purged.",
+            grouped_count(*rewritten, "pack"),
+            were(*rewritten)
+        );
+    }
+    if *waiting > 0 {
+        out += &format!(
+            "\n{} {} on packs that are not there yet: the next sync reads them.",
+            grouped_count(*waiting, "pack"),
+            if *waiting == 1 { "builds" } else { "build" }
+        );
+    }
+    for refused in refused.iter().take(NAMED) {
+        out += &format!("\nNot read: {}: {}", refused.pack, refused.reason);
+    }
+    if refused.len() > NAMED {
+        out += &format!("\nand {} more", grouped(refused.len() - NAMED));
+    }
+    out
+}
+
+fn were(number: usize) -> &'static str {
+    if number == 1 { "was" } else { "were" }
+}
+
+/// `1,234 messages and 12 summaries (0.4 MB)`
+fn amount(amount: &Amount) -> String {
+    let Amount { messages, summaries, bytes, .. } = amount;
+    let mut out = grouped_count(*messages, "message");
+    if *summaries > 0 {
+        out += &format!(" and {}", count(*summaries, "summary"));
+    }
+    if *bytes > 0 {
+        out += &format!(" ({})", megabytes(*bytes as u64));
+    }
+    out
+}

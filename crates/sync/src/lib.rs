@@ -41,7 +41,13 @@ pub struct Options {
     pub label: String,
     /// Whether to mask secrets in what is sent.
     pub redacts: bool,
+    /// Whether to remove whatever was purged elsewhere, and not [`UNASKED`] messages at most.
+    pub confirms_purges: bool,
 }
+
+/// The most messages that a purge on another machine removes here unless the user confirms it: anyone who can write to the
+/// target could purge everything.
+pub const UNASKED: usize = 100;
 
 /// How far a sync is.
 #[derive(Debug, Default)]
@@ -89,6 +95,8 @@ pub struct Report {
     pub received: Amount,
     /// Messages that were purged elsewhere, and are removed here now.
     pub purged: usize,
+    /// The same if they are too many to be removed unasked: they stay until the user confirms.
+    pub unconfirmed: usize,
     /// Own packs that were written again without what was purged.
     pub rewritten: usize,
     /// Packs that build on one that is not there yet.
@@ -106,6 +114,7 @@ struct Run<'a> {
     target: Target,
     machine: ThisMachine,
     redacts: bool,
+    most_purged: usize,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
 }
@@ -136,7 +145,8 @@ pub async fn sync(
     let name = if is_folder { real_path(Path::new(&options.target)) } else { options.target.clone() };
     let target = Target::of(&name, &project)?;
     let machine = ThisMachine::of(&home.db_dir, &options.label)?;
-    let run = Run { home, target, machine, redacts: options.redacts, progress, cancel };
+    let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
+    let run = Run { home, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let place = format!("{name} {project}");
     home.store.write(move |batch| batch.synced().begin(&place)).await?;
     let listed = run.target.list().await?;

@@ -31,6 +31,8 @@ const LONGEST: u64 = 512 * 1024 * 1024;
 const MOST: u64 = 2 * LONGEST;
 /// The end of a pack's name.
 const ENDING: &str = ".pack";
+/// No machine writes so many packs.
+const HIGHEST: i64 = 1_000_000_000;
 /// Hexadecimal digits of a machine's id.
 const MACHINE: usize = 32;
 
@@ -53,7 +55,8 @@ impl PackName {
         let name =
             Self { machine: machine.to_owned(), number: number.parse().ok()?, hash: Hash::parse(hash)? };
         // One name for one pack.
-        (is_machine && name.to_string() == format!("{machine}/{file}")).then_some(name)
+        (is_machine && (0..HIGHEST).contains(&name.number) && name.to_string() == format!("{machine}/{file}"))
+            .then_some(name)
     }
 }
 

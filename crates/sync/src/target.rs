@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::pack::PackName;
 use super::s3::{S3, SCHEME};
 use lcm_model::error::{Error, Result};
+use lcm_model::files;
 use lcm_store::tasks::blocking;
 
 /// The ending of an unfinished pack.
@@ -131,7 +132,8 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read as _;
-    let file = std::fs::File::open(path)?;
+    // A pipe would never be opened.
+    let file = files::open(path)?;
     if file.metadata()?.len() > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is larger than any pack"));
     }

@@ -200,11 +200,12 @@ impl SyncedWriter<'_> {
 
     /// Ranges that overlap or touch become one.
     fn add_range(&self, first: i64, last: i64) -> Result<()> {
-        let near = "first <= ?2 + 1 AND last >= ?1 - 1";
-        let (from, to): (Option<i64>, Option<i64>) = self
-            .connection
-            .one(&format!("SELECT min(first), max(last) FROM synced WHERE {near}"), [first, last])?;
-        self.connection.change(&format!("DELETE FROM synced WHERE {near}"), [first, last])?;
+        let (from, to): (Option<i64>, Option<i64>) = self.connection.one(
+            "SELECT min(first), max(last) FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1",
+            [first, last],
+        )?;
+        self.connection
+            .change("DELETE FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1", [first, last])?;
         let (first, last) = (from.map_or(first, |from| from.min(first)), to.map_or(last, |to| to.max(last)));
         self.connection.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])
     }

@@ -20,6 +20,9 @@ const TARGET: &str = "sync_target";
 /// The key of the number of purged entries when own packs were last compared with the history.
 const COMPARED: &str = "sync_compared";
 
+/// The key that is there if the last sync left nothing unread.
+const COMPLETE: &str = "sync_complete";
+
 /// An entry to send.
 #[derive(Clone, Debug)]
 pub struct SyncedEntry {
@@ -131,6 +134,11 @@ impl Synced<'_> {
         Ok(compared.unwrap_or(0) == self.purged()?)
     }
 
+    /// Whether the last sync left nothing unread.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.connection.fact(COMPLETE).map(|fact| fact.is_some())
+    }
+
     /// The machines that have written packs.
     pub fn machines(&self) -> Result<Vec<Machine>> {
         self.connection.all("SELECT * FROM machines ORDER BY label, id", [])
@@ -176,7 +184,7 @@ impl SyncedWriter<'_> {
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED])?;
+        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])?;
         self.connection.set_fact(TARGET, target)
     }
 
@@ -258,6 +266,14 @@ impl SyncedWriter<'_> {
     /// Records that own packs agree with the history.
     pub fn note_compared(&self) -> Result<()> {
         self.connection.set_fact(COMPARED, &self.purged()?.to_string())
+    }
+
+    /// Records whether nothing is left unread.
+    pub fn note_complete(&self, is_complete: bool) -> Result<()> {
+        match is_complete {
+            true => self.connection.set_fact(COMPLETE, "1"),
+            false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPLETE]),
+        }
     }
 
     /// Records what a machine's pack says, unless a newer one was read.

@@ -18,6 +18,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -149,14 +150,20 @@ pub async fn sync(
     let run = Run { home, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let place = format!("{name} {project}");
     home.store.write(move |batch| batch.synced().begin(&place)).await?;
-    let listed = run.target.list().await?;
+    let (is_complete, read) =
+        home.store.read(|view| Ok((view.synced().is_complete()?, view.synced().machines()?))).await?;
+    let read = read.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number)).collect();
+    let mut listed = run.target.list(&read).await?;
     let mut report = Report::default();
     receive::receive(&run, &listed, &mut report).await?;
     if !home.store.read(|view| view.synced().is_compared()).await? {
+        listed = run.target.list(&HashMap::new()).await?;
         send::rewrite(&run, &listed, &mut report).await?;
     }
     let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
     send::send(&run, own.max().unwrap_or(0) + 1, &mut report).await?;
+    let is_complete = report.waiting == 0 && report.refused.is_empty() && report.unconfirmed == 0;
+    home.store.write(move |batch| batch.synced().note_complete(is_complete)).await?;
     let machines = home.store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
         machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();

@@ -36,7 +36,7 @@ const HIGHEST: i64 = 1_000_000_000;
 /// Hexadecimal digits of a machine's id.
 const MACHINE: usize = 32;
 
-/// Where a pack is below the project's folder: `MACHINE/000012-HASH.pack`.
+/// Where a pack is below the project's folder: `MACHINE/000000012-HASH.pack`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PackName {
     pub machine: String,
@@ -60,9 +60,16 @@ impl PackName {
     }
 }
 
+impl PackName {
+    /// What the names of a machine's packs from this number on are behind.
+    pub fn beginning(number: i64) -> String {
+        format!("{:09}", number.max(0))
+    }
+}
+
 impl fmt::Display for PackName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:06}-{}{ENDING}", self.machine, self.number, self.hash)
+        write!(f, "{}/{:09}-{}{ENDING}", self.machine, self.number, self.hash)
     }
 }
 

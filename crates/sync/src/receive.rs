@@ -50,6 +50,11 @@ pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Rep
     let known = run.store().read(|view| view.synced().packs()).await?;
     let mut waiting: Vec<&PackName> =
         listed.iter().filter(|name| !known.contains(&name.to_string())).collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    // Until this has ended well.
+    run.store().write(|batch| batch.synced().note_complete(false)).await?;
     run.progress.set(0, waiting.len());
     let (all, mut end) = (waiting.len(), AtTheEnd::default());
     loop {

@@ -2,6 +2,7 @@
 //!
 //! Both know four things: list, read, write unless it is there, remove. Nothing is ever locked or overwritten.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,14 +40,15 @@ impl Target {
         Ok(Self::Folder(folder.join(project)))
     }
 
-    /// The names of all packs. Other files are none.
-    pub async fn list(&self) -> Result<Vec<PackName>> {
+    /// The names of all packs; in a bucket those that may be new since the packs with these numbers were read, by machine.
+    /// Other files are none.
+    pub async fn list(&self, read: &HashMap<String, i64>) -> Result<Vec<PackName>> {
         let mut names = match self {
             Self::Folder(folder) => {
                 let folder = folder.clone();
                 blocking(move || packs_in(&folder).map_err(|error| unreachable(&folder, error))).await?
             }
-            Self::Bucket(bucket) => bucket.list().await?,
+            Self::Bucket(bucket) => bucket.list(read).await?,
         };
         names.sort_by(|one, other| (one.number, one).cmp(&(other.number, other)));
         Ok(names)

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::chunks::Cut;
 use super::extract;
 use super::outline::Outline;
-use super::plan::Cut;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{redacted, redacted_message};
 use super::state;
@@ -45,7 +45,7 @@ const BEFORE_CHARS: usize = 240;
 const ENDS: usize = 2;
 
 /// What happens if no model writes a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fallback {
     /// No summary is made: its sources say more, or nothing needs it now.
     Nothing,

@@ -15,11 +15,13 @@ mod calibration;
 mod changed;
 mod chunks;
 mod claims;
+mod disk;
 mod extract;
 mod fold;
 mod forecast;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
+mod gate;
 mod job;
 pub mod llm;
 mod outline;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::chunks::Cut;
 use super::extract;
+use super::gate;
 use super::outline::Outline;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{redacted, redacted_message};
@@ -13,7 +14,7 @@ use super::state;
 use super::summarizer::{self, Summarizer, Written};
 use lcm_model::dag::{Sources, Visible};
 use lcm_model::error::Result;
-use lcm_model::facts::{Facts, gate};
+use lcm_model::facts::Facts;
 use lcm_model::ids::Hash;
 use lcm_model::quotes;
 use lcm_model::text::{self, legible};

@@ -13,10 +13,10 @@ mod db;
 pub mod fuzzing;
 mod index;
 mod messages;
-#[cfg(test)]
-mod plans;
 mod summaries;
 pub mod tasks;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod view;
 
@@ -46,7 +46,7 @@ pub use messages::stored::StoredMessage;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{Counted, DepthCount, Totals};
-pub use summaries::records::{StoredSummary, Summary};
+pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};

@@ -19,8 +19,8 @@ use lcm_model::ids::Hash;
 use lcm_model::quotes;
 use lcm_model::text::{self, legible};
 use lcm_model::tokens;
-use lcm_model::{Message, Quote, Role, State, SummaryRecord};
-use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, Summary, View};
+use lcm_model::{Message, Quote, Role, State, Summary, SummaryRecord};
+use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, View};
 
 /// The target size of a leaf summary, in tokens.
 const LEAF_TARGET: usize = 600;
@@ -409,7 +409,7 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         state,
         model,
         prompt_version: prompts::VERSION,
-        usage: usage.map(|usage| usage.to_string()),
+        usage,
         created_at: text::now(),
         quotes,
     };

@@ -152,7 +152,7 @@ impl Branch {
                 sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
             }
         };
-        Some(summary.summary.clone().record(sources))
+        Some(SummaryRecord { summary: summary.summary.clone(), sources })
     }
 
     fn shown(&self, pieces: &[Piece]) -> Vec<ShownSummary> {

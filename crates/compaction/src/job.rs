@@ -10,7 +10,7 @@ use super::branch::Branch;
 use super::calibration::Ratios;
 use super::claims::{Claims, Lease};
 use super::passes::{self, Fallback, Made, Material, Pass};
-use super::plan::{Node, Plan, Tried};
+use super::plan::{CompactionPlan, PlannedSummary, Tried};
 use super::progress::Progress;
 use super::summarizer::Summarizer;
 use super::{Session, Work, assembler, redact, sizes};
@@ -97,10 +97,19 @@ impl<'a> Job<'a> {
     }
 
     /// What a branch needs for its block.
-    pub(super) fn plan(&self) -> Plan<'_> {
+    pub(super) fn plan(&self) -> CompactionPlan<'_> {
         let (settings, writers) = (self.session.settings, &self.writers);
         let (cut, room) = (self.pass.cut, self.budget);
-        Plan { settings, writers, cut, room, ahead: None, most_raw: 0, recent: None, tried: Tried::default() }
+        CompactionPlan {
+            settings,
+            writers,
+            cut,
+            room,
+            ahead: None,
+            most_raw: 0,
+            recent: None,
+            tried: Tried::default(),
+        }
     }
 
     /// Makes the branch's missing summaries, asks a model for what is relevant to the user's instructions, and
@@ -111,7 +120,7 @@ impl<'a> Job<'a> {
     pub(super) async fn complete(
         &self,
         mut branch: Branch,
-        mut plan: Plan<'_>,
+        mut plan: CompactionPlan<'_>,
         title: &'static str,
     ) -> Result<(Branch, String)> {
         let focused = self.budget / assembler::FOCUS;
@@ -135,7 +144,7 @@ impl<'a> Job<'a> {
 
     /// Makes summaries in parallel. If another process is already making one, waits for it if it is needed
     /// now.
-    pub(super) async fn make(&self, nodes: Vec<Node>) -> Result<()> {
+    pub(super) async fn make(&self, nodes: Vec<PlannedSummary>) -> Result<()> {
         self.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());

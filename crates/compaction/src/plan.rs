@@ -21,10 +21,10 @@ const RECENT: usize = 2;
 const TRIES: usize = 8;
 
 /// A summary to be written: the hash of its sources, the sources, and what happens if no model writes it.
-pub(super) type Node = (Hash, Material, Fallback);
+pub(super) type PlannedSummary = (Hash, Material, Fallback);
 
 /// What a branch needs until its summaries cover it and fit the block.
-pub(super) struct Plan<'a> {
+pub(super) struct CompactionPlan<'a> {
     pub settings: &'a Settings,
     /// The models that the user named for summaries to be written again.
     pub writers: &'a HashMap<SummaryId, String>,
@@ -56,7 +56,7 @@ pub(super) struct Tried {
     groups: HashSet<(Hash, Fallback)>,
 }
 
-impl Plan<'_> {
+impl CompactionPlan<'_> {
     /// The position at which `branch`, which was read up to Pi's cut, is cut for `request`. `folds` is the first entry
     /// that a fold would keep, and `estimated` converts real tokens to estimated ones. `None` if there is too little to
     /// compact.
@@ -89,7 +89,7 @@ impl Plan<'_> {
     }
 
     /// The next summaries, to be written at the same time. Empty if nothing is missing, or nothing more can be made.
-    pub(super) fn next(&mut self, branch: &mut Branch) -> Vec<Node> {
+    pub(super) fn next(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
         let leaves = self.leaves(branch);
         if !leaves.is_empty() {
             return leaves;
@@ -118,7 +118,7 @@ impl Plan<'_> {
     }
 
     /// The leaf summaries of uncovered chunks, and again of the extracts that the block uses.
-    fn leaves(&mut self, branch: &mut Branch) -> Vec<Node> {
+    fn leaves(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
         let (mut chunks, again) = missing(self.cut, branch);
         if let Some(start) = remainder(self.cut, branch, &chunks)
             && self.may_wait(branch, start)
@@ -154,7 +154,7 @@ impl Plan<'_> {
     }
 
     /// The leaf summary of `chunk`; from the message at `recent` on, they are longer.
-    fn leaf(&self, branch: &Branch, chunk: Span, recent: usize, extracts: &[Span]) -> Node {
+    fn leaf(&self, branch: &Branch, chunk: Span, recent: usize, extracts: &[Span]) -> PlannedSummary {
         // A chunk that has an extract needs no other one.
         let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
         let otherwise = match (around.filter(|extract| extract.start <= chunk.start), self.otherwise()) {
@@ -171,7 +171,12 @@ impl Plan<'_> {
     }
 
     /// The condensed summaries of `groups`, except those that were tried.
-    fn condensed(&mut self, branch: &Branch, groups: Vec<Vec<SummaryId>>, otherwise: Fallback) -> Vec<Node> {
+    fn condensed(
+        &mut self,
+        branch: &Branch,
+        groups: Vec<Vec<SummaryId>>,
+        otherwise: Fallback,
+    ) -> Vec<PlannedSummary> {
         let node = |group: Vec<SummaryId>| {
             let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
             let hash = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));

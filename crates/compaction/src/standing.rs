@@ -9,13 +9,13 @@ use std::path::Path;
 
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::facts::disk::{self, FileChange};
 use lcm_model::facts::{Facts, File, Meaning};
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{Message, QuoteKind, without_base64};
 use lcm_store::View;
 
+use super::disk::{self, FileChange};
 use super::redact::redacted;
 use super::state::{self, FIELDS};
 

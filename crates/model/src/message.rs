@@ -360,7 +360,7 @@ impl Message {
     }
 
     /// Those that its tool made with success.
-    pub(crate) fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
         let done = self.nested.iter().filter(|call| call.outcome == CallOutcome::Done);
         done.map(|call| (call.name.as_str(), &call.arguments))
     }

@@ -34,7 +34,7 @@ const MEANT: &[(&str, &str, &str)] = &[
 ];
 
 /// Files whose statements read other databases, or a damaged one, to copy it.
-const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "plans", "upkeep/old", "upkeep/pages"];
+const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "tests", "upkeep/old", "upkeep/pages"];
 
 /// What stands for the parts that are put into statements: a file's beginning, the part, and an example.
 const PARTS: &[(&str, &str, &str)] = &[

@@ -11,9 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
-pub use super::file::Unreadable;
-use super::file::name_of;
-use super::file::{Header, SessionFile};
+use super::file::{Header, SessionFile, name_of};
+pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
@@ -60,6 +59,8 @@ pub struct Report {
     pub broken: usize,
     /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
     pub broken_in: Vec<(String, Vec<usize>)>,
+    /// The ones of these that are too long.
+    pub too_long: Vec<LongLine>,
     /// Sessions whose last line is unfinished: it is read at the next import.
     pub unfinished: usize,
     /// Rows of an old database that could not be read.
@@ -322,6 +323,12 @@ impl RunningImport<'_> {
         if broken > 0 && !is_in_database {
             report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));
         }
+        let too_long = slices.too_long().iter();
+        report.too_long.extend(too_long.map(|(number, bytes)| LongLine {
+            file: name_of(file),
+            number: *number,
+            bytes: *bytes,
+        }));
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += slices.unknown();
         let (known, supplements) = (slices.known(), slices.supplements());

@@ -118,11 +118,11 @@ impl Importer {
         let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
         let mut text = render(&report, &source, folders);
         if matches!(source, Source::Project) {
-            let agents = agents_left_out(home, folders).await?;
+            let agents = agents_left_out(home, folders, &running.cancel).await.unwrap_or_default();
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
             if !agents.is_empty() {
                 text += &format!(
-                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project, if anything.",
+                    "\nThere are logs of {} about this project: /lcm import --from {from} adds them.",
                     titles(&agents, "and")
                 );
             }

@@ -147,14 +147,25 @@ pub async fn import_new(
     Ok(())
 }
 
-/// The other agents with logs on this machine of which the store has no session.
-pub async fn agents_left_out(home: &Home, folders: &Folders) -> Result<Vec<&'static Agent>> {
+/// The other agents with logs about this project of which the store has no session.
+pub async fn agents_left_out(
+    home: &Home,
+    folders: &Folders,
+    cancel: &CancellationToken,
+) -> Result<Vec<&'static Agent>> {
     let stored = home.store.read(|view| view.messages().session_ids()).await?;
-    let folder = folders.home.clone();
+    let (home, folders, cancel) = (home.clone(), folders.clone(), cancel.clone());
     blocking(move || {
         let is_stored = |agent: &Agent| stored.iter().any(|id| agent_of_session(id) == Some(agent.name));
-        let has_logs = |agent: &Agent| !agent.find(None, folder.as_deref()).logs.is_empty();
-        Ok(all_agents().into_iter().filter(|agent| !is_stored(agent) && has_logs(agent)).collect())
+        let mut left_out = all_agents();
+        left_out.retain(|agent| !is_stored(agent));
+        let mut with_logs = Vec::new();
+        for agent in left_out {
+            let source = Source::Agents { agents: vec![agent], path: None, everything: false, since: None };
+            let (logs, _) = find(&home, &folders, &source, &cancel)?;
+            with_logs.extend((!logs.is_empty()).then_some(agent));
+        }
+        Ok(with_logs)
     })
     .await
 }

@@ -143,8 +143,9 @@ impl StandingInputs<'_> {
         let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
-        let texts =
-            gone.iter().map(|at| Ok(self.masked(without_base64(&self.message(*at)?.searchable()).trim())));
+        let texts = gone
+            .iter()
+            .map(|at| Ok(self.masked(without_base64(&self.message(*at)?.take_searchable()).trim())));
         Ok(Some(UserRequest {
             handle: self.handle(*first),
             text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
@@ -155,7 +156,7 @@ impl StandingInputs<'_> {
     fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
             // Mask before shortening: half a key is not recognized.
-            let text = self.masked(without_base64(&self.message(at)?.searchable()).trim());
+            let text = self.masked(without_base64(&self.message(at)?.take_searchable()).trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };

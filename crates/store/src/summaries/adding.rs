@@ -41,8 +41,8 @@ impl PreparedText {
         Self::with(codec::encode_quickly(text), text)
     }
 
-    fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
-        Self { packed: (packed.len() < text.len()).then_some(packed), codec, indexed: Indexed::of(text) }
+    fn with((packed, codec): (Option<Vec<u8>>, i64), text: &str) -> Self {
+        Self { packed, codec, indexed: Indexed::of(text) }
     }
 }
 

@@ -12,7 +12,7 @@ use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
 use lcm_model::ids::{ConversationId, Hash, MessageId, SummaryId};
-use lcm_model::{Files, Message, Notes};
+use lcm_model::{Files, Notes};
 use lcm_store::branch::{Known, Memory, Summaries};
 use lcm_store::{StoredSummary, View};
 
@@ -282,8 +282,8 @@ impl Branch {
             Some(Sources::Messages(messages)) => match view.summaries().facts_of(id)? {
                 Some(known) => facts = known,
                 None => {
-                    let read = |id: &MessageId| Ok(Message::parse(&view.messages().json_of(*id)?));
-                    let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
+                    let read = messages.iter().map(|id| view.messages().parsed(*id));
+                    let read = read.collect::<Result<Vec<_>>>()?;
                     facts = Facts::of(read.iter().enumerate());
                     // After a purge, its row may belong to another summary.
                     if view.summaries().sources(id)? == Sources::Messages(messages) {

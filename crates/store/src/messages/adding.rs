@@ -10,7 +10,7 @@ use crate::{IndexWriter, MessageWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId};
-use lcm_model::{Indexed, Role, agent_of, passages};
+use lcm_model::{Indexed, Role, agent_of};
 
 /// A message to store.
 pub struct NewMessage<'a> {
@@ -47,15 +47,7 @@ impl Prepared {
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
         let (packed, codec) = pack(json);
-        let ranges = passages(searchable);
-        Self {
-            packed,
-            codec,
-            passages: ranges
-                .into_iter()
-                .map(|range| (range.clone(), Indexed::of(&searchable[range])))
-                .collect(),
-        }
+        Self { packed, codec, passages: Indexed::all(searchable) }
     }
 }
 

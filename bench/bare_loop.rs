@@ -67,7 +67,7 @@ fn pieces(source: &Connection, session: &Path) -> Outcome<Vec<Piece>> {
         let Content::Message(json) = parse_batch(&format!("[{}]", line?))?.remove(0).content else {
             continue;
         };
-        let text = Message::parse(&json).searchable();
+        let text = Message::parse(&json).take_searchable();
         let cut = passages(&text).into_iter().map(|range| {
             let Indexed { body, parts } = Indexed::of(&text[range.clone()]);
             (body.unwrap_or_else(|| text[range].to_owned()), parts)

@@ -11,12 +11,13 @@ use super::args::{self, FROM};
 use super::{Answer, Command, Rest};
 use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
-    Folders, Home, Progress, Report, Source, Unreadable, agents_left_out, import, import_new, older_sessions,
+    Folders, Home, LINE, LongLine, Progress, Report, Source, Unreadable, agents_left_out, import, import_new,
+    older_sessions,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::sync::lock;
-use lcm_model::text::{count, grouped, grouped_count, one_line};
+use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -117,11 +118,11 @@ impl Importer {
         let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
         let mut text = render(&report, &source, folders);
         if matches!(source, Source::Project) {
-            let agents = agents_left_out(home, folders).await?;
+            let agents = agents_left_out(home, folders, &running.cancel).await.unwrap_or_default();
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
             if !agents.is_empty() {
                 text += &format!(
-                    "\nThere are logs of {}: /lcm import --from {from} adds what is about this project, if anything.",
+                    "\nThere are logs of {} about this project: /lcm import --from {from} adds them.",
                     titles(&agents, "and")
                 );
             }
@@ -229,6 +230,7 @@ fn as_json(report: &Report) -> Value {
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
         "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
+        "tooLongLines": report.too_long.iter().map(|LongLine { file, number, bytes }| json!({"name": file, "line": number, "bytes": bytes})).collect::<Value>(),
         "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
@@ -300,6 +302,15 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         out += &format!(
             "; stopped after {done} of {}: the same command continues",
             grouped_count(*files, "file")
+        );
+    }
+    for LongLine { file, number, bytes } in report.too_long.iter().take(NAMED) {
+        out += &format!(
+            "\nLine {} of {} has {}, and only lines of up to {} are read: shorten it in a copy, and import that.",
+            grouped(*number),
+            one_line(file, 80),
+            megabytes(*bytes),
+            megabytes(LINE as u64)
         );
     }
     out

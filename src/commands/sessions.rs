@@ -67,7 +67,7 @@ pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Res
         view.messages().session_facts(id)?;
     let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
     let about = match first_request {
-        Some(request) => Message::parse(&view.messages().message(request)?.json).searchable(),
+        Some(request) => Message::parse(&view.messages().message(request)?.json).take_searchable(),
         None => String::new(),
     };
     Ok(SessionLine {

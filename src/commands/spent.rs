@@ -1,6 +1,7 @@
 //! What summaries cost, and how well the provider's prompt cache works, from the providers' reports.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use lcm_model::dag::{BranchEntry, Step};
 use lcm_model::error::Result;
@@ -34,10 +35,9 @@ pub(super) struct Cache {
 }
 
 impl SummaryCost {
-    pub fn of(usages: &[String]) -> Self {
+    pub fn of(usages: &[Value]) -> Self {
         let mut cost = Self::default();
-        for usage in usages.iter().filter_map(|usage| read_json(usage).ok()) {
-            let usage = Usage::of(&usage);
+        for usage in usages.iter().map(Usage::of) {
             cost.summaries += 1;
             cost.tokens += usage.tokens();
             cost.dollars += usage.dollars;

@@ -11,9 +11,10 @@ use lcm_ingest::import::Home;
 use lcm_model::config::{Settings, at_home};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
-use lcm_sync::{Amount, Options, Progress, Report, sync};
+use lcm_sync::{Amount, Options, Progress, Report, UNASKED, sync};
 
 pub(crate) const REDACT: &str = "--redact";
+const PURGE: &str = "--purge";
 /// The project's name at the target; in a shell `--project` with an address.
 pub(crate) const NAME: &str = "--name";
 /// How long the end of a session waits for a sync.
@@ -29,7 +30,10 @@ pub(crate) const COMMAND: Command = Command {
         ("sync", "by way of the target in the setting syncTarget"),
         ("sync TARGET --redact", "with keys and passwords masked in what is sent"),
     ],
-    arguments: &[(REDACT, "mask keys and passwords in what is sent")],
+    arguments: &[
+        (REDACT, "mask keys and passwords in what is sent"),
+        (PURGE, "remove what was purged on another machine, however much it is"),
+    ],
     is_long: true,
     answer: |asked| Box::pin(asked.syncer.answer(asked)),
 };
@@ -80,7 +84,10 @@ impl Syncer {
         match sync(home, &by_settings(settings), &self.progress, cancel).await {
             // A folder without a remote is of this machine only, and so is a session without a file.
             Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed | Code::Unnamed) => Ok(()),
-            outcome => outcome.map(drop),
+            outcome => match unconfirmed_purge(outcome?.unconfirmed) {
+                Some(question) => Err(Error::invalid(question)),
+                None => Ok(()),
+            },
         }
     }
 }
@@ -91,6 +98,7 @@ fn by_settings(settings: &Settings) -> Options {
         project: settings.sync_project.clone(),
         label: settings.sync_label.clone(),
         redacts: settings.sync_redact,
+        confirms_purges: false,
     }
 }
 
@@ -108,6 +116,7 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
         ));
     }
     options.redacts |= asked.rest.has(REDACT);
+    options.confirms_purges = asked.rest.has(PURGE);
     if let Some(name) = asked.rest.value(NAME) {
         name.clone_into(&mut options.project);
     }
@@ -115,7 +124,7 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
 }
 
 fn render(report: &Report) -> String {
-    let Report { sent, received, purged, rewritten, waiting, refused, others, target } = report;
+    let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, target } = report;
     let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
     if received.sessions > 0 {
         out += &format!(" of {}", grouped_count(received.sessions, "new session"));
@@ -129,6 +138,9 @@ fn render(report: &Report) -> String {
             grouped_count(*purged, "message"),
             were(*purged)
         );
+    }
+    if let Some(question) = unconfirmed_purge(*unconfirmed) {
+        out += &format!("\n{question}");
     }
     if *rewritten > 0 {
         out += &format!(
@@ -151,6 +163,17 @@ fn render(report: &Report) -> String {
         out += &format!("\nand {} more", grouped(refused.len() - NAMED));
     }
     out
+}
+
+/// Asks for what a sync does not do by itself.
+fn unconfirmed_purge(messages: usize) -> Option<String> {
+    (messages > 0).then(|| {
+        format!(
+            "{} purged on another machine {} still here: /lcm sync {PURGE} removes more than {UNASKED}.",
+            grouped_count(messages, "message"),
+            if messages == 1 { "is" } else { "are" }
+        )
+    })
 }
 
 fn were(number: usize) -> &'static str {

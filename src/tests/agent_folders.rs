@@ -104,24 +104,28 @@ async fn an_agents_project_is_found_by_path_hash_or_list() {
 
 #[tokio::test]
 async fn logs_of_other_agents_are_mentioned_and_imported_at_once() {
-    let machine = Machine::new();
+    let (machine, mut logs) = (Machine::new(), Vec::new());
     for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
         for file in files(&fixtures(agent)) {
-            let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+            let text = fs::read_to_string(&file).unwrap();
             let path = machine.at("home").join(home).join(file.strip_prefix(fixtures(agent)).unwrap());
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
+            fs::write(&path, &text).unwrap();
+            logs.push((path, text.replace("/home/ada/kontor", &machine.home.cwd)));
         }
     }
     let hint = |report: &str| report.lines().nth(1).map(ToOwned::to_owned);
+    // Those of another project are not.
+    assert_eq!(hint(&machine.run("").await), None);
+    logs.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
     assert_eq!(
         hint(&machine.run("").await).unwrap(),
-        "There are logs of Claude Code and Codex: /lcm import --from all adds what is about this project, if anything."
+        "There are logs of Claude Code and Codex about this project: /lcm import --from all adds them."
     );
     assert!(machine.run("--from codex").await.starts_with("3 sessions: 16 messages new"));
     assert_eq!(
         hint(&machine.run("").await).unwrap(),
-        "There are logs of Claude Code: /lcm import --from claude-code adds what is about this project, if anything."
+        "There are logs of Claude Code about this project: /lcm import --from claude-code adds them."
     );
     assert!(machine.run("--from all").await.starts_with("6 sessions: 19 messages new, 16 known already"));
     assert_eq!(hint(&machine.run("").await), None);

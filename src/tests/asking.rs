@@ -14,9 +14,9 @@ use lcm_model::config::ProjectIdentity;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::ids::{Hash, SummaryId};
 use lcm_model::tokens;
-use lcm_model::{Quote, State, SummaryRecord};
+use lcm_model::{Quote, State, Summary, SummaryRecord};
 use lcm_recall::Scope;
-use lcm_store::{NewSummary, PreparedText, Store, Summary};
+use lcm_store::{NewSummary, PreparedText, Store};
 
 pub struct Asking {
     pub store: TestStore,

@@ -169,20 +169,6 @@ async fn whole_records_on_damaged_lines_are_found_and_stay_one_conversation() {
 }
 
 #[tokio::test]
-async fn a_line_that_would_fill_the_memory_is_skipped_and_named() {
-    let machine = Machine::new();
-    let mut text = lines(&walnuts(8));
-    text.insert(4, format!("{{\"type\":\"user\",\"text\":\"{}\"}}", "x".repeat(129 << 20)));
-    let log = write(&machine, text.join("\n") + "\n");
-    let report = import(&machine, "claude-code", &log).await;
-    assert!(
-        report.ends_with("1 broken line (aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee.jsonl: line 5)"),
-        "{report}"
-    );
-    assert_eq!(numbers(&on_branch(&machine).await), (0..8).collect::<Vec<_>>());
-}
-
-#[tokio::test]
 async fn what_is_broken_is_kept_as_it_is() {
     let machine = Machine::new();
     let whole = lines(&walnuts(3));

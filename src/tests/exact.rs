@@ -359,5 +359,5 @@ async fn a_message_with_a_repeated_id_is_stored_under_its_own_id() {
         ["earlier", "later", "label"].iter().all(|word| words.iter().any(|known| known == word)),
         "{words:?}"
     );
-    assert!(Message::parse(r#"{"role":"user","content":"later"}"#).searchable() == "later");
+    assert!(Message::parse(r#"{"role":"user","content":"later"}"#).take_searchable() == "later");
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -364,6 +365,42 @@ async fn broken_lines_are_counted_and_the_rest_is_stored() {
             .collect::<Vec<_>>())
     });
     assert_eq!(read.await.unwrap(), ["e4", "e5", "e6", "e7"]);
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_named_with_its_size_and_what_to_do() {
+    let machine = Machine::new();
+    let session = Session::new().chat(4, 10);
+    let records = ["session_meta", "response_item"].map(|kind| {
+        let said =
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hay"}]});
+        let about = json!({"id": "c", "cwd": machine.home.cwd});
+        let payload = if kind == "session_meta" { about } else { said };
+        json!({"timestamp": "2026-01-02T03:04:05Z", "type": kind, "payload": payload}).to_string()
+    });
+    for (name, from, read) in
+        [("a.jsonl", "", "8 messages"), ("rollout-c.jsonl", "--from codex ", "2 messages")]
+    {
+        let path = machine.write(name, "one", &session.entries);
+        let known =
+            if from.is_empty() { fs::read_to_string(&path).unwrap() } else { records.join("\n") + "\n" };
+        fs::write(&path, &known).unwrap();
+        // A hole takes no room.
+        let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_len(known.len() as u64 + 300_000_000).unwrap();
+        let last = known.lines().last().unwrap();
+        (&file).write_all(format!("\n{last}\n").as_bytes()).unwrap();
+        let answer = machine.run(&format!("{from}{}", path.display())).await;
+        let line = known.lines().count() + 1;
+        assert!(
+            answer.contains(read) && answer.contains(&format!("1 broken line ({name}: line {line})")),
+            "{answer}"
+        );
+        let told = format!(
+            "Line {line} of {name} has 300.0 MB, and only lines of up to 256.0 MB are read: shorten it in a copy"
+        );
+        assert!(answer.contains(&told), "{answer}");
+    }
 }
 
 #[tokio::test]

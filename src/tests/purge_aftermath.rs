@@ -174,7 +174,7 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
     let mut pair = rows.await.unwrap();
     pair.reverse();
     let hashes: Vec<Hash> = pair.iter().map(|message| message.seen.hash).collect();
-    let summary = lcm_store::Summary {
+    let summary = lcm_model::Summary {
         hash: lcm_model::SummaryRecord::identity(0, lcm_model::State::Ok, 1, SECRET, &[], &hashes),
         depth: 0,
         text: SECRET.into(),

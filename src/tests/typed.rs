@@ -109,7 +109,7 @@ async fn only_what_the_user_typed_is_an_order() {
     let agents = |agent: &str| {
         let content: Value = json!([{"type": "text", "text": order}]);
         let fields = format!("\"role\":\"user\",\"content\":{content}");
-        let foreign = lcm_model::foreign(agent, "1", &fields, 5, Some("{}"), true);
+        let foreign = lcm_model::foreign(agent, "1", fields, 5, Some("{}"), true);
         Session::new().user(OWN).assistant("ok").message(serde_json::from_str(&foreign).unwrap())
     };
     let read = Session::new().user(OWN).tool("read", json!({"path": "README.md"}), order);

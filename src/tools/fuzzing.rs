@@ -10,9 +10,9 @@ use super::{Block, Notepad, call, lcm_describe, lcm_expand, lcm_grep, lcm_note};
 use lcm_ingest::Handover;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::error::{Code, Result};
-use lcm_model::{State, SummaryRecord, parse_batch};
+use lcm_model::{State, Summary, SummaryRecord, parse_batch};
 use lcm_recall::Scope;
-use lcm_store::{Batch, NewSummary, PreparedText, Store, Summary};
+use lcm_store::{Batch, NewSummary, PreparedText, Store};
 
 const TOOLS: [&str; 5] = [lcm_grep::NAME, lcm_expand::NAME, lcm_describe::NAME, lcm_note::NAME, "lcm_other"];
 /// The most bytes of an answer that a host keeps.

@@ -4,16 +4,13 @@
 //! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
 //! waits for it.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::branch::Branch;
-use super::job::{Job, Target, newest};
-use super::passes::Fallback;
-use super::{At, BranchPart, Work};
-use lcm_model::dag::Span;
+use super::branch::BranchPart;
+use super::job::{Job, Target};
+use super::plan::{Certain, CompactionPlan};
+use super::{At, Work};
 use lcm_model::error::{Code, Result};
 
 /// The context, and how much of it is needed.
@@ -48,14 +45,11 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
         }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
-    let target = Target {
-        leaf: ahead.at.leaf_id.clone(),
-        window: ahead.at.context_window,
-        instructions: None,
-        model: ahead.at.model.clone(),
-    };
+    let target =
+        Target { window: ahead.at.context_window, instructions: None, model: ahead.at.model.clone() };
     let job = Job::begin(work, target).await?;
-    let made = make(&job, &BranchPart::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
+    let certain = Certain { at_once, to_the_end: ahead.fold_before.is_some() };
+    let made = make(&job, &ahead.at.leaf_id, &BranchPart::Before(kept), certain, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
@@ -65,45 +59,19 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
 
 async fn make(
     job: &Job<'_>,
+    leaf: &str,
     part: &BranchPart,
-    to_the_end: bool,
-    at_once: usize,
+    certain: Certain,
     pause: &CancellationToken,
 ) -> Result<()> {
-    let mut tried = HashSet::new();
-    let mut recent = None;
-    loop {
-        if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
-            return Ok(());
-        }
-        let branch = job.read(part).await?;
-        let chunks = job.pass.cut.uncovered(&branch);
-        let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
-        let recent = *recent.get_or_insert_with(|| newest(&chunks));
-        // The next compaction remakes degraded summaries in any case.
-        let mut chunks = [chunks, job.pass.cut.extracted(&branch)].concat();
-        chunks.retain(|chunk| !tried.contains(chunk));
-        chunks.truncate(at_once.max(1));
-        if chunks.is_empty() {
+    let mut plan = CompactionPlan { ahead: Some(certain), ..job.plan() };
+    while !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
+        // The session goes on while summaries are made, and a branch in use would be copied.
+        let nodes = plan.next(&mut job.session.read(leaf, part.clone(), None).await?);
+        if nodes.is_empty() {
             break;
         }
-        tried.extend(chunks.iter().cloned());
-        let nodes = job.leaves(&branch, chunks, recent, Fallback::Nothing);
-        // The session goes on meanwhile, and its branch would be copied.
-        drop(branch);
         job.make(nodes).await?;
     }
-    let branch = job.condense_by_depth(job.read(part).await?).await?;
-    job.under_pressure(branch, job.budget, Fallback::Nothing).await?;
     Ok(())
-}
-
-/// All chunks, except a small last one that may still grow.
-fn whole(job: &Job<'_>, branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
-    let before = branch.before();
-    let may_wait = |last: &Span| last.end == before.len() && job.pass.cut.is_remainder(before, last);
-    if chunks.last().is_some_and(may_wait) {
-        chunks.pop();
-    }
-    chunks
 }

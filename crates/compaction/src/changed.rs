@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::disk::FileChange;
 use super::standing::changes;
 use lcm_model::Message;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
-use lcm_model::facts::disk::FileChange;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::one_line;
 use lcm_store::branch::Memory;

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use lcm_model::facts::{self, Check, Facts, gate};
+use super::gate;
+use lcm_model::facts::{self, Check, Facts};
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{Message, Role};

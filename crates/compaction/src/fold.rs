@@ -6,13 +6,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::branch::{self, Branch, HISTORY};
+use super::branch::{Branch, BranchPart, HISTORY};
 use super::calibration::Ratios;
-use super::{BranchPart, Compaction, Session, sizes, summary_line};
+use super::{Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
 use lcm_model::policy::tail;
-use lcm_store::View;
 
 /// A fold may leave this many unsummarized tokens before its tail.
 const SLACK: usize = 1_000;
@@ -65,9 +64,9 @@ pub struct Folded {
 pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
     let before = session.store.rewritten().await?;
     let made = match cut(&session, at).await? {
-        TailStart::Ready(entry) => made(session.clone(), at, entry).await?,
-        TailStart::Unsummarized(entry) => Fold::Unsummarized(entry),
-        TailStart::Nowhere => Fold::Nothing,
+        (branch, TailStart::Ready) => made(session.clone(), at, branch).await?,
+        (_, TailStart::Unsummarized(entry)) => Fold::Unsummarized(entry),
+        (_, TailStart::Nowhere) => Fold::Nothing,
     };
     // A purge has removed what the block may show.
     let after = session.store.rewritten().await?;
@@ -77,38 +76,27 @@ pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
 /// The entry before which the context has to be summarized so that a fold finds its summaries ready; `None` if
 /// they are.
 pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
-    Ok(match cut(session, at).await? {
+    Ok(match cut(session, at).await?.1 {
         TailStart::Unsummarized(entry) => Some(entry),
-        TailStart::Ready(_) | TailStart::Nowhere => None,
+        TailStart::Ready | TailStart::Nowhere => None,
     })
 }
 
-async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold> {
+async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let Session { store, settings, .. } = session;
     let ratios = Ratios::read(store).await?;
     let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
-    let branch = session.read(&at.leaf_id, &BranchPart::Before(first_kept.clone())).await?;
+    let branch = store.read(move |view| branch.refreshed(view)).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }
     if !branch.fits(budget) {
         // Work ahead condenses what does not fit.
-        return Ok(Fold::Unsummarized(first_kept));
+        return Ok(branch.kept.map_or(Fold::Nothing, Fold::Unsummarized));
     }
-    let (branch, _) = session.finished(branch).await?;
-    let (branch, summary) = session.block(budget, branch, HISTORY, None).await?;
-    let tokens_before = Value::from(at.context_tokens);
-    let shown = (at.shown_from.clone(), at.shown_block);
-    let (branch, tokens_after) = session.after(branch, &tokens_before, shown, &summary).await?;
-    let compaction = Compaction {
-        tokens_after,
-        summary,
-        first_kept_entry_id: Some(first_kept),
-        tokens_before,
-        details: branch.details(),
-        usage: None,
-    };
+    let (branch, summary, _) = session.block(budget, branch, HISTORY, None).await?;
+    let compaction = Compaction::of(&branch, summary, Value::from(at.context_tokens), at.shown_block, None);
     let (report, degraded) = summary_line(&branch, &compaction);
     Ok(Fold::Made(Box::new(Folded { report: format!("folded: {report}"), degraded, compaction })))
 }
@@ -116,43 +104,44 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
 /// Where the tail of a fold begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TailStart {
-    Ready(String),
+    /// At the branch's cut.
+    Ready,
     Unsummarized(String),
     Nowhere,
 }
 
-async fn cut(session: &Session<'_>, at: &At) -> Result<TailStart> {
-    let Session { store, conversation, memory, .. } = session.clone();
-    let at = at.clone();
-    let read = move |view: &View<'_>| {
-        let known = memory.read(view, conversation, &at.leaf_id)?;
-        let first = at.shown_from.as_ref();
-        let first = first.map_or(Ok(None), |entry| branch::place(view, &known.path, conversation, entry))?;
-        let from =
-            first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
-        let visible = &known.visible()[from..];
-        let Some(newest) = newest(visible, tail(at.context_window)) else { return Ok(TailStart::Nowhere) };
-        let part = BranchPart::Before(visible[newest].entry_id.clone());
-        let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;
-        let frontier = branch.frontier();
-        let mut open = frontier.iter().filter_map(|piece| match piece {
-            // What others compacted must be summarized along with the rest.
-            Piece::Message(place) => Some(place.saturating_sub(from)),
-            Piece::Summary(..) => None,
-        });
-        let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
-        let entry = |at: usize| visible[at].entry_id.clone();
-        let Some(first_open) = open.next() else { return Ok(TailStart::Ready(entry(newest))) };
-        let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
-        let is_enough = |ready: &usize| {
-            let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
-            *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
-        };
-        Ok(ready
-            .filter(is_enough)
-            .map_or_else(|| TailStart::Unsummarized(entry(newest)), |ready| TailStart::Ready(entry(ready))))
+/// Reads the branch, and moves its cut to where a fold would keep it.
+async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
+    let mut branch = session.read(&at.leaf_id, BranchPart::All, at.shown_from.as_deref()).await?;
+    let from = branch.shown;
+    let Some(newest) = newest(&branch.visible()[from..], tail(at.context_window)) else {
+        return Ok((branch, TailStart::Nowhere));
     };
-    store.read(read).await
+    branch.keep_from(from + newest);
+    let frontier = branch.frontier();
+    // What others compacted must be summarized along with the rest.
+    let mut open = frontier.iter().filter_map(|piece| match piece {
+        Piece::Message(place) => Some(place.saturating_sub(from)),
+        Piece::Summary(..) => None,
+    });
+    let Some(first_open) = open.next() else { return Ok((branch, TailStart::Ready)) };
+    let visible = &branch.visible()[from..];
+    let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
+    let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
+    let is_enough = |ready: &usize| {
+        let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
+        *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
+    };
+    Ok(match ready.filter(is_enough) {
+        Some(ready) => {
+            branch.keep_from(from + ready);
+            (branch, TailStart::Ready)
+        }
+        None => {
+            let entry = visible[newest].entry_id.clone();
+            (branch, TailStart::Unsummarized(entry))
+        }
+    })
 }
 
 /// The message at which a tail of at most `most` tokens begins, or of the newest exchange if that alone has more;

@@ -1,9 +1,10 @@
 //! Predicts a compaction without model calls: `/lcm compact --dry-run`.
 
-use super::branch::Branch;
+use super::branch::{Branch, BranchPart};
 use super::calibration::Ratios;
 use super::passes::tokens_of;
-use super::{BranchPart, Session, sizes};
+use super::plan::missing;
+use super::{Session, sizes};
 use lcm_model::config::Settings;
 use lcm_model::dag::Piece;
 use lcm_model::error::Result;
@@ -39,10 +40,10 @@ pub async fn forecast(
 ) -> Result<Option<Forecast>> {
     let Session { store, settings, .. } = session;
     let Some(kept) = session.kept(model, window, leaf).await? else { return Ok(None) };
-    let branch = session.read(leaf, &BranchPart::Before(kept)).await?;
+    let branch = session.read(leaf, BranchPart::Before(kept), None).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
-    let chunks = cut.uncovered(&branch);
+    let (chunks, again) = missing(cut, &branch);
     let leaves: usize = chunks.iter().map(|chunk| tokens_of(&before[chunk.clone()])).sum();
     let frontier = branch.frontier();
     let ready = frontier.iter().filter_map(|piece| match piece {
@@ -54,7 +55,7 @@ pub async fn forecast(
         covered: (before.len(), tokens_of(before)),
         ready: (ready.clone().count(), ready.sum()),
         leaves: (chunks.len(), leaves),
-        healed: cut.extracted(&branch).len(),
+        healed: again.len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
         is_pis: before.len() < settings.min_messages_for_compaction && !branch.has_summaries(),

@@ -1,9 +1,6 @@
 //! The steps of a compaction, whether Pi requested it or it is being prepared.
-//!
-//! Which summaries are valid is read again after each step. So steps need not share results, and work of
-//! other processes is noticed the same way.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
@@ -13,33 +10,24 @@ use super::branch::Branch;
 use super::calibration::Ratios;
 use super::claims::{Claims, Lease};
 use super::passes::{self, Fallback, Made, Material, Pass};
+use super::plan::{CompactionPlan, PlannedSummary, Tried};
 use super::progress::Progress;
 use super::summarizer::Summarizer;
-use super::{BranchPart, Session, Work, assembler, redact, sizes};
-use crate::llm::Pending;
-use lcm_model::dag::Span;
+use super::{Session, Work, assembler, redact, sizes};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::{Hash, SummaryId};
+use lcm_model::ids::SummaryId;
 use lcm_model::sync::lock;
 use lcm_store::Batch;
 
 /// A summary's target is at most this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
-/// How many of the newest chunks get longer summaries.
-const RECENT: usize = 2;
 /// How many chunks are extracted and stored at once.
 const BATCH: usize = 48;
 /// Up to this many chunks, each gets its own extract.
 const LEAST_EXTRACTS: usize = 8;
-/// Maximum rounds of the leaf pass. There is a second one only if another process claimed a part but did not
-/// finish it, or if something was remade.
-const ROUNDS: usize = 8;
-/// Maximum rounds of work that purges interfere with. If they never stop, the last round's result stands.
-const MOST_REPEATED: usize = 4;
 
-/// The branch and its model.
+/// What a compaction is for.
 pub(super) struct Target {
-    pub leaf: String,
     pub window: Option<usize>,
     pub instructions: Option<String>,
     /// The session's model as `provider/id`.
@@ -51,7 +39,6 @@ pub(super) struct Job<'a> {
     pub session: Session<'a>,
     pub progress: Arc<Progress>,
     cancel: CancellationToken,
-    leaf: String,
     pub summarizer: Arc<Summarizer>,
     pub pass: Pass,
     claims: Claims,
@@ -89,28 +76,18 @@ impl<'a> Job<'a> {
         };
         let claims = Claims::new(store);
         let writers = store.read(|view| view.summaries().writers()).await?;
-        let Target { leaf, model, .. } = target;
-        Ok(Self { session, progress, cancel, leaf, summarizer, pass, claims, budget, ratios, writers, model })
-    }
-
-    /// The outcome of the first round of `work` during which nothing was purged, here or elsewhere. What was read
-    /// before a purge is no longer valid: a summary of it is rejected, rows are gone, and even a finished block
-    /// may describe purged text. Summaries of the rest are already stored, so another round costs little.
-    pub(super) async fn repeated<'w, T>(&self, work: impl Fn() -> Pending<'w, Result<T>>) -> Result<T> {
-        let store = self.session.store;
-        let mut rewritten = store.rewritten().await?;
-        for _ in 1..MOST_REPEATED {
-            let outcome = work().await;
-            if matches!(&outcome, Err(error) if error.code() == Code::Cancelled) {
-                return outcome;
-            }
-            // If the store can't be read, the outcome already says so.
-            let now = store.rewritten().await.unwrap_or(rewritten);
-            if std::mem::replace(&mut rewritten, now) == now {
-                return outcome;
-            }
-        }
-        work().await
+        Ok(Self {
+            session,
+            progress,
+            cancel,
+            summarizer,
+            pass,
+            claims,
+            budget,
+            ratios,
+            writers,
+            model: target.model,
+        })
     }
 
     /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
@@ -119,193 +96,55 @@ impl<'a> Job<'a> {
         (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
     }
 
-    /// Reads the branch; see [`Session::read`].
-    pub(super) async fn read(&self, part: &BranchPart) -> Result<Branch> {
-        self.session.read(&self.leaf, part).await
+    /// What a branch needs for its block.
+    pub(super) fn plan(&self) -> CompactionPlan<'_> {
+        let (settings, writers) = (self.session.settings, &self.writers);
+        let (cut, room) = (self.pass.cut, self.budget);
+        CompactionPlan {
+            settings,
+            writers,
+            cut,
+            room,
+            ahead: None,
+            most_raw: 0,
+            recent: None,
+            tried: Tried::default(),
+        }
     }
 
-    /// Adds to the branch what was made since it was read, here or elsewhere.
-    async fn refresh(&self, branch: Branch) -> Result<Branch> {
-        self.session.store.read(move |view| branch.refreshed(view)).await
-    }
-
-    /// Makes the branch's missing summaries, `chunks` first, until they fit. Then asks a model for what is
-    /// relevant to the user's instructions.
+    /// Makes the branch's missing summaries, asks a model for what is relevant to the user's instructions, and
+    /// assembles the block with `title`.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn complete(
         &self,
         mut branch: Branch,
-        chunks: Vec<Span>,
-    ) -> Result<(Branch, Option<String>)> {
-        let recent = newest(&chunks);
-        let mut tried = HashSet::new();
-        branch = self.cover(branch, chunks, recent, &mut tried).await?;
-        for depth in branch.degraded_depths() {
-            self.condense(&branch, branch.degraded_groups(depth), Fallback::Nothing).await?;
-            branch = self.refresh(branch).await?;
+        mut plan: CompactionPlan<'_>,
+        title: &'static str,
+    ) -> Result<(Branch, String)> {
+        let focused = self.budget / assembler::FOCUS;
+        if self.pass.typed.is_some() {
+            plan.room -= focused;
         }
-        // A summary that supersedes one made from an extract may end within a remade part.
-        let open = self.pass.cut.uncovered(&branch);
-        branch = self.cover(branch, open, recent, &mut tried).await?;
-        let focused = if self.pass.typed.is_some() { self.focus_tokens() } else { 0 };
-        let mut pressed = true;
-        while pressed {
-            branch = self.condense_by_depth(branch).await?;
-            // The new summaries may in turn be too many of a depth.
-            (branch, pressed) = self.under_pressure(branch, self.budget - focused, Fallback::Extract).await?;
-        }
-        let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
-        let (branch, session) = self.session.finished(branch).await?;
-        self.summarizer.measured.keep(self.session.store, session).await;
-        Ok((branch, focus))
-    }
-
-    /// Makes leaf summaries of `chunks`, and remakes each extract that the block uses; then repeats for what
-    /// is uncovered or used by then. `tried` are the extracts retried so far, whatever the outcome.
-    async fn cover(
-        &self,
-        mut branch: Branch,
-        mut chunks: Vec<Span>,
-        recent: usize,
-        tried: &mut HashSet<Span>,
-    ) -> Result<Branch> {
-        for _ in 0..ROUNDS {
-            chunks.extend(
-                self.pass.cut.extracted(&branch).into_iter().filter(|span| tried.insert(span.clone())),
-            );
-            if chunks.is_empty() {
+        loop {
+            // Also adds what others made meanwhile.
+            branch = self.session.store.read(move |view| branch.refreshed(view)).await?;
+            let nodes = plan.next(&mut branch);
+            if nodes.is_empty() {
                 break;
             }
-            // Without a model these become extracts, and retrying is useless.
-            tried.extend(chunks.iter().cloned());
-            self.leaf_pass(&branch, chunks, recent, Fallback::Extract).await?;
-            branch = self.refresh(branch).await?;
-            chunks = self.pass.cut.uncovered(&branch);
+            self.make(nodes).await?;
         }
-        Ok(branch)
-    }
-
-    /// Condenses until the block fits into `room` tokens. Returns whether that was necessary. Stops if a
-    /// round does not reduce the number of pieces, so it always ends.
-    ///
-    /// # Errors
-    /// When cancelled, or the store fails.
-    pub(super) async fn under_pressure(
-        &self,
-        mut branch: Branch,
-        room: usize,
-        otherwise: Fallback,
-    ) -> Result<(Branch, bool)> {
-        let mut pressed = false;
-        while !branch.fits(room) {
-            let pieces = branch.frontier().len();
-            let groups = branch.groups_under_pressure(self.session.settings.condensation_threshold, room);
-            self.condense(&branch, groups, otherwise).await?;
-            branch = self.refresh(branch).await?;
-            if branch.frontier().len() >= pieces {
-                return Ok((branch, false));
-            }
-            pressed = true;
-        }
-        Ok((branch, pressed))
-    }
-
-    /// Tokens for the answer to the user's instructions.
-    fn focus_tokens(&self) -> usize {
-        self.budget / assembler::FOCUS
-    }
-
-    /// Makes a leaf summary of each chunk. Those from the message at `recent` on are longer. `otherwise`
-    /// applies if no model answers.
-    ///
-    /// # Errors
-    /// When cancelled, or the store fails.
-    pub(super) async fn leaf_pass(
-        &self,
-        branch: &Branch,
-        chunks: Vec<Span>,
-        recent: usize,
-        otherwise: Fallback,
-    ) -> Result<()> {
-        self.make(self.leaves(branch, chunks, recent, otherwise)).await
-    }
-
-    /// The leaf summaries of chunks, to be made.
-    pub(super) fn leaves(
-        &self,
-        branch: &Branch,
-        chunks: Vec<Span>,
-        recent: usize,
-        otherwise: Fallback,
-    ) -> Vec<(Hash, Material, Fallback)> {
-        let extracts = branch.degraded_spans();
-        let leaf = |chunk: Span| {
-            // A chunk that has an extract needs no other one.
-            let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
-            let otherwise = match around.filter(|extract| extract.start <= chunk.start) {
-                Some(extract) if *extract != chunk && otherwise == Fallback::Extract => Fallback::Finer,
-                Some(_) => Fallback::Nothing,
-                None => otherwise,
-            };
-            let by = branch.degraded_leaf_over(&chunk).and_then(|old| self.writers.get(&old).cloned());
-            let before = branch.orientation(chunk.start, passes::BEFORE);
-            let recent = chunk.start >= recent;
-            let place = chunk.start;
-            let chunk = branch.visible()[chunk].to_vec();
-            let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, Material::Messages { chunk, place, before, recent, by }, otherwise)
-        };
-        chunks.into_iter().map(leaf).collect()
-    }
-
-    /// Makes a condensed summary of each group. `otherwise` applies if no model answers.
-    ///
-    /// # Errors
-    /// When cancelled, or the store fails.
-    pub(super) async fn condense(
-        &self,
-        branch: &Branch,
-        groups: Vec<Vec<SummaryId>>,
-        otherwise: Fallback,
-    ) -> Result<()> {
-        let nodes = groups.into_iter().map(|group| {
-            let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
-            let span = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));
-            (span, Material::Summaries(sources, self.writer_of(branch, &group)), otherwise)
-        });
-        self.make(nodes.collect()).await
-    }
-
-    /// The model that the user named for a condensed summary of these: for an earlier one of the same, or for all
-    /// of them.
-    fn writer_of(&self, branch: &Branch, group: &[SummaryId]) -> Option<String> {
-        let is_by = |named: &String| {
-            group.iter().all(|id| branch.summary(*id).is_some_and(|one| one.model.as_ref() == Some(named)))
-        };
-        let same = self.writers.iter().find(|(old, _)| branch.sources(**old) == Some(group));
-        same.map(|(_, named)| named).or_else(|| self.writers.values().find(|named| is_by(named))).cloned()
-    }
-
-    /// Condenses each depth with too many summaries, from the leaves up.
-    ///
-    /// # Errors
-    /// When cancelled, or the store fails.
-    pub(super) async fn condense_by_depth(&self, mut branch: Branch) -> Result<Branch> {
-        for depth in 0..u32::try_from(self.session.settings.max_depth).unwrap_or(u32::MAX) {
-            let groups = branch.groups(depth, self.session.settings.condensation_threshold);
-            if !groups.is_empty() {
-                self.condense(&branch, groups, Fallback::Nothing).await?;
-                branch = self.refresh(branch).await?;
-            }
-        }
-        Ok(branch)
+        let focus = self.pass.focus(&branch.frontier_summaries(), focused).await?;
+        let (branch, block, seen) = self.session.block(self.budget, branch, title, focus).await?;
+        self.summarizer.measured.keep(self.session.store, seen).await;
+        Ok((branch, block))
     }
 
     /// Makes summaries in parallel. If another process is already making one, waits for it if it is needed
     /// now.
-    pub(super) async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
+    pub(super) async fn make(&self, nodes: Vec<PlannedSummary>) -> Result<()> {
         self.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());
@@ -378,11 +217,6 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         pass.store.write(write).await?;
         (0..count).for_each(|_| progress.made());
     }
-}
-
-/// The start of the newest of `chunks`, which are sorted.
-pub(super) fn newest(chunks: &[Span]) -> usize {
-    chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start)
 }
 
 /// Waits for all tasks. After an abort each still stores its finished answer; any other error stops the rest,

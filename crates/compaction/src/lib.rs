@@ -13,12 +13,15 @@ mod assembler;
 mod branch;
 mod calibration;
 mod changed;
+mod chunks;
 mod claims;
+mod disk;
 mod extract;
 mod fold;
 mod forecast;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
+mod gate;
 mod job;
 pub mod llm;
 mod outline;
@@ -52,26 +55,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::llm::Model;
-use branch::{Branch, HISTORY};
-use calibration::{Ratios, Seen};
+use crate::llm::{Model, Pending};
+use branch::{Branch, BranchPart, HISTORY};
+use calibration::Ratios;
+use chunks::Cut;
 use job::{Job, Target};
 use lcm_model::config::{Context, Settings};
-use lcm_model::dag::{Piece, Span};
-use lcm_model::error::{Code, Error, Result};
+use lcm_model::dag::Piece;
+use lcm_model::error::{Code, Result};
 use lcm_model::ids::ConversationId;
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{CompactionDetails, State};
+use lcm_store::Store;
 use lcm_store::branch::Memory;
-use lcm_store::{Batch, Store, View};
-use overflow::{ReportedLimit, TooLong};
-use plan::Cut;
+use overflow::ReportedLimit;
 
 /// The smallest useful block, in tokens.
 const LEAST_BUDGET: usize = 1_000;
 /// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
 const LEAST_ESTIMATE: usize = 500;
+/// Maximum rounds of work that purges interfere with. If they never stop, the last round's result stands.
+const MOST_REPEATED: usize = 4;
 /// Approximate tokens before the conversation in a request: system prompt and tools.
 const PROMPT_TOKENS: usize = 8_000;
 
@@ -97,103 +102,24 @@ pub struct Work<'a> {
     pub progress: Arc<Progress>,
 }
 
-/// The part of a branch to describe.
-#[derive(Clone, Debug)]
-enum BranchPart {
-    /// Everything before this entry.
-    Before(String),
-    /// Everything, as the history of what follows.
-    All,
-    /// Everything after this entry, or all of the branch.
-    After(Option<String>),
-}
-
 impl Session<'_> {
-    /// Reads a part of the branch that ends at `leaf`, with the notes for the block.
-    ///
-    /// # Errors
-    /// When the store can't be read, or the branch has no such part.
-    async fn read(&self, leaf: &str, part: &BranchPart) -> Result<Branch> {
-        let (conversation, leaf, part) = (self.conversation, leaf.to_owned(), part.clone());
-        let (memory, settings) = (Arc::clone(&self.memory), (self.settings.notes, self.settings.redact));
-        let can_recall = self.can_recall;
-        let read = move |view: &View<'_>| {
-            let mut branch = Branch::read(view, &memory, conversation, &leaf, &part)?;
-            branch.can_recall = can_recall;
-            let ((true, redact), BranchPart::Before(_) | BranchPart::All) = (settings, &part) else {
-                return Ok(branch);
-            };
-            let notes = view.messages().notes(conversation, &leaf)?;
-            branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
-            Ok(branch)
-        };
-        self.store.read(read).await
-    }
-
-    /// Loads what only the finished block of `branch` needs, and what its session shows about its model's
-    /// tokens.
-    async fn finished(&self, branch: Branch) -> Result<(Branch, Option<Seen>)> {
-        let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
-        let finish = move |view: &View<'_>| {
-            let (branch, found) = branch.finish(view, &memory, redact)?;
-            let session = calibration::of_session(view, branch.since_compaction())?;
-            Ok((branch, found, session))
-        };
-        let (branch, found, session) = self.store.read(finish).await?;
-        if !found.is_empty() {
-            // If they can't be recorded, they are extracted again next time.
-            let note = move |batch: &Batch<'_>| {
-                let mut found = found.iter();
-                found.try_for_each(|(summary, hash, facts)| {
-                    batch.summaries().note_facts(*summary, *hash, facts)
-                })
-            };
-            drop(self.store.write(note).await);
+    /// The outcome of the first round of `work` during which nothing was purged, here or elsewhere. What was read
+    /// before a purge is no longer valid: a summary of it is rejected, rows are gone, and even a finished block
+    /// may describe purged text. Summaries of the rest are already stored, so another round costs little.
+    async fn repeated<'w, T>(&self, work: impl Fn() -> Pending<'w, Result<T>>) -> Result<T> {
+        let mut rewritten = self.store.rewritten().await?;
+        for _ in 1..MOST_REPEATED {
+            let outcome = work().await;
+            if matches!(&outcome, Err(error) if error.code() == Code::Cancelled) {
+                return outcome;
+            }
+            // If the store can't be read, the outcome already says so.
+            let now = self.store.rewritten().await.unwrap_or(rewritten);
+            if std::mem::replace(&mut rewritten, now) == now {
+                return outcome;
+            }
         }
-        Ok((branch, session))
-    }
-
-    /// The tokens of the context after a compaction: what `before` counts besides the conversation (the system
-    /// prompt, tools, errors of the estimate), the block `summary`, and the messages that stay. The context
-    /// before had a block of so many tokens and the messages from an entry on.
-    async fn after(
-        &self,
-        branch: Branch,
-        before: &Value,
-        (from, block): (Option<String>, usize),
-        summary: &str,
-    ) -> Result<(Branch, usize)> {
-        let measure = move |view: &View<'_>| {
-            let from = branch.shown_from(view, from.as_deref())?;
-            Ok((block + tokens_of(&branch, from), branch))
-        };
-        let (conversation, branch) = self.store.read(measure).await?;
-        let before = before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
-        let kept = tokens_of(&branch, branch.before().len());
-        Ok((branch, before.saturating_sub(conversation) + tokens::estimate(summary) + kept))
-    }
-
-    /// The block that replaces `branch`.
-    async fn block(
-        &self,
-        budget: usize,
-        mut branch: Branch,
-        title: &'static str,
-        focus: Option<String>,
-    ) -> Result<(Branch, String)> {
-        if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
-            return Err(Error::store("the compaction would leave messages without a summary"));
-        }
-        // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
-        let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
-        let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
-        let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
-        let make = move |view: &View<'_>| {
-            branch.unfold(view, title, focus.as_deref(), room)?;
-            let block = branch.block(title, focus.as_deref(), room);
-            Ok((branch, block))
-        };
-        self.store.read(make).await
+        work().await
     }
 }
 
@@ -296,6 +222,31 @@ pub struct Compaction {
     pub tokens_after: usize,
 }
 
+impl Compaction {
+    /// The compaction of `branch` by the block `summary`. The context before, of so many tokens, had a block of
+    /// `shown_block`. What it had besides the conversation (the system prompt, tools, errors of the estimate) stays.
+    fn of(
+        branch: &Branch,
+        summary: String,
+        tokens_before: Value,
+        shown_block: usize,
+        usage: Option<Value>,
+    ) -> Self {
+        let before =
+            tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
+        let conversation = shown_block + tokens_of(branch, branch.shown);
+        let kept = tokens_of(branch, branch.before().len());
+        Self {
+            tokens_after: before.saturating_sub(conversation) + tokens::estimate(&summary) + kept,
+            summary,
+            first_kept_entry_id: branch.kept.clone(),
+            tokens_before,
+            details: branch.details(),
+            usage,
+        }
+    }
+}
+
 /// Compacts the branch that `request` names.
 ///
 /// # Errors
@@ -306,124 +257,38 @@ pub struct Compaction {
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let target = Target {
-        leaf: request.leaf_id.clone(),
         window: request.too_long().map_or(request.context_window, |said| said.window(request.context_window)),
         instructions: request.custom_instructions.clone(),
         model: request.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    Outcome::of(job.repeated(|| Box::pin(compact(&job, request))).await, |(branch, compaction)| {
+    Outcome::of(job.session.repeated(|| Box::pin(compact(&job, request))).await, |(branch, compaction)| {
         let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
         Outcome::Compacted { compaction: Box::new(compaction), report, degraded }
     })
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
-    let mut asked = request.first_kept_entry_id.clone();
-    let mut branch = job.read(&before(&asked)).await?;
-    let is_first = !branch.has_summaries();
-    let hidden = branch.hidden_request(job.budget).map(ToOwned::to_owned);
-    if let Some(hidden) = &hidden {
-        asked.clone_from(hidden);
-        branch = job.read(&before(&asked)).await?;
-    }
-    if let Some(said) = request.too_long() {
-        return shortened(job, request, branch, said).await;
-    }
+    let Job { session, model, .. } = job;
+    let model = model.as_deref();
     // A lean context keeps less than Pi does.
-    if job.session.settings.context == Context::Lean
-        && hidden.is_none()
-        && let Some(own) =
-            job.session.kept(job.model.as_deref(), request.context_window, &request.leaf_id).await?
-    {
-        let later = job.read(&before(&own)).await?;
-        if later.before().len() > branch.before().len() {
-            (branch, asked) = (later, own);
-        }
-    }
-    let few = branch.before().len() < job.session.settings.min_messages_for_compaction;
-    if branch.before().is_empty() || (few && is_first) {
-        return Ok(None);
-    }
-    let (chunks, kept) = leaf_plan(job, request, &branch, &asked);
-    if kept != asked {
-        branch = job.read(&before(&kept)).await?;
-    }
-    let (branch, focus) = job.complete(branch, chunks).await?;
-    compaction(job, request, branch, Some(kept), focus).await
-}
-
-fn before(entry: &str) -> BranchPart {
-    BranchPart::Before(entry.to_owned())
-}
-
-/// Compacts so that a request that was too long fits: takes as little of the raw part as needed beyond Pi's
-/// cut, at worst all of it.
-async fn shortened(
-    job: &Job<'_>,
-    request: &Request,
-    branch: Branch,
-    said: ReportedLimit,
-) -> Result<Option<(Branch, Compaction)>> {
-    let shown_from = request.shown_from.clone();
-    let measure = move |view: &View<'_>| {
-        let from = branch.shown_from(view, shown_from.as_deref())?;
-        Ok((tokens_of(&branch, from), branch))
+    let folds = match session.settings.context {
+        Context::Lean => session.kept(model, request.context_window, &request.leaf_id).await?,
+        Context::Full => None,
     };
-    let (context, branch) = job.session.store.read(measure).await?;
-    let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
-    let room = too_long
-        .room(job.budget + branch.notes.tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
-    let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
-    let part = kept.as_deref().map_or(BranchPart::All, before);
-    let branch = job.read(&part).await?;
-    if branch.before().is_empty() {
+    let part = BranchPart::PisCut { first_kept: request.first_kept_entry_id.clone(), room: job.budget };
+    let mut branch = session.read(&request.leaf_id, part, request.shown_from.as_deref()).await?;
+    let mut plan = job.plan();
+    let Some(cut) = plan.cut(&branch, request, folds.as_deref(), |real| job.ratios.estimated(real, model))
+    else {
         return Ok(None);
-    }
-    let chunks = job.pass.cut.uncovered(&branch);
-    let (branch, _) = job.complete(branch, chunks).await?;
-    compaction(job, request, branch, kept, None).await
-}
-
-async fn compaction(
-    job: &Job<'_>,
-    request: &Request,
-    branch: Branch,
-    kept: Option<String>,
-    focus: Option<String>,
-) -> Result<Option<(Branch, Compaction)>> {
-    let (branch, summary) = job.session.block(job.budget, branch, HISTORY, focus).await?;
-    let shown = (request.shown_from.clone(), request.shown_block);
-    let (branch, tokens_after) = job.session.after(branch, &request.tokens_before, shown, &summary).await?;
-    let compaction = Compaction {
-        tokens_after,
-        summary,
-        first_kept_entry_id: kept,
-        tokens_before: request.tokens_before.clone(),
-        details: branch.details(),
-        usage: job.summarizer.usage(),
     };
+    branch.keep_from(cut);
+    let (branch, summary) = job.complete(branch, plan, HISTORY).await?;
+    let usage = job.summarizer.usage();
+    let compaction =
+        Compaction::of(&branch, summary, request.tokens_before.clone(), request.shown_block, usage);
     Ok(Some((branch, compaction)))
-}
-
-/// The chunks for the leaf pass, and the first entry of the raw part: an incomplete last chunk stays raw if
-/// there is room.
-fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
-    let cut = job.pass.cut;
-    let visible = branch.before();
-    let mut chunks = job.pass.cut.uncovered(branch);
-    let mut kept = first_kept.to_owned();
-    if let Some(last) = chunks.last()
-        && last.end == visible.len()
-        && (chunks.len() > 1 || branch.has_summaries())
-        && cut.is_remainder(visible, last)
-        && visible[last.start].can_begin()
-        && has_room_for(job, request, branch, last)
-    {
-        kept.clone_from(&visible[last.start].entry_id);
-        chunks.pop();
-    }
-    (chunks, kept)
 }
 
 /// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
@@ -431,14 +296,6 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
 fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
     let budget = settings.largest_block(window).max(LEAST_BUDGET);
     (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
-}
-
-/// Only an automatic compaction at the threshold leaves a chunk raw, and only well below the next one.
-fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span) -> bool {
-    let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) else {
-        return false;
-    };
-    PROMPT_TOKENS + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
 }
 
 /// Estimated tokens of the visible messages from `from` on.

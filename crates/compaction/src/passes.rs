@@ -4,22 +4,23 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::chunks::Cut;
 use super::extract;
+use super::gate;
 use super::outline::Outline;
-use super::plan::Cut;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{redacted, redacted_message};
 use super::state;
 use super::summarizer::{self, Summarizer, Written};
 use lcm_model::dag::{Sources, Visible};
 use lcm_model::error::Result;
-use lcm_model::facts::{Facts, gate};
+use lcm_model::facts::Facts;
 use lcm_model::ids::Hash;
 use lcm_model::quotes;
 use lcm_model::text::{self, legible};
 use lcm_model::tokens;
-use lcm_model::{Message, Quote, Role, State, SummaryRecord};
-use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, Summary, View};
+use lcm_model::{Message, Quote, Role, State, Summary, SummaryRecord};
+use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, View};
 
 /// The target size of a leaf summary, in tokens.
 const LEAF_TARGET: usize = 600;
@@ -45,7 +46,7 @@ const BEFORE_CHARS: usize = 240;
 const ENDS: usize = 2;
 
 /// What happens if no model writes a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fallback {
     /// No summary is made: its sources say more, or nothing needs it now.
     Nothing,
@@ -408,7 +409,7 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         state,
         model,
         prompt_version: prompts::VERSION,
-        usage: usage.map(|usage| usage.to_string()),
+        usage,
         created_at: text::now(),
         quotes,
     };

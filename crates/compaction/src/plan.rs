@@ -1,33 +1,202 @@
-//! Plans the leaf pass: divides uncovered messages into chunks, without models or disks.
+//! Plans a compaction on its branch, without models or disks: where the branch is cut, and which summaries it needs
+//! next.
+//!
+//! A step depends only on the branch as it is by then. So steps need not share results, and work of other processes is
+//! noticed the same way.
 
-use super::branch::Branch;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::branch::{Branch, ids_of};
+use super::chunks::Cut;
+use super::overflow::{self, TooLong};
+use super::passes::{self, Fallback, Material};
+use super::{PROMPT_TOKENS, Request, tokens_of};
 use lcm_model::config::Settings;
-use lcm_model::dag::{BranchMessage, Piece, Span, Visible};
+use lcm_model::dag::{Piece, Span, Visible};
+use lcm_model::ids::{Hash, SummaryId};
 
-/// A chunk takes at most this share of the model's window: 1/n. Instructions and the answer need room too.
-const WINDOW_SHARE: usize = 4;
+/// How many of the newest chunks get longer summaries.
+const RECENT: usize = 2;
+/// How often a compaction tries a chunk: more than once only if another process claimed it but did not finish it.
+const TRIES: usize = 8;
 
-/// The most tokens shown to the summarizer of one tool result, of whose middle only lines about errors stay,
-/// and about as many bytes. Pi shows its summarizer as much, so that a summary of ours costs about the same.
-const SHOWN: (usize, usize) = (500, 2_000);
-/// The same for a result so large that its ends say little about it.
-const GLIMPSE: (usize, usize) = (240, 800);
+/// A summary to be written: the hash of its sources, the sources, and what happens if no model writes it.
+pub(super) type PlannedSummary = (Hash, Material, Fallback);
 
-/// A chunk ends before a user's message once it is this full: a new request starts a new topic.
-const FULL_ENOUGH: f64 = 0.6;
-/// A last chunk of fewer tokens, as the summarizer sees them, may wait for more: it stays raw meanwhile, several times as
-/// long, and each request pays for it.
-const REMAINDER: usize = 2_200;
-/// A last chunk smaller than this share of a full one joins the one before.
-const TOO_SMALL: f64 = 0.25;
+/// What a branch needs until its summaries cover it and fit the block.
+pub(super) struct CompactionPlan<'a> {
+    pub settings: &'a Settings,
+    /// The models that the user named for summaries to be written again.
+    pub writers: &'a HashMap<SummaryId, String>,
+    pub cut: Cut,
+    /// Estimated tokens that the summaries may take in the block.
+    pub room: usize,
+    /// Set for work ahead of a compaction.
+    pub ahead: Option<Certain>,
+    /// A compaction may once leave a small last chunk raw, if fewer tokens than this stay raw.
+    pub most_raw: usize,
+    /// Where the newest chunks begin.
+    pub recent: Option<usize>,
+    pub tried: Tried,
+}
 
-/// How messages are divided and shortened for the summarizer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    /// Tokens of a chunk, as the summarizer sees them.
-    pub budget: usize,
-    /// Of a message with more tokens, only a glimpse is shown.
-    pub large: usize,
+/// What work ahead of a compaction may make, since the compaction will certainly need it.
+#[derive(Clone, Copy)]
+pub(super) struct Certain {
+    /// The most leaf summaries of a step.
+    pub at_once: usize,
+    /// Whether a small last chunk is among them: no message will be added to it.
+    pub to_the_end: bool,
+}
+
+/// What was planned so far, whatever came of it.
+#[derive(Default)]
+pub(super) struct Tried {
+    chunks: HashMap<Span, usize>,
+    groups: HashSet<(Hash, Fallback)>,
+}
+
+impl CompactionPlan<'_> {
+    /// The position at which `branch`, which was read up to Pi's cut, is cut for `request`. `folds` is the first entry
+    /// that a fold would keep, and `estimated` converts real tokens to estimated ones. `None` if there is too little to
+    /// compact.
+    pub(super) fn cut(
+        &mut self,
+        branch: &Branch,
+        request: &Request,
+        folds: Option<&str>,
+        estimated: impl Fn(usize) -> usize,
+    ) -> Option<usize> {
+        let pis = branch.before().len();
+        if let Some(said) = request.too_long() {
+            // As little of the raw part as needed beyond Pi's cut, at worst all of it.
+            let (context, threshold) = (tokens_of(branch, branch.shown), request.threshold());
+            let too_long = TooLong { said, context, threshold, prompt: request.prompt_tokens };
+            let room = too_long.room(self.room + branch.notes.tokens(), estimated);
+            let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
+            return Some(kept.unwrap_or(branch.visible().len())).filter(|kept| *kept > 0);
+        }
+        let is_pis = branch.kept.as_ref() == Some(&request.first_kept_entry_id);
+        let folds = folds.filter(|_| is_pis).and_then(|entry| branch.position(entry));
+        let cut = folds.map_or(pis, |at| at.max(pis));
+        if cut == 0 || (cut < self.settings.min_messages_for_compaction && !branch.has_summaries()) {
+            return None;
+        }
+        if let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) {
+            self.most_raw = (threshold * 4 / 5).saturating_sub(PROMPT_TOKENS + self.room);
+        }
+        Some(cut)
+    }
+
+    /// The next summaries, to be written at the same time. Empty if nothing is missing, or nothing more can be made.
+    pub(super) fn next(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
+        let leaves = self.leaves(branch);
+        if !leaves.is_empty() {
+            return leaves;
+        }
+        let size = self.settings.condensation_threshold.max(2);
+        // The next compaction remakes degraded summaries in any case.
+        let degraded = if self.ahead.is_some() { Vec::new() } else { branch.forest.degraded_groups() };
+        let degraded = degraded.chunk_by(|(depth, _), (next, _)| depth == next);
+        let degraded = degraded.map(|groups| groups.iter().map(|(_, sources)| sources.clone()).collect());
+        let depths = 0..u32::try_from(self.settings.max_depth).unwrap_or(u32::MAX);
+        for groups in degraded.chain(depths.map(|depth| groups(branch, depth, size))) {
+            let nodes = self.condensed(branch, groups, Fallback::Nothing);
+            if !nodes.is_empty() {
+                return nodes;
+            }
+        }
+        if branch.fits(self.room) {
+            return Vec::new();
+        }
+        self.condensed(branch, groups_under_pressure(branch, size, self.room), self.otherwise())
+    }
+
+    /// What happens if no model writes a summary that a compaction can't do without.
+    fn otherwise(&self) -> Fallback {
+        if self.ahead.is_some() { Fallback::Nothing } else { Fallback::Extract }
+    }
+
+    /// The leaf summaries of uncovered chunks, and again of the extracts that the block uses.
+    fn leaves(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
+        let (mut chunks, again) = missing(self.cut, branch);
+        if let Some(start) = remainder(self.cut, branch, &chunks)
+            && self.may_wait(branch, start)
+        {
+            chunks.pop();
+            branch.keep_from(start);
+        }
+        let newest = || chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start);
+        let recent = *self.recent.get_or_insert_with(newest);
+        let tries = if self.ahead.is_some() { 1 } else { TRIES };
+        let tried = |chunk: &Span| self.tried.chunks.get(chunk).copied().unwrap_or_default();
+        chunks.retain(|chunk| tried(chunk) < tries);
+        // Without a model, a chunk becomes an extract, and retrying is useless.
+        chunks.extend(again.into_iter().filter(|chunk| tried(chunk) == 0));
+        chunks.truncate(self.ahead.map_or(usize::MAX, |certain| certain.at_once.max(1)));
+        for chunk in &chunks {
+            *self.tried.chunks.entry(chunk.clone()).or_default() += 1;
+        }
+        let extracts = extracts(branch);
+        chunks.into_iter().map(|chunk| self.leaf(branch, chunk, recent, &extracts)).collect()
+    }
+
+    /// Whether a small last chunk, from the message at `start` on, may stay raw until there is more of it.
+    fn may_wait(&mut self, branch: &Branch, start: usize) -> bool {
+        match self.ahead {
+            Some(certain) => !certain.to_the_end,
+            None => {
+                branch.before()[start].can_begin()
+                    && (start > 0 || branch.has_summaries())
+                    && tokens_of(branch, start) < std::mem::take(&mut self.most_raw)
+            }
+        }
+    }
+
+    /// The leaf summary of `chunk`; from the message at `recent` on, they are longer.
+    fn leaf(&self, branch: &Branch, chunk: Span, recent: usize, extracts: &[Span]) -> PlannedSummary {
+        // A chunk that has an extract needs no other one.
+        let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
+        let otherwise = match (around.filter(|extract| extract.start <= chunk.start), self.otherwise()) {
+            (Some(extract), Fallback::Extract) if *extract != chunk => Fallback::Finer,
+            (Some(_), _) => Fallback::Nothing,
+            (None, otherwise) => otherwise,
+        };
+        let by = extract_over(branch, &chunk).and_then(|extract| self.writers.get(&extract).cloned());
+        let before = orientation(&branch.visible()[..chunk.start]);
+        let (place, recent) = (chunk.start, chunk.start >= recent);
+        let chunk = branch.visible()[chunk].to_vec();
+        let hash = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
+        (hash, Material::Messages { chunk, place, before, recent, by }, otherwise)
+    }
+
+    /// The condensed summaries of `groups`, except those that were tried.
+    fn condensed(
+        &mut self,
+        branch: &Branch,
+        groups: Vec<Vec<SummaryId>>,
+        otherwise: Fallback,
+    ) -> Vec<PlannedSummary> {
+        let node = |group: Vec<SummaryId>| {
+            let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
+            let hash = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));
+            let is_new = self.tried.groups.insert((hash, otherwise));
+            is_new.then(|| {
+                (hash, Material::Summaries(sources, writer(self.writers, branch, &group)), otherwise)
+            })
+        };
+        groups.into_iter().filter_map(node).collect()
+    }
+}
+
+/// The chunks to summarize: the uncovered messages of the branch, and again the extracts that its frontier is made
+/// from. Of an extract that covers several chunks, only those that no model has summarized yet.
+pub(super) fn missing(cut: Cut, branch: &Branch) -> (Vec<Span>, Vec<Span>) {
+    let (gaps, extracts) = (gaps(&branch.frontier()), extracts(branch));
+    let sound = if extracts.is_empty() { HashSet::new() } else { branch.forest.sound_leaves() };
+    let [uncovered, mut again] = [gaps, extracts].map(|spans| cut.chunks(branch.before(), spans));
+    again.retain(|chunk| !sound.contains(chunk));
+    (uncovered, again)
 }
 
 /// The ranges of a frontier that no summary covers.
@@ -43,178 +212,101 @@ fn gaps(frontier: &[Piece]) -> Vec<Span> {
     gaps
 }
 
-impl Cut {
-    /// From the settings, for a model with this window, in tokens.
-    pub(super) fn of(settings: &Settings, window: Option<usize>) -> Self {
-        let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
-        Self { budget: settings.leaf_chunk_tokens.min(most), large: settings.large_file_threshold_tokens }
-    }
+/// Where the last chunk starts, if it ends the part to compact and is so small that it may wait for more.
+fn remainder(cut: Cut, branch: &Branch, chunks: &[Span]) -> Option<usize> {
+    let (before, last) = (branch.before(), chunks.last()?);
+    (last.end == before.len() && cut.is_remainder(before, last)).then_some(last.start)
+}
 
-    /// The uncovered messages of the branch, in chunks.
-    pub(super) fn uncovered(self, branch: &Branch) -> Vec<Span> {
-        gaps(&branch.frontier()).into_iter().flat_map(|gap| self.chunks(branch.before(), gap)).collect()
-    }
-
-    /// What to summarize again of the extracts that the frontier is made from: the same messages and, if an
-    /// extract covers several chunks, those that no model has summarized yet.
-    pub(super) fn extracted(self, branch: &Branch) -> Vec<Span> {
-        let extracts = branch.degraded_spans();
-        let chunks: Vec<Span> =
-            extracts.into_iter().flat_map(|extract| self.chunks(branch.before(), extract)).collect();
-        branch.without_sound(chunks)
-    }
-
-    /// Divides `gap` into chunks of about the budget. A call and its results stay together unless they exceed
-    /// a chunk.
-    pub(super) fn chunks(self, visible: &[Visible], gap: Span) -> Vec<Span> {
-        let budget = self.budget;
-        let mut chunks: Vec<Span> = Vec::new();
-        let mut start = gap.start;
-        let mut sum = 0;
-        let mut last_cut = None;
-        let mut at = gap.start;
-        while at < gap.end {
-            let message = &visible[at];
-            let may_cut = at > start && message.seen.role != "toolResult";
-            if may_cut {
-                last_cut = Some(at);
-            }
-            let new_subject = may_cut && message.seen.role == "user" && at_least(sum, budget, FULL_ENOUGH);
-            let full = sum + self.shown_tokens(&message.seen) > budget && at > start;
-            let cut = match (new_subject, full, last_cut) {
-                (true, ..) => Some(at),
-                (_, true, Some(cut)) => Some(cut),
-                // One call with results larger than a chunk: cut between the results.
-                (_, true, None) if sum > budget => Some(at),
-                _ => None,
-            };
-            match cut {
-                Some(cut) => {
-                    chunks.push(start..cut);
-                    (start, at, sum, last_cut) = (cut, cut, 0, None);
-                }
-                None => {
-                    sum += self.shown_tokens(&message.seen);
-                    at += 1;
-                }
-            }
-        }
-        if start < gap.end {
-            chunks.push(start..gap.end);
-        }
-        self.merge_small_end(visible, chunks)
-    }
-
-    fn merge_small_end(self, visible: &[Visible], mut chunks: Vec<Span>) -> Vec<Span> {
-        if let [.., before, last] = chunks.as_mut_slice()
-            && !at_least(self.tokens(&visible[last.clone()]), self.budget, TOO_SMALL)
-        {
-            before.end = last.end;
-            chunks.pop();
-        }
-        chunks
-    }
-
-    /// Whether the last chunk is so small that it may wait for more.
-    pub(super) fn is_remainder(self, visible: &[Visible], chunk: &Span) -> bool {
-        self.tokens(&visible[chunk.clone()]) < self.budget.min(REMAINDER)
-    }
-
-    fn tokens(self, messages: &[Visible]) -> usize {
-        messages.iter().map(|message| self.shown_tokens(&message.seen)).sum()
-    }
-
-    /// Tokens of a message as the summarizer sees it, with long output shortened.
-    pub(super) fn shown_tokens(self, seen: &BranchMessage) -> usize {
-        let most = self.shown(seen).0;
-        // Users paste whole files, so their messages are kept longer than tool output.
-        seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })
-    }
-
-    /// Bytes of a tool result that the summarizer sees.
-    pub(super) fn shown_bytes(self, seen: &BranchMessage) -> usize {
-        self.shown(seen).1
-    }
-
-    fn shown(self, seen: &BranchMessage) -> (usize, usize) {
-        if seen.tokens > self.large { GLIMPSE } else { SHOWN }
+/// Context for summarizing what follows the messages `before`: the last of them, and the user's last request,
+/// however far above.
+fn orientation(before: &[Visible]) -> Vec<Visible> {
+    let near = &before[before.len().saturating_sub(passes::BEFORE)..];
+    let asked = |messages: &[Visible]| messages.iter().rposition(|message| message.seen.role == "user");
+    match asked(&before[..before.len() - near.len()]) {
+        Some(at) if asked(near).is_none() => [&before[at..=at], near].concat(),
+        _ => near.to_vec(),
     }
 }
 
-fn at_least(sum: usize, budget: usize, share: f64) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
-    let full_enough = sum as f64 >= budget as f64 * share;
-    full_enough
+/// The spans of the extracts that the frontier is made from. Others are not worth paying for.
+fn extracts(branch: &Branch) -> Vec<Span> {
+    let mut extracts = branch.forest.degraded_leaves();
+    if !extracts.is_empty() {
+        let used: HashSet<SummaryId> = branch.forest.closure(ids_of(branch.frontier())).into_iter().collect();
+        extracts.retain(|id| used.contains(id));
+    }
+    extracts.into_iter().filter_map(|id| branch.forest.span(id).cloned()).collect()
+}
+
+/// The extract that covers these messages.
+fn extract_over(branch: &Branch, chunk: &Span) -> Option<SummaryId> {
+    let covers = |id: &SummaryId| {
+        branch.forest.span(*id).is_some_and(|span| span.start <= chunk.start && chunk.end <= span.end)
+    };
+    branch.forest.degraded_leaves().into_iter().find(covers)
+}
+
+/// The model that the user named for a condensed summary of these: for an earlier one of the same, or for all of them.
+fn writer(writers: &HashMap<SummaryId, String>, branch: &Branch, group: &[SummaryId]) -> Option<String> {
+    let is_by = |named: &String| {
+        group.iter().all(|id| branch.summary(*id).is_some_and(|one| one.model.as_ref() == Some(named)))
+    };
+    let same = writers.iter().find(|(old, _)| branch.sources(**old) == Some(group));
+    same.map(|(_, named)| named).or_else(|| writers.values().find(|named| is_by(named))).cloned()
+}
+
+/// The oldest summaries of each unbroken run of `depth` in the frontier, in groups of `size`, while more than that
+/// many remain.
+fn groups(branch: &Branch, depth: u32, size: usize) -> Vec<Vec<SummaryId>> {
+    let groups = |run: Vec<SummaryId>| {
+        let most = run.len().saturating_sub(1) / size;
+        run.chunks(size).take(most).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    runs(branch, depth).into_iter().flat_map(groups).collect()
+}
+
+/// What to condense if the block does not fit: the oldest of the shallowest run of several, otherwise the oldest two
+/// of any depth. Takes only as many groups of that run as are certainly needed, since a group frees at most its own
+/// size. Empty if only one piece is left.
+fn groups_under_pressure(branch: &Branch, size: usize, budget: usize) -> Vec<Vec<SummaryId>> {
+    let pieces = ids_of(branch.frontier());
+    let depths: BTreeSet<u32> = pieces.iter().map(|id| branch.depth(*id)).collect();
+    let run = depths.into_iter().flat_map(|depth| runs(branch, depth)).find(|run| run.len() > 1);
+    let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
+    let tokens = |ids| branch.tokens_of(ids);
+    let excess = tokens(&pieces).saturating_sub(budget);
+    let mut freed = 0;
+    let mut groups: Vec<Vec<SummaryId>> = Vec::new();
+    for group in run.chunks(size).filter(|group| group.len() > 1) {
+        if !groups.is_empty() && freed + tokens(group) > excess {
+            break;
+        }
+        freed += tokens(group);
+        groups.push(group.to_vec());
+    }
+    groups
+}
+
+/// The unbroken runs of frontier summaries of one depth.
+fn runs(branch: &Branch, depth: u32) -> Vec<Vec<SummaryId>> {
+    let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
+    for piece in branch.frontier() {
+        match (piece, runs.last_mut()) {
+            (Piece::Summary(id, _), Some(run)) if branch.depth(id) == depth => run.push(id),
+            _ => runs.push(Vec::new()),
+        }
+    }
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lcm_model::dag::MessageKind;
-    use lcm_model::ids::{Hash, MessageId};
-
-    fn messages(plan: &[(&str, usize)]) -> Vec<Visible> {
-        let message = |(at, (role, tokens)): (usize, &(&str, usize))| Visible {
-            index: at,
-            entry_id: format!("e{at}"),
-            seen: BranchMessage {
-                id: MessageId(i64::try_from(at).unwrap()),
-                hash: Hash::ROOT,
-                kind: MessageKind::Conversation,
-                role: (*role).to_owned(),
-                tokens: *tokens,
-                timestamp: 0,
-            },
-            id: MessageId(i64::try_from(at).unwrap()),
-            original: Hash::ROOT,
-        };
-        plan.iter().enumerate().map(message).collect()
-    }
-
-    fn lengths(plan: &[(&str, usize)], budget: usize) -> Vec<usize> {
-        let visible = messages(plan);
-        let chunks = Cut { budget, large: 25_000 }.chunks(&visible, 0..visible.len());
-        assert_eq!(chunks.first().unwrap().start, 0);
-        assert_eq!(chunks.last().unwrap().end, visible.len());
-        assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));
-        chunks.into_iter().map(|chunk| chunk.len()).collect()
-    }
-
-    #[test]
-    fn a_new_request_starts_a_chunk_once_the_last_is_full_enough() {
-        let turn = [("user", 100), ("assistant", 100)];
-        assert_eq!(lengths(&turn.repeat(6), 500), [4, 4, 4]);
-    }
-
-    #[test]
-    fn a_call_stays_with_its_results_unless_they_alone_are_too_much() {
-        let calls = [("assistant", 200), ("toolResult", 200), ("toolResult", 200)];
-        assert_eq!(lengths(&calls.repeat(3), 700), [3, 3, 3]);
-        let flood = [vec![("assistant", 10)], vec![("toolResult", 800); 6]].concat();
-        let cut = lengths(&flood, 1_000);
-        assert!(cut.len() > 1 && cut.iter().all(|length| *length <= 4), "{cut:?}");
-    }
-
-    #[test]
-    fn only_a_glimpse_of_a_very_large_output_is_shown() {
-        let cut = Cut { budget: 1_000, large: 5_000 };
-        let seen = |role, tokens| messages(&[(role, tokens)]).remove(0).seen;
-        assert_eq!(cut.shown_tokens(&seen("toolResult", 5_000)), SHOWN.0);
-        assert_eq!(cut.shown_tokens(&seen("toolResult", 5_001)), GLIMPSE.0);
-        assert_eq!(cut.shown_tokens(&seen("user", 5_001)), GLIMPSE.0 * 4);
-        assert_eq!(cut.shown_bytes(&seen("toolResult", 5_001)), GLIMPSE.1);
-        assert_eq!(cut.shown_tokens(&seen("toolResult", 10)), 10);
-    }
-
-    #[test]
-    fn a_small_last_chunk_joins_the_one_before() {
-        let plan = [vec![("assistant", 100); 10], vec![("user", 5)]].concat();
-        assert_eq!(lengths(&plan, 500), [5, 6]);
-    }
 
     #[test]
     fn gaps_are_the_runs_of_uncovered_messages() {
-        use lcm_model::ids::SummaryId;
         let frontier =
             [Piece::Message(0), Piece::Message(1), Piece::Summary(SummaryId(1), 2..5), Piece::Message(5)];
         assert_eq!(gaps(&frontier), [0..2, 5..6]);

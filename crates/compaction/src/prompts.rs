@@ -128,9 +128,16 @@ pub(super) fn focus(guidance: &Guidance, history: &str, instructions: &str, toke
 }
 
 fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &str) -> String {
-    let fence = Fence::around(FENCE, DIGITS, &[history, before, focus]);
-    let (words, history) = (words_of(tokens).to_string(), headed(&fenced_off(history), fence.digits()));
-    let fence = fence.to_string();
+    let (words, history) = (words_of(tokens).to_string(), fenced_off(history));
+    let fence = Fence::around(FENCE, DIGITS, &[&history, before, focus]);
+    // The digits take the place of the ids in its headers.
+    let headers = format!("[{}", fence.digits());
+    let pieces = history.split(HEADER).enumerate();
+    let headed = pieces.map(|(at, piece)| match at {
+        0 => piece.to_owned(),
+        _ => format!("{headers}{}", &piece[piece.find(' ').unwrap_or_default()..]),
+    });
+    let (history, fence) = (headed.collect::<String>(), fence.to_string());
     let value = |name: &str| match name {
         "words" => words.as_str(),
         "focus" => focus,
@@ -149,17 +156,6 @@ fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &st
     }
     prompt.push_str(rest);
     prompt
-}
-
-/// `history` with `digits` in place of the ids in its headers.
-fn headed(history: &str, digits: &str) -> String {
-    let mut pieces = history.split(HEADER);
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let id = piece.find(' ').unwrap_or_default();
-        out.extend(["[", digits, &piece[id..]]);
-    }
-    out
 }
 
 /// `text` without anything that resembles a fence.

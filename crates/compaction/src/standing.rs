@@ -9,13 +9,13 @@ use std::path::Path;
 
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::facts::disk::{self, FileChange};
 use lcm_model::facts::{Facts, File, Meaning};
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{Message, QuoteKind, without_base64};
 use lcm_store::View;
 
+use super::disk::{self, FileChange};
 use super::redact::redacted;
 use super::state::{self, FIELDS};
 
@@ -143,8 +143,9 @@ impl StandingInputs<'_> {
         let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
-        let texts =
-            gone.iter().map(|at| Ok(self.masked(without_base64(&self.message(*at)?.searchable()).trim())));
+        let texts = gone
+            .iter()
+            .map(|at| Ok(self.masked(without_base64(&self.message(*at)?.take_searchable()).trim())));
         Ok(Some(UserRequest {
             handle: self.handle(*first),
             text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
@@ -155,7 +156,7 @@ impl StandingInputs<'_> {
     fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
             // Mask before shortening: half a key is not recognized.
-            let text = self.masked(without_base64(&self.message(at)?.searchable()).trim());
+            let text = self.masked(without_base64(&self.message(at)?.take_searchable()).trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };

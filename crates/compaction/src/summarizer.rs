@@ -2,7 +2,7 @@
 //! model.
 //!
 //! A history larger than the model's window is summarized in parts, whose summaries are then summarized.
-//! Whatever the models do, a compaction waits no longer than [`Patience`] allows.
+//! Whatever the models do, a compaction waits no longer than [`Deadline`] allows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ pub(super) struct Summarizer {
     permits: Semaphore,
     /// The time limit of one call.
     limit: Duration,
-    patience: Patience,
+    deadline: Deadline,
     /// The weight of consecutive failures.
     fruitless: AtomicUsize,
     asked: AtomicUsize,
@@ -60,12 +60,12 @@ pub(super) struct Summarizer {
 
 /// How long a compaction waits for models: a bounded time since the first question after the last useful
 /// answer.
-struct Patience {
+struct Deadline {
     most: Duration,
     since: Mutex<Option<Instant>>,
 }
 
-impl Patience {
+impl Deadline {
     /// When it ends for a question asked now.
     fn end(&self) -> Instant {
         *lock(&self.since).get_or_insert_with(Instant::now) + self.most
@@ -121,7 +121,7 @@ impl Summarizer {
             guidance: settings.guidance.clone(),
             permits: Semaphore::new(settings.leaf_pass_concurrency.max(1)),
             limit,
-            patience: Patience { most, since: Mutex::default() },
+            deadline: Deadline { most, since: Mutex::default() },
             fruitless: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
             spent: Mutex::default(),
@@ -167,7 +167,7 @@ impl Summarizer {
             match answer.and_then(|reply| smaller(reply, source_tokens)) {
                 Ok(Reply { text, model, .. }) => {
                     self.fruitless.store(0, Ordering::Relaxed);
-                    self.patience.renew();
+                    self.deadline.renew();
                     return Ok(Written { text, state: State::Ok, model, usage });
                 }
                 Err(failure) => {
@@ -241,7 +241,7 @@ impl Summarizer {
                 Ok(reply) => summaries.push(reply.text),
                 Err(failure) => return Ok(Err(failure)),
             }
-            self.patience.renew();
+            self.deadline.renew();
         }
         let history = text::legible(&summaries.join("\n\n")).into_owned();
         let depth = material.depth.max(1);
@@ -260,7 +260,7 @@ impl Summarizer {
         }
         match self.ask(prompt, None, target, None).await? {
             Ok(reply) => {
-                self.patience.renew();
+                self.deadline.renew();
                 Ok(Some(plausible::unwrapped(&reply.text)).filter(|text| !text.is_empty()))
             }
             Err(failure) => {
@@ -277,7 +277,7 @@ impl Summarizer {
         target: usize,
         by: Option<&str>,
     ) -> Result<Answer> {
-        if self.patience.end() <= Instant::now() {
+        if self.deadline.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -296,7 +296,7 @@ impl Summarizer {
             biased;
             answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
-            () = self.patience.ended() => Err(self.too_late()),
+            () = self.deadline.ended() => Err(self.too_late()),
         };
         self.progress.note(&answer);
         self.measured.note(estimated, &answer);
@@ -310,7 +310,7 @@ impl Summarizer {
     }
 
     fn too_late(&self) -> Failure {
-        Failure::unreachable(format!("no useful answer within {} s", self.patience.most.as_secs()))
+        Failure::unreachable(format!("no useful answer within {} s", self.deadline.most.as_secs()))
     }
 
     /// The number of calls so far.

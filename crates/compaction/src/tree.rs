@@ -5,8 +5,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::branch::BranchPart;
 use super::job::{Job, Target};
-use super::{BranchPart, Outcome, Work};
+use super::{Outcome, Work};
 use lcm_model::CompactionDetails;
 use lcm_model::error::Result;
 
@@ -49,26 +50,19 @@ pub struct LeftSummary {
 /// As [`super::run`].
 pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
     let part = BranchPart::After(left.common_ancestor_id);
-    let leaf = left.leaf_id.clone();
-    let target = Target {
-        leaf: left.leaf_id,
-        window: left.context_window,
-        instructions: left.custom_instructions,
-        model: left.model,
-    };
+    let target =
+        Target { window: left.context_window, instructions: left.custom_instructions, model: left.model };
     let job = Job::begin(work, target).await?;
-    let summary = job.repeated(|| Box::pin(account(&job, &part, &leaf))).await;
+    let summary = job.session.repeated(|| Box::pin(account(&job, &part, &left.leaf_id))).await;
     Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })
 }
 
 async fn account(job: &Job<'_>, part: &BranchPart, leaf: &str) -> Result<Option<LeftSummary>> {
-    let branch = job.read(part).await?;
+    let branch = job.session.read(leaf, part.clone(), None).await?;
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let chunks = job.pass.cut.uncovered(&branch);
-    let (branch, focus) = job.complete(branch, chunks).await?;
-    let (branch, summary) = job.session.block(job.budget, branch, TITLE, focus).await?;
+    let (branch, summary) = job.complete(branch, job.plan(), TITLE).await?;
     let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };
     Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::file::SessionFile;
-use super::fold::variant_id;
+use super::import::differing;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{Content, Entry};
@@ -67,8 +67,6 @@ fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_ro
         return Ok(true);
     }
     let Content::Message(json) = &entry.content else { return Ok(false) };
-    let digest = Hash::plain(json.as_bytes());
-    Ok(view.messages().shows(conversation, &entry.id, &digest)? == Some(false)
-        && view.messages().entry_row(conversation, &variant_id(&entry.id, &digest))?.is_none()
-        && !view.upkeep().is_variant_purged(conversation, &entry.id)?)
+    let said = (entry.id.clone(), Hash::plain(json.as_bytes()));
+    Ok(differing(view, conversation, &[said])? > 0)
 }

@@ -145,7 +145,7 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
     for id in view.summaries().carried_nowhere(conversation)? {
         let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
         let sources = sources.iter().map(ToString::to_string).collect();
-        summaries.push(view.summaries().summary(id)?.summary.record(sources));
+        summaries.push(SummaryRecord { summary: view.summaries().summary(id)?.summary, sources });
     }
     if summaries.is_empty() {
         return Ok(None);
@@ -215,7 +215,7 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
     if !summaries.is_empty() {
         let details = CompactionDetails {
             lcm: CompactionDetails::FORMAT,
-            frontier: summaries.iter().map(|summary| summary.id.clone()).collect(),
+            frontier: summaries.iter().map(|summary| summary.hash.to_string()).collect(),
             summaries,
             covered: 0,
             read_files: Vec::new(),
@@ -243,7 +243,7 @@ pub(super) fn record(
             Some(hashes.collect::<Result<_>>()?)
         }
     };
-    Ok(sources.map(|sources| stored.summary.record(sources)))
+    Ok(sources.map(|sources| SummaryRecord { summary: stored.summary, sources }))
 }
 
 fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {

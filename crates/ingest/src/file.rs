@@ -16,7 +16,7 @@ use super::order::Order;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
-use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_batch, read_json};
+use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_one, read_json};
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
 
@@ -24,8 +24,20 @@ use lcm_store::{View, reading};
 pub(super) const SLICE: usize = 256 * 1024;
 /// The header is within this many bytes, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
-/// JavaScript can't hold a longer line as a string.
-pub(super) const LINE: usize = 512 * 1024 * 1024;
+/// The longest line of a session file or of another agent's log, and the longest file that is one record, in bytes. Importing it
+/// takes about four times as much memory.
+pub const LINE: usize = 256_000_000;
+
+/// A line that is too long to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongLine {
+    /// The name of its file.
+    pub file: String,
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its length, as far as it was read.
+    pub bytes: u64,
+}
 
 /// The header of a session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +100,11 @@ pub(super) trait Slices: Send + 'static {
         &[]
     }
 
+    /// The numbers and lengths of the lines so far that are too long. They count as broken, too.
+    fn too_long(&self) -> &[(usize, u64)] {
+        &[]
+    }
+
     /// Records so far of unknown kinds.
     fn unknown(&self) -> usize {
         0
@@ -125,6 +142,10 @@ impl Slices for SessionFile {
 
     fn broken_lines(&self) -> &[usize] {
         &self.broken
+    }
+
+    fn too_long(&self) -> &[(usize, u64)] {
+        &self.lines.too_long
     }
 
     fn is_unfinished(&self) -> bool {
@@ -198,19 +219,18 @@ impl SessionFile {
     }
 
     fn read_on(&mut self) -> Result<()> {
-        let mut batch = String::from("[");
-        while batch.len() < SLICE {
+        let mut taken = 0;
+        while taken < SLICE {
             let Some(entry) = self.entry()? else {
                 self.ended = true;
                 break;
             };
-            if batch.len() > 1 {
-                batch.push(',');
+            taken += entry.len();
+            // Without an id, no tree can contain it.
+            if let Ok(entry) = parse_one(&entry) {
+                self.order.push(entry);
             }
-            batch.push_str(&entry);
         }
-        batch.push(']');
-        parse_batch(&batch)?.into_iter().for_each(|entry| self.order.push(entry));
         if self.ended {
             self.order.end();
         }
@@ -324,6 +344,8 @@ pub(super) struct Lines {
     pub number: usize,
     /// Whether the last line has no line break: it seems to be still being written.
     pub is_cut: bool,
+    /// The numbers and lengths of the lines that were too long.
+    pub too_long: Vec<(usize, u64)>,
     /// Whether the rest of a line that is too long is still to be skipped: it may have no end.
     skips: bool,
 }
@@ -339,7 +361,14 @@ impl Lines {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
         let reader = reading(file, SLICE).map_err(unreadable)?;
-        Ok(Self { reader, cancel: cancel.clone(), number: 0, is_cut: false, skips: false })
+        Ok(Self {
+            reader,
+            cancel: cancel.clone(),
+            number: 0,
+            is_cut: false,
+            too_long: Vec::new(),
+            skips: false,
+        })
     }
 
     /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
@@ -361,6 +390,7 @@ impl Lines {
             line.pop();
         } else if read > max {
             self.skips = true;
+            self.too_long.push((self.number, read as u64));
             return Ok(Some(Line::TooLong));
         }
         Ok(Some(Line::Text(match String::from_utf8(line) {
@@ -375,6 +405,7 @@ impl Lines {
             let bytes = self.reader.fill_buf()?;
             let (end, read) = (memchr::memchr(b'\n', bytes), bytes.len());
             self.reader.consume(end.map_or(read, |end| end + 1));
+            self.too_long.last_mut().into_iter().for_each(|(_, bytes)| *bytes += end.unwrap_or(read) as u64);
             if end.is_some() || read == 0 {
                 break;
             }

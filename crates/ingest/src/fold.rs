@@ -122,9 +122,7 @@ struct Ready {
 impl Ready {
     fn of(json: &str) -> Self {
         let mut message = Message::parse(json);
-        let (tokens, searchable) = (message.tokens(), message.searchable());
-        // Its text is not needed any more, and may be long.
-        message.parts = Vec::new();
+        let (tokens, searchable) = (message.tokens(), message.take_searchable());
         let prepared = Prepared::of(json, &searchable);
         Self { message, digest: Hash::plain(json.as_bytes()), tokens, searchable, prepared }
     }

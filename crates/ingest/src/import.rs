@@ -11,9 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
-pub use super::file::Unreadable;
-use super::file::name_of;
-use super::file::{Header, SessionFile};
+use super::file::{Header, SessionFile, name_of};
+pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
@@ -60,6 +59,8 @@ pub struct Report {
     pub broken: usize,
     /// Where these are: the name of each file, and the numbers of its lines as far as they have some.
     pub broken_in: Vec<(String, Vec<usize>)>,
+    /// The ones of these that are too long.
+    pub too_long: Vec<LongLine>,
     /// Sessions whose last line is unfinished: it is read at the next import.
     pub unfinished: usize,
     /// Rows of an old database that could not be read.
@@ -146,14 +147,25 @@ pub async fn import_new(
     Ok(())
 }
 
-/// The other agents with logs on this machine of which the store has no session.
-pub async fn agents_left_out(home: &Home, folders: &Folders) -> Result<Vec<&'static Agent>> {
+/// The other agents with logs about this project of which the store has no session.
+pub async fn agents_left_out(
+    home: &Home,
+    folders: &Folders,
+    cancel: &CancellationToken,
+) -> Result<Vec<&'static Agent>> {
     let stored = home.store.read(|view| view.messages().session_ids()).await?;
-    let folder = folders.home.clone();
+    let (home, folders, cancel) = (home.clone(), folders.clone(), cancel.clone());
     blocking(move || {
         let is_stored = |agent: &Agent| stored.iter().any(|id| agent_of_session(id) == Some(agent.name));
-        let has_logs = |agent: &Agent| !agent.find(None, folder.as_deref()).logs.is_empty();
-        Ok(all_agents().into_iter().filter(|agent| !is_stored(agent) && has_logs(agent)).collect())
+        let mut left_out = all_agents();
+        left_out.retain(|agent| !is_stored(agent));
+        let mut with_logs = Vec::new();
+        for agent in left_out {
+            let source = Source::Agents { agents: vec![agent], path: None, everything: false, since: None };
+            let (logs, _) = find(&home, &folders, &source, &cancel)?;
+            with_logs.extend((!logs.is_empty()).then_some(agent));
+        }
+        Ok(with_logs)
     })
     .await
 }
@@ -322,6 +334,12 @@ impl RunningImport<'_> {
         if broken > 0 && !is_in_database {
             report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));
         }
+        let too_long = slices.too_long().iter();
+        report.too_long.extend(too_long.map(|(number, bytes)| LongLine {
+            file: name_of(file),
+            number: *number,
+            bytes: *bytes,
+        }));
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += slices.unknown();
         let (known, supplements) = (slices.known(), slices.supplements());

@@ -10,8 +10,8 @@ use lcm_model::dag::{Sources, visible};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use lcm_model::quotes::{are_carried, proven};
-use lcm_model::{CompactionDetails, Message, Quote, SummaryRecord, tokens};
-use lcm_store::{Batch, LastRows, NewSummary, PreparedText, Summary};
+use lcm_model::{CompactionDetails, Message, Quote, Summary, SummaryRecord, tokens};
+use lcm_store::{Batch, LastRows, NewSummary, PreparedText};
 
 /// Where summaries come from.
 #[derive(Clone, Copy)]
@@ -36,17 +36,16 @@ pub(super) fn restore(
     // Reading the branch takes time in proportion to its length, so it happens only if something is missing.
     let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
     for record in &details.summaries {
-        let Some(hash) = hash_of(&record.id) else { continue };
-        let id = match batch.summaries().summary_by_hash(hash)? {
+        let id = match batch.summaries().summary_by_hash(record.hash)? {
             Some(id) => Some(id),
-            None if record.depth > 0 => add_named(batch, origin, record, hash)?,
+            None if record.depth > 0 => add_named(batch, origin, record)?,
             None => {
                 if messages.is_none() {
                     // An unreadable branch is the doctor's task and must not keep the entry out.
                     let leaf = details.leaf.as_deref().unwrap_or(entry_id);
                     messages = Some(shown_on(batch, origin.conversation, leaf).unwrap_or_default());
                 }
-                add_leaf(batch, origin, record, hash, messages.as_ref().unwrap_or(&HashMap::new()))?
+                add_leaf(batch, origin, record, messages.as_ref().unwrap_or(&HashMap::new()))?
             }
         };
         if let Some(id) = id {
@@ -66,17 +65,11 @@ pub fn restore_supplement(
     summaries: &[SummaryRecord],
 ) -> Result<()> {
     for record in summaries {
-        if let Some(hash) = hash_of(&record.id)
-            && batch.summaries().summary_by_hash(hash)?.is_none()
-        {
-            add_named(batch, origin, record, hash)?;
+        if batch.summaries().summary_by_hash(record.hash)?.is_none() {
+            add_named(batch, origin, record)?;
         }
     }
     Ok(())
-}
-
-fn hash_of(id: &str) -> Option<Hash> {
-    Hash::parse(id)
 }
 
 /// The message of each entry on the branch that ends with an entry.
@@ -93,25 +86,20 @@ fn add_leaf(
     batch: &Batch<'_>,
     origin: SummaryOrigin,
     record: &SummaryRecord,
-    hash: Hash,
     messages: &HashMap<String, (MessageId, Hash)>,
 ) -> Result<Option<SummaryId>> {
     let sources: Option<Vec<_>> = record.sources.iter().map(|entry| messages.get(entry).copied()).collect();
     let Some(sources) = sources else { return Ok(None) };
     let (ids, hashes): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-    add(batch, origin, record, hash, Sources::Messages(ids), &hashes)
+    add(batch, origin, record, Sources::Messages(ids), &hashes)
 }
 
 /// Stores a summary whose sources are given by their identities.
-fn add_named(
-    batch: &Batch<'_>,
-    origin: SummaryOrigin,
-    record: &SummaryRecord,
-    hash: Hash,
-) -> Result<Option<SummaryId>> {
-    let names = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
+fn add_named(batch: &Batch<'_>, origin: SummaryOrigin, record: &SummaryRecord) -> Result<Option<SummaryId>> {
+    let names =
+        record.sources.iter().map(|id| Hash::parse(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
     match batch.summaries().named(record.depth, &names)? {
-        Some(sources) => add(batch, origin, record, hash, sources, &names),
+        Some(sources) => add(batch, origin, record, sources, &names),
         None => Ok(None),
     }
 }
@@ -120,24 +108,12 @@ fn add(
     batch: &Batch<'_>,
     origin: SummaryOrigin,
     record: &SummaryRecord,
-    hash: Hash,
     sources: Sources,
     hashes: &[Hash],
 ) -> Result<Option<SummaryId>> {
-    let summary = Summary {
-        hash,
-        depth: record.depth,
-        text: record.text.clone(),
-        tokens: tokens::estimate(&record.text),
-        state: record.state,
-        model: record.model.clone(),
-        prompt_version: record.prompt_version,
-        usage: record.usage.as_ref().map(ToString::to_string),
-        created_at: record.created_at,
-        quotes: record.quotes.clone(),
-    };
+    let summary = Summary { tokens: tokens::estimate(&record.text), ..record.summary.clone() };
     if hashes.is_empty()
-        || summary.identity(hashes) != hash
+        || summary.identity(hashes) != summary.hash
         || !batch.summaries().are_free(&sources, origin.conversation, origin.since)?
         || !is_proven(batch, record, &sources)?
     {
@@ -150,7 +126,7 @@ fn add(
 
 /// Whether a summary has the depth and the quotes that one made here from these sources could have.
 fn is_proven(batch: &Batch<'_>, record: &SummaryRecord, sources: &Sources) -> Result<bool> {
-    let SummaryRecord { depth, quotes, .. } = record;
+    let Summary { depth, quotes, .. } = &record.summary;
     Ok(match sources {
         Sources::Messages(_) if quotes.is_empty() => *depth == 0,
         Sources::Messages(ids) => {

@@ -23,6 +23,8 @@ const ROLE: &str = r#""role":""#;
 const TIME: &str = r#","timestamp":"#;
 /// The length of a digest.
 const DIGEST: usize = 16;
+/// How much of a record is quoted at a time.
+const PIECE: usize = 64 * 1024;
 
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
@@ -32,21 +34,36 @@ const DIGEST: usize = 16;
 pub fn foreign(
     agent: &str,
     version: &str,
-    fields: &str,
+    mut fields: String,
     time: i64,
     original: Option<&str>,
     is_canonical: bool,
 ) -> String {
-    let original = match original {
-        Some(record) if is_canonical && record.starts_with('{') => Cow::Borrowed(record),
-        Some(record) => Cow::Owned(serde_json::Value::from(record).to_string()),
-        None => Cow::Borrowed("null"),
-    };
-    let (version, bytes) = (serde_json::Value::from(version), original.len());
-    let head = format!("{BEGIN}{agent}\",\"agentVersion\":{version},");
-    let (time, end) = (format!("{TIME}{time}"), format!("{BYTES}{bytes}}}"));
-    // Without room to spare: a record may be long.
-    [&head, fields, &time, ORIGINAL, &original, &end].concat()
+    // In one copy: a record may be long.
+    fields.insert_str(0, &format!("{BEGIN}{agent}\",\"agentVersion\":{},", quoted(version)));
+    fields.push_str(&format!("{TIME}{time}{ORIGINAL}"));
+    let before = fields.len();
+    match original {
+        Some(record) if is_canonical && record.starts_with('{') => fields.push_str(record),
+        Some(mut record) => {
+            fields.push('"');
+            while !record.is_empty() {
+                let (piece, rest) = record.split_at(record.floor_char_boundary(PIECE));
+                let piece = quoted(piece);
+                fields.push_str(&piece[1..piece.len() - 1]);
+                record = rest;
+            }
+            fields.push('"');
+        }
+        None => fields.push_str("null"),
+    }
+    fields.push_str(&format!("{BYTES}{}}}", fields.len() - before));
+    fields
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The agent of a stored message; `None` if it is Pi's.
@@ -69,12 +86,6 @@ pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
         record if record.starts_with('"') => serde_json::from_str(record).ok().map(Cow::Owned),
         record => Some(Cow::Borrowed(record)),
     }
-}
-
-/// A stored message of another agent without its record.
-pub(super) fn without_original(json: &str) -> Option<String> {
-    let (head, _) = split(json)?;
-    Some(format!("{head}}}"))
 }
 
 /// What a message of another agent says: its fields without its version, time and record.
@@ -147,14 +158,14 @@ mod tests {
         for (record, is_canonical) in
             [(r#"{"a":"needle","originalBytes":7}"#, true), ("{ \"a\": 1.0 }\r", false), ("\"half", false)]
         {
-            let json = foreign("codex", "0.9", fields, 5, Some(record), is_canonical);
+            let json = foreign("codex", "0.9", fields.into(), 5, Some(record), is_canonical);
             assert_eq!(original_of(&json).as_deref(), Some(record));
-            let message = Message::parse(&json);
+            let mut message = Message::parse(&json);
             assert_eq!((message.role == Role::User, message.timestamp), (true, Some(5)));
-            assert_eq!((message.searchable().as_str(), searchable(&json).as_str()), ("hay", "hay"));
+            assert_eq!((message.take_searchable().as_str(), searchable(&json).as_str()), ("hay", "hay"));
             assert_eq!(agent_of(&json), Some("codex"));
         }
-        let second = foreign("codex", "0.9", fields, 5, None, true);
+        let second = foreign("codex", "0.9", fields.into(), 5, None, true);
         assert_eq!((original_of(&second), agent_of(&second)), (None, Some("codex")));
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use super::json::{read_json, unmarked};
+use super::json::{read_json, read_text, unmarked};
 use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;
@@ -147,6 +147,7 @@ pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
 type RawField<'a> = (&'a RawValue, &'a RawValue);
 
 /// The fields of a JSON object, each parsed separately.
+#[derive(Default)]
 pub struct Fields<'a>(Vec<RawField<'a>>);
 
 impl<'a> Fields<'a> {
@@ -166,10 +167,7 @@ impl<'a> Fields<'a> {
 
     /// A string field.
     pub fn text(&self, name: &str) -> Option<String> {
-        match read_json(self.json(name)?).ok()? {
-            serde_json::Value::String(text) => Some(text),
-            _ => None,
-        }
+        read_text(self.json(name)?)
     }
 
     /// A field as JSON; `None` if it is missing or `null`.
@@ -238,7 +236,7 @@ mod tests {
         let entry = parse_batch(&batch).unwrap().remove(0);
         let Content::Message(json) = entry.content else { panic!("no message") };
         assert_eq!(json, odd);
-        assert_eq!(Message::parse(&json).searchable(), "\u{fffd} lone");
+        assert_eq!(Message::parse(&json).take_searchable(), "\u{fffd} lone");
     }
 
     #[test]

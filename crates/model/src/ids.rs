@@ -4,8 +4,11 @@
 //! own JSON. So equal prefixes of two sessions share their rows, and two equal messages in a row are two
 //! rows.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
@@ -146,6 +149,19 @@ impl Hash {
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let digits = Cow::<str>::deserialize(from)?;
+        Self::parse(&digits).ok_or_else(|| D::Error::custom("no 64 hexadecimal digits"))
     }
 }
 

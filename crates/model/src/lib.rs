@@ -43,6 +43,6 @@ pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIP
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, bigrams, humps, is_ideograph, passages};
 pub use searchable::searchable;
-pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};
+pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};
 pub use touched::Files;
 pub use usage::{MOST_REPORTED, Usage};

@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Files;
-use super::agents::without_original;
-use super::json::read_json;
+use super::agents::agent_of;
+use super::entry::Fields;
+use super::json::{read_json, read_text};
 use crate::text;
 use crate::tokens;
 
@@ -146,82 +148,72 @@ impl Message {
     /// Parses a stored message. A JSON value that is not an object becomes the content of an unknown role.
     /// Invalid JSON becomes one text part, so that it can still be found and shown.
     pub fn parse(json: &str) -> Self {
-        if let Some(head) = without_original(json) {
-            return Self { foreign: true, ..Self::parse(&head) };
-        }
-        match read_json(json) {
-            Ok(value) if value.is_object() => Self::read(value),
-            other => {
-                let content = other.unwrap_or_else(|_| json.into());
-                Self::read(json!({"role": "unreadable", "content": content}))
-            }
-        }
-    }
-
-    fn read(mut value: Value) -> Self {
-        let mut taken = |key| value.get_mut(key).map(Value::take).unwrap_or_default();
-        let (content, nested) = (taken("content"), taken("nestedCalls"));
-        let value = &value;
-        let role = match (text_at(value, "role"), text_at(value, "type")) {
-            (Some(role), _) => Role::parse(role),
+        // Each text is copied once: it may be long.
+        let read = Fields::of(json);
+        let is_object = read.is_some();
+        let fields = read.unwrap_or_default();
+        let text = |key| fields.text(key);
+        let is = |key| fields.json(key) == Some("true");
+        let role = match (text("role"), text("type").as_deref()) {
+            (Some(role), _) => Role::parse(&role),
             // Entries that hold the message in their own fields.
             (None, Some("custom_message")) => Role::Custom,
             (None, Some("branch_summary")) => Role::BranchSummary,
-            _ => Role::Other("unknown".into()),
+            _ => Role::Other(if is_object { "unknown" } else { "unreadable" }.into()),
         };
-        let owned = |key| text_at(value, key).map(ToOwned::to_owned);
         let parts = match role {
             Role::Bash => {
-                let output = text_at(value, "output").unwrap_or_default();
-                vec![Part::Text(format!("$ {}\n{output}", text_at(value, "command").unwrap_or_default()))]
+                let [command, output] = ["command", "output"].map(|key| text(key).unwrap_or_default());
+                vec![Part::Text(format!("$ {command}\n{output}"))]
             }
-            Role::BranchSummary => owned("summary").map(Part::Text).into_iter().collect(),
-            _ => parts_of(content),
+            Role::BranchSummary => text("summary").map(Part::Text).into_iter().collect(),
+            _ if is_object => fields.json("content").map(parts_of).unwrap_or_default(),
+            _ => parts_of(json),
         };
         Self {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "saturates; a timestamp is in ms since 1970"
             )]
-            timestamp: value["timestamp"].as_f64().map(|ms| ms as i64),
+            timestamp: fields.value("timestamp").as_f64().map(|ms| ms as i64),
             tool: match role {
                 // So that the user's changes of notes are found along with the model's.
-                Role::Custom => owned("customType").filter(|kind| kind == NOTE_TOOL),
-                _ => owned("toolName"),
+                Role::Custom => text("customType").filter(|kind| kind == NOTE_TOOL),
+                _ => text("toolName"),
             },
-            tool_call_id: owned("toolCallId"),
-            private: value["excludeFromContext"].as_bool().unwrap_or(false),
-            is_error: value["isError"].as_bool().unwrap_or(false)
-                || value["exitCode"].as_i64().is_some_and(|code| code != 0),
-            cut_off: matches!(text_at(value, "stopReason"), Some("aborted" | "error")),
-            foreign: false,
+            tool_call_id: text("toolCallId"),
+            private: is("excludeFromContext"),
+            is_error: is("isError") || fields.value("exitCode").as_i64().is_some_and(|code| code != 0),
+            cut_off: matches!(text("stopReason").as_deref(), Some("aborted" | "error")),
+            foreign: agent_of(json).is_some(),
             listed: match role {
-                Role::BranchSummary => Files::listed(&value["details"]),
+                Role::BranchSummary => Files::listed(&fields.value("details")),
                 _ => Files::default(),
             },
             parts,
             nested: match role {
-                Role::ToolResult => nested_of(nested),
+                Role::ToolResult => nested_of(fields.value("nestedCalls")),
                 _ => Vec::new(),
             },
             role,
         }
     }
 
-    /// The text for search: text, tool calls as names and argument strings, bash as `$ command` and output.
+    /// Takes the content out, as the text for search: text, tool calls as names and argument strings, bash as `$ command` and output.
     /// Calls and results of our own tools are left out, since otherwise every search would find itself and
     /// copies of its results.
-    pub fn searchable(&self) -> String {
-        if self.role == Role::System || self.is_recall_echo() {
-            return String::new();
-        }
+    pub fn take_searchable(&mut self) -> String {
+        let is_left_out = self.role == Role::System || self.is_recall_echo();
         let mut out = String::new();
-        for part in &self.parts {
+        for part in std::mem::take(&mut self.parts) {
             match part {
-                Part::Text(text) => push_line(&mut out, text),
-                Part::ToolCall { name, arguments, .. } if !is_recall_call(name, arguments) => {
-                    push_line(&mut out, name);
-                    each_string(arguments, &mut |text| push_line(&mut out, text));
+                _ if is_left_out => {}
+                // It may be long.
+                Part::Text(text) if out.is_empty() => out = text,
+                Part::Text(text) => push_line(&mut out, &text),
+                Part::ToolCall { name, arguments, .. } if !is_recall_call(&name, &arguments) => {
+                    push_line(&mut out, &name);
+                    each_string(&arguments, &mut |text| push_line(&mut out, text));
                 }
                 Part::ToolCall { .. } | Part::Thinking(_) | Part::Image { .. } => {}
             }
@@ -360,7 +352,7 @@ impl Message {
     }
 
     /// Those that its tool made with success.
-    pub(crate) fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn nested_done(&self) -> impl Iterator<Item = (&str, &Value)> {
         let done = self.nested.iter().filter(|call| call.outcome == CallOutcome::Done);
         done.map(|call| (call.name.as_str(), &call.arguments))
     }
@@ -487,29 +479,26 @@ fn nested_of(mut nested: Value) -> Vec<NestedCall> {
     calls.into_iter().map(call).collect()
 }
 
-fn parts_of(content: Value) -> Vec<Part> {
-    match content {
-        Value::String(text) => vec![Part::Text(text)],
-        Value::Array(blocks) => blocks.into_iter().map(part_of).collect(),
-        Value::Null => Vec::new(),
-        other => vec![part_of(other)],
+/// The parts of a message's content, which is JSON.
+fn parts_of(content: &str) -> Vec<Part> {
+    match serde_json::from_str::<Vec<&RawValue>>(content) {
+        Ok(blocks) => blocks.into_iter().map(|block| part_of(block.get())).collect(),
+        Err(_) => vec![read_text(content).map_or_else(|| part_of(content), Part::Text)],
     }
 }
 
-fn part_of(mut block: Value) -> Part {
-    let kind = text_at(&block, "type").unwrap_or_default().to_owned();
-    let mut value = |key| block.get_mut(key).map(Value::take).unwrap_or_default();
-    let mut text = |key| match value(key) {
-        Value::String(text) => text,
-        _ => String::new(),
-    };
-    match kind.as_str() {
+fn part_of(block: &str) -> Part {
+    let fields = Fields::of(block).unwrap_or_default();
+    let text = |key| fields.text(key).unwrap_or_default();
+    match text("type").as_str() {
         "text" => Part::Text(text("text")),
         "thinking" => Part::Thinking(text("thinking")),
-        "toolCall" => Part::ToolCall { id: text("id"), name: text("name"), arguments: value("arguments") },
+        "toolCall" => {
+            Part::ToolCall { id: text("id"), name: text("name"), arguments: fields.value("arguments") }
+        }
         "image" => Part::Image { mime_type: text("mimeType"), data: text("data") },
-        // An unknown kind of block, kept readable.
-        _ => Part::Text(block.to_string()),
+        // An unknown kind of block, or no JSON, kept readable.
+        _ => Part::Text(read_json(block).map_or_else(|_| block.to_owned(), |block| block.to_string())),
     }
 }
 
@@ -522,16 +511,16 @@ mod tests {
         let json = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Look:"},
             {"type":"toolCall","id":"c","name":"edit","arguments":{"path":"a.rs","edits":[{"oldText":"x\n"}],"n":3}},
             {"type":"image","mimeType":"image/png","data":"AAAA"}]}"#;
-        let message = Message::parse(json);
-        assert_eq!(message.searchable(), "Look:\nedit\na.rs\nx\n\n3");
+        let mut message = Message::parse(json);
         assert_eq!(message.files().modified.into_iter().collect::<Vec<_>>(), ["a.rs"]);
+        assert_eq!(message.take_searchable(), "Look:\nedit\na.rs\nx\n\n3");
     }
 
     #[test]
     fn our_own_tools_results_are_not_searched() {
-        let message = Message::parse(r#"{"role":"toolResult","toolName":"lcm_grep","content":"needle"}"#);
-        assert_eq!(message.searchable(), "");
+        let mut message = Message::parse(r#"{"role":"toolResult","toolName":"lcm_grep","content":"needle"}"#);
         assert_eq!(message.readable(), "needle");
+        assert_eq!(message.take_searchable(), "");
     }
 
     #[test]
@@ -541,13 +530,13 @@ mod tests {
             {"id":"c/2","name":"edit","status":"error","arguments":{"path":"b.rs"},"error":"no such text"},
             {"id":"c/3","name":"write","status":"unfinished","arguments":{"path":"c.rs"}},
             {"id":"c/4","name":"edit","status":"ok","argumentsBytes":9000},7]}}"#;
-        let message = Message::parse(json);
+        let mut message = Message::parse(json);
         let files = message.files();
         assert!(files.read.into_iter().eq(["a.rs"]) && files.modified.is_empty());
         assert_eq!(message.nested[1].outcome, CallOutcome::Failed("no such text".into()));
         assert_eq!(message.nested[2].outcome, CallOutcome::Unfinished);
         assert!(message.nested[3].arguments.is_null() && message.nested.len() == 5);
-        assert_eq!(message.searchable(), "done");
+        assert_eq!(message.take_searchable(), "done");
     }
 
     #[test]
@@ -569,8 +558,8 @@ mod tests {
         let json = format!(
             r#"{{"role":"bashExecution","details":{deep},"output":"hay","excludeFromContext":true}}"#
         );
-        let message = Message::parse(&json);
-        assert!(message.private && message.searchable() == "$ \nhay", "{message:?}");
+        let mut message = Message::parse(&json);
+        assert!(message.private && message.take_searchable() == "$ \nhay", "{message:?}");
         let message = Message::parse(&format!(r#"{{"role":"user","content":{deep}}}"#));
         assert!(message.role == Role::User && message.readable().contains("needle"), "{message:?}");
     }

@@ -16,14 +16,14 @@ const MOST_KEYS: usize = 64;
 /// How serde_json presents a number that it keeps as written: as an object with this key.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// [`Message::searchable`] of a message's JSON.
+/// [`Message::take_searchable`] of a message's JSON.
 pub fn searchable(json: &str) -> String {
     // No text is longer than its JSON.
     let mut out = String::with_capacity(json.len());
     let mut reader = serde_json::Deserializer::from_str(json);
     match AppendedValue(What::Message, &mut out).deserialize(&mut reader).and_then(|()| reader.end()) {
         Ok(()) => out,
-        Err(_) => Message::parse(json).searchable(),
+        Err(_) => Message::parse(json).take_searchable(),
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn same(json: &str) {
-        assert_eq!(searchable(json), Message::parse(json).searchable(), "{json}");
+        assert_eq!(searchable(json), Message::parse(json).take_searchable(), "{json}");
     }
 
     #[test]

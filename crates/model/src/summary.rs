@@ -1,6 +1,8 @@
 //! The portable form of a summary: every compaction writes its new summaries into its own session entry, so
 //! that a session file alone restores the DAG of a lost database.
 
+use std::ops::Deref;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -70,12 +72,13 @@ pub fn title(text: &str) -> String {
     crate::text::one_line(first.unwrap_or_default(), 80)
 }
 
-/// One self-contained summary with its edges.
+/// A summary without its edges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SummaryRecord {
-    /// Its identity, 64 hexadecimal digits: [`SummaryRecord::identity`].
-    pub id: String,
+pub struct Summary {
+    /// Its identity: [`Summary::identity`].
+    #[serde(rename = "id")]
+    pub hash: Hash,
     /// 0 for a leaf summary, one more than its deepest source for a condensed one.
     pub depth: u32,
     pub text: String,
@@ -90,8 +93,31 @@ pub struct SummaryRecord {
     /// Verbatim quotes from its messages, in order; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotes: Vec<Quote>,
+}
+
+/// One self-contained summary with its edges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SummaryRecord {
+    #[serde(flatten)]
+    pub summary: Summary,
     /// Its sources in order: session entry ids for a leaf summary, summary ids for a condensed one.
     pub sources: Vec<String>,
+}
+
+impl Deref for SummaryRecord {
+    type Target = Summary;
+
+    fn deref(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+impl Summary {
+    /// The identity it has if it was made from these sources.
+    pub fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, state, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
+    }
 }
 
 impl SummaryRecord {

@@ -13,11 +13,11 @@ mod db;
 pub mod fuzzing;
 mod index;
 mod messages;
-#[cfg(test)]
-mod plans;
 mod summaries;
 mod synced;
 pub mod tasks;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod view;
 
@@ -47,7 +47,7 @@ pub use messages::stored::StoredMessage;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{Counted, DepthCount, Totals};
-pub use summaries::records::{StoredSummary, Summary};
+pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
 pub use synced::{Machine, PurgedElsewhere, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;

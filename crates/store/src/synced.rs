@@ -20,6 +20,9 @@ const TARGET: &str = "sync_target";
 /// The key of the number of purged entries when own packs were last compared with the history.
 const COMPARED: &str = "sync_compared";
 
+/// The key that is there if the last sync left nothing unread.
+const COMPLETE: &str = "sync_complete";
+
 /// An entry to send.
 #[derive(Clone, Debug)]
 pub struct SyncedEntry {
@@ -131,6 +134,11 @@ impl Synced<'_> {
         Ok(compared.unwrap_or(0) == self.purged()?)
     }
 
+    /// Whether the last sync left nothing unread.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.connection.fact(COMPLETE).map(|fact| fact.is_some())
+    }
+
     /// The machines that have written packs.
     pub fn machines(&self) -> Result<Vec<Machine>> {
         self.connection.all("SELECT * FROM machines ORDER BY label, id", [])
@@ -176,7 +184,7 @@ impl SyncedWriter<'_> {
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED])?;
+        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])?;
         self.connection.set_fact(TARGET, target)
     }
 
@@ -200,11 +208,12 @@ impl SyncedWriter<'_> {
 
     /// Ranges that overlap or touch become one.
     fn add_range(&self, first: i64, last: i64) -> Result<()> {
-        let near = "first <= ?2 + 1 AND last >= ?1 - 1";
-        let (from, to): (Option<i64>, Option<i64>) = self
-            .connection
-            .one(&format!("SELECT min(first), max(last) FROM synced WHERE {near}"), [first, last])?;
-        self.connection.change(&format!("DELETE FROM synced WHERE {near}"), [first, last])?;
+        let (from, to): (Option<i64>, Option<i64>) = self.connection.one(
+            "SELECT min(first), max(last) FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1",
+            [first, last],
+        )?;
+        self.connection
+            .change("DELETE FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1", [first, last])?;
         let (first, last) = (from.map_or(first, |from| from.min(first)), to.map_or(last, |to| to.max(last)));
         self.connection.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])
     }
@@ -257,6 +266,14 @@ impl SyncedWriter<'_> {
     /// Records that own packs agree with the history.
     pub fn note_compared(&self) -> Result<()> {
         self.connection.set_fact(COMPARED, &self.purged()?.to_string())
+    }
+
+    /// Records whether nothing is left unread.
+    pub fn note_complete(&self, is_complete: bool) -> Result<()> {
+        match is_complete {
+            true => self.connection.set_fact(COMPLETE, "1"),
+            false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPLETE]),
+        }
     }
 
     /// Records what a machine's pack says, unless a newer one was read.

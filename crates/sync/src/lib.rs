@@ -18,6 +18,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,7 +42,13 @@ pub struct Options {
     pub label: String,
     /// Whether to mask secrets in what is sent.
     pub redacts: bool,
+    /// Whether to remove whatever was purged elsewhere, and not [`UNASKED`] messages at most.
+    pub confirms_purges: bool,
 }
+
+/// The most messages that a purge on another machine removes here unless the user confirms it: anyone who can write to the
+/// target could purge everything.
+pub const UNASKED: usize = 100;
 
 /// How far a sync is.
 #[derive(Debug, Default)]
@@ -89,6 +96,8 @@ pub struct Report {
     pub received: Amount,
     /// Messages that were purged elsewhere, and are removed here now.
     pub purged: usize,
+    /// The same if they are too many to be removed unasked: they stay until the user confirms.
+    pub unconfirmed: usize,
     /// Own packs that were written again without what was purged.
     pub rewritten: usize,
     /// Packs that build on one that is not there yet.
@@ -106,6 +115,7 @@ struct Run<'a> {
     target: Target,
     machine: ThisMachine,
     redacts: bool,
+    most_purged: usize,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
 }
@@ -136,17 +146,24 @@ pub async fn sync(
     let name = if is_folder { real_path(Path::new(&options.target)) } else { options.target.clone() };
     let target = Target::of(&name, &project)?;
     let machine = ThisMachine::of(&home.db_dir, &options.label)?;
-    let run = Run { home, target, machine, redacts: options.redacts, progress, cancel };
+    let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
+    let run = Run { home, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let place = format!("{name} {project}");
     home.store.write(move |batch| batch.synced().begin(&place)).await?;
-    let listed = run.target.list().await?;
+    let (is_complete, read) =
+        home.store.read(|view| Ok((view.synced().is_complete()?, view.synced().machines()?))).await?;
+    let read = read.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number)).collect();
+    let mut listed = run.target.list(&read).await?;
     let mut report = Report::default();
     receive::receive(&run, &listed, &mut report).await?;
     if !home.store.read(|view| view.synced().is_compared()).await? {
+        listed = run.target.list(&HashMap::new()).await?;
         send::rewrite(&run, &listed, &mut report).await?;
     }
     let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
     send::send(&run, own.max().unwrap_or(0) + 1, &mut report).await?;
+    let is_complete = report.waiting == 0 && report.refused.is_empty() && report.unconfirmed == 0;
+    home.store.write(move |batch| batch.synced().note_complete(is_complete)).await?;
     let machines = home.store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
         machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();

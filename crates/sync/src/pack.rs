@@ -31,10 +31,12 @@ const LONGEST: u64 = 512 * 1024 * 1024;
 const MOST: u64 = 2 * LONGEST;
 /// The end of a pack's name.
 const ENDING: &str = ".pack";
+/// No machine writes so many packs.
+const HIGHEST: i64 = 1_000_000_000;
 /// Hexadecimal digits of a machine's id.
 const MACHINE: usize = 32;
 
-/// Where a pack is below the project's folder: `MACHINE/000012-HASH.pack`.
+/// Where a pack is below the project's folder: `MACHINE/000000012-HASH.pack`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PackName {
     pub machine: String,
@@ -53,13 +55,21 @@ impl PackName {
         let name =
             Self { machine: machine.to_owned(), number: number.parse().ok()?, hash: Hash::parse(hash)? };
         // One name for one pack.
-        (is_machine && name.to_string() == format!("{machine}/{file}")).then_some(name)
+        (is_machine && (0..HIGHEST).contains(&name.number) && name.to_string() == format!("{machine}/{file}"))
+            .then_some(name)
+    }
+}
+
+impl PackName {
+    /// What the names of a machine's packs from this number on are behind.
+    pub fn beginning(number: i64) -> String {
+        format!("{:09}", number.max(0))
     }
 }
 
 impl fmt::Display for PackName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:06}-{}{ENDING}", self.machine, self.number, self.hash)
+        write!(f, "{}/{:09}-{}{ENDING}", self.machine, self.number, self.hash)
     }
 }
 

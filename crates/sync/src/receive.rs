@@ -14,9 +14,9 @@ use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, Machine, Purge, PurgedElsewhere};
 
 /// Characters of JSON in one transaction: an open session can write in between.
-const SLICE: usize = 1024 * 1024;
+const SLICE: usize = 256 * 1024;
 /// Entries in one transaction.
-const ENTRIES: usize = 2000;
+const ENTRIES: usize = 1000;
 /// Summaries in one transaction.
 const SUMMARIES: usize = 100;
 /// Characters of another machine's label.
@@ -50,6 +50,11 @@ pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Rep
     let known = run.store().read(|view| view.synced().packs()).await?;
     let mut waiting: Vec<&PackName> =
         listed.iter().filter(|name| !known.contains(&name.to_string())).collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    // Until this has ended well.
+    run.store().write(|batch| batch.synced().note_complete(false)).await?;
     run.progress.set(0, waiting.len());
     let (all, mut end) = (waiting.len(), AtTheEnd::default());
     loop {
@@ -219,20 +224,31 @@ fn add(batch: &Batch<'_>, slice: &Slice, is_own: bool) -> Result<Added> {
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.
 async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()> {
-    let AtTheEnd { purged, mut summaries, packs } = end;
+    let AtTheEnd { purged, mut summaries, mut packs } = end;
     if !purged.is_empty() {
+        let most = run.most_purged;
         let purge = move |batch: &Batch<'_>| {
             let (texts, numbers) = batch.synced().to_purge(&purged)?;
             let removed = texts.len();
+            if removed > most {
+                return Ok(Err(removed));
+            }
             if removed > 0 {
                 batch.upkeep().purge(&Purge::Elsewhere(texts))?;
             }
             if !numbers.is_empty() {
                 batch.upkeep().renumber(&numbers)?;
             }
-            Ok(removed)
+            Ok(Ok(removed))
         };
-        report.purged = run.store().write(purge).await?;
+        match run.store().write(purge).await? {
+            Ok(removed) => report.purged = removed,
+            Err(asked) => {
+                report.unconfirmed = asked;
+                // They are read again.
+                packs.clear();
+            }
+        }
         if report.purged > 0 {
             // Another process may be reading: the store tries again when it is opened.
             let _ = run.store().vacuum().await;

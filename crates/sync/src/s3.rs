@@ -3,6 +3,7 @@
 //! `rusty-s3` signs; the requests are reqwest's. A hundred kilobytes of engine that way; the `object_store` crate, which
 //! knows two more protocols, takes seven times as much.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const SILENT: Duration = Duration::from_secs(30);
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2)];
 /// The most bytes of a list of a thousand names, or of an error.
 const ANSWER: u64 = 16 * 1024 * 1024;
+
+/// Two processes of one machine may send at once, the later number first.
+const OVERLAP: i64 = 100;
 
 /// The packs of a project in a bucket.
 #[derive(Clone, Debug)]
@@ -73,12 +77,34 @@ impl S3 {
         Ok(Self { bucket, credentials, prefix, client })
     }
 
-    /// The names of all packs: a request for each thousand.
-    pub async fn list(&self) -> Result<Vec<PackName>> {
+    /// The names of all packs, of the machines in `read` only those that may be new: a request for the machines, and one or
+    /// more for the packs of each.
+    pub async fn list(&self, read: &HashMap<String, i64>) -> Result<Vec<PackName>> {
+        let machines = self.names(&self.prefix, None, Some("/")).await?;
+        let mut packs = Vec::new();
+        for machine in machines {
+            let after =
+                machine.strip_prefix(&self.prefix).and_then(|name| read.get(name.trim_end_matches('/')));
+            let after = after.map(|number| format!("{machine}{}", PackName::beginning(number - OVERLAP)));
+            let names = self.names(&machine, after, None).await?;
+            packs.extend(names.iter().filter_map(|name| PackName::parse(name.strip_prefix(&self.prefix)?)));
+        }
+        Ok(packs)
+    }
+
+    /// Everything whose name begins with `prefix`, after a name, or only up to the next `delimiter`.
+    async fn names(
+        &self,
+        prefix: &str,
+        after: Option<String>,
+        delimiter: Option<&str>,
+    ) -> Result<Vec<String>> {
         let (mut names, mut more) = (Vec::new(), None);
         loop {
             let mut action = self.bucket.list_objects_v2(Some(&self.credentials));
-            action.with_prefix(self.prefix.as_str());
+            action.with_prefix(prefix);
+            after.iter().for_each(|after| action.with_start_after(after.as_str()));
+            delimiter.iter().for_each(|delimiter| action.with_delimiter(*delimiter));
             if let Some(token) = more {
                 action.with_continuation_token(token);
             }
@@ -86,8 +112,8 @@ impl S3 {
             let text = String::from_utf8_lossy(&self.body(answer, ANSWER).await?).into_owned();
             let page = ListObjectsV2::parse_response(&text)
                 .map_err(|error| self.failed(&format!("its list can't be read: {error}")))?;
-            let packs = page.contents.iter().filter_map(|object| object.key.strip_prefix(&self.prefix));
-            names.extend(packs.filter_map(PackName::parse));
+            names.extend(page.contents.into_iter().map(|object| object.key));
+            names.extend(page.common_prefixes.into_iter().map(|folder| folder.prefix));
             more = page.next_continuation_token;
             if more.is_none() {
                 return Ok(names);

@@ -5,6 +5,7 @@ use super::pack::{Hash64, PackHeader, PackName, PackReader, PackSession, PackWri
 use super::{Report, Run};
 use lcm_compaction::redacted_json;
 use lcm_ingest::export::{LinePositions, line};
+use lcm_model::Entry;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_store::tasks::{blocking, go_on};
@@ -161,20 +162,23 @@ impl<'v> Filling<'v> {
 /// When the store or the target can't be used: the next sync goes on.
 pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
     run.target.sweep(&run.machine.id).await?;
+    let mut is_whole = true;
     for name in listed.iter().filter(|name| name.machine == run.machine.id) {
         go_on(run.cancel)?;
         let Some(bytes) = run.target.get(name).await? else { continue };
         let (old, is_it) = (name.clone(), bytes.clone());
         // One that can't be read was refused before.
         let Ok(reader) = blocking(move || PackReader::open(&old, is_it)).await else { continue };
-        let label = run.machine.label.clone();
-        let now = run.store().read(move |view| written_again(view, reader, &label)).await?;
-        if now.as_ref() == Some(&bytes) {
-            continue;
-        }
-        let new = match now {
-            Some(now) => Some(put(run, name.number, now).await?),
-            None => None,
+        let new = match run.store().read(move |view| written_again(view, reader)).await? {
+            Again::Pack(now) if now == bytes => continue,
+            Again::Pack(now) => Some(put(run, name.number, now).await?),
+            Again::Nothing => None,
+            Again::Lacking => {
+                let name = name.to_string();
+                run.store().write(move |batch| batch.synced().remove_pack(&name)).await?;
+                is_whole = false;
+                continue;
+            }
         };
         run.target.remove(name).await?;
         report.rewritten += 1;
@@ -185,22 +189,38 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
         };
         run.store().write(note).await?;
     }
-    run.store().write(|batch| batch.synced().note_compared()).await
+    if is_whole {
+        run.store().write(|batch| batch.synced().note_compared()).await?;
+    }
+    Ok(())
 }
 
-/// The bytes of a pack as it would be written now; `None` if nothing of it is left.
-fn written_again(view: &View<'_>, mut reader: PackReader, label: &str) -> Result<Option<Vec<u8>>> {
-    let mut filling = Filling::of(view, &reader.header.clone(), label)?;
+/// A pack as it would be written now.
+enum Again {
+    Pack(Vec<u8>),
+    /// Nothing of it is left.
+    Nothing,
+    /// It has what this history has lost, and is to be read first.
+    Lacking,
+}
+
+fn written_again(view: &View<'_>, mut reader: PackReader) -> Result<Again> {
+    let header = reader.header.clone();
+    let mut filling = Filling::of(view, &header, &header.label)?;
     let mut conversation = None;
-    let again = |filling: &mut Filling<'_>, conversation: Option<ConversationId>, id: &str| {
-        let Some(conversation) = conversation else { return Ok(()) };
-        view.synced().entry(conversation, id)?.map_or(Ok(()), |entry| filling.entry(&entry))
-    };
     while let Some(record) = reader.next()? {
         match record {
             Record::Session(session) => conversation = view.messages().conversation(&session.id)?,
-            Record::Entry(entry) => again(&mut filling, conversation, &entry.id)?,
-            Record::Purged(entry) => again(&mut filling, conversation, &entry.id)?,
+            Record::Entry(Entry { id, .. }) | Record::Purged(PurgedEntry { id, .. }) => {
+                let stored =
+                    conversation.map(|session| view.synced().entry(session, &id)).transpose()?.flatten();
+                match stored {
+                    Some(entry) => filling.entry(&entry)?,
+                    // A second message of one id gets another id when it is purged.
+                    None if id.contains(' ') => {}
+                    None => return Ok(Again::Lacking),
+                }
+            }
             Record::Summary(record) => {
                 let is_kept = match Hash::parse(&record.id) {
                     Some(hash) => view.summaries().summary_by_hash(hash)?.is_some(),
@@ -213,7 +233,7 @@ fn written_again(view: &View<'_>, mut reader: PackReader, label: &str) -> Result
             }
         }
     }
-    if filling.is_empty { Ok(None) } else { filling.pack.finish().map(Some) }
+    if filling.is_empty { Ok(Again::Nothing) } else { filling.pack.finish().map(Again::Pack) }
 }
 
 impl ThisMachine {

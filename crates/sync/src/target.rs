@@ -2,12 +2,14 @@
 //!
 //! Both know four things: list, read, write unless it is there, remove. Nothing is ever locked or overwritten.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::pack::PackName;
 use super::s3::{S3, SCHEME};
 use lcm_model::error::{Error, Result};
+use lcm_model::files;
 use lcm_store::tasks::blocking;
 
 /// The ending of an unfinished pack.
@@ -38,14 +40,15 @@ impl Target {
         Ok(Self::Folder(folder.join(project)))
     }
 
-    /// The names of all packs. Other files are none.
-    pub async fn list(&self) -> Result<Vec<PackName>> {
+    /// The names of all packs; in a bucket those that may be new since the packs with these numbers were read, by machine.
+    /// Other files are none.
+    pub async fn list(&self, read: &HashMap<String, i64>) -> Result<Vec<PackName>> {
         let mut names = match self {
             Self::Folder(folder) => {
                 let folder = folder.clone();
                 blocking(move || packs_in(&folder).map_err(|error| unreachable(&folder, error))).await?
             }
-            Self::Bucket(bucket) => bucket.list().await?,
+            Self::Bucket(bucket) => bucket.list(read).await?,
         };
         names.sort_by(|one, other| (one.number, one).cmp(&(other.number, other)));
         Ok(names)
@@ -131,7 +134,8 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read as _;
-    let file = std::fs::File::open(path)?;
+    // A pipe would never be opened.
+    let file = files::open(path)?;
     if file.metadata()?.len() > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is larger than any pack"));
     }

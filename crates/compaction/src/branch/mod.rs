@@ -2,12 +2,12 @@
 
 mod render;
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::BranchPart;
 use super::standing::{Standing, StandingInputs};
+use super::{Session, redact, tokens_of};
 use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
@@ -29,7 +29,11 @@ pub(super) struct Branch {
     range: Span,
     /// How many of these come before the kept tail.
     before: usize,
-    forest: Forest,
+    /// The first entry of the kept tail, if there is one.
+    pub kept: Option<String>,
+    /// How many of these come before the current context, which its last compaction left raw.
+    pub shown: usize,
+    pub forest: Forest,
     all: Summaries,
     /// The summaries loaded so far.
     summaries: HashMap<SummaryId, StoredSummary>,
@@ -51,11 +55,56 @@ pub(super) struct Branch {
     pub can_recall: bool,
 }
 
+/// The part of a branch to describe.
+#[derive(Clone, Debug)]
+pub(super) enum BranchPart {
+    /// Everything before this entry.
+    Before(String),
+    /// Everything before Pi's cut, or before the user's last message if that would leave nothing visible and what
+    /// follows takes at most `room` tokens: the request must stay. It happens when a turn larger than the tail ends
+    /// with a failed message, which is hidden.
+    PisCut { first_kept: String, room: usize },
+    /// Everything, as the history of what follows.
+    All,
+    /// Everything after this entry, or all of the branch.
+    After(Option<String>),
+}
+
 /// A leaf summary, its hash, and the facts extracted from its messages.
 type Found = (SummaryId, Hash, Facts);
 
+impl Session<'_> {
+    /// Reads a part of the branch that ends at `leaf`, with the notes for the block; see [`Branch::read`].
+    ///
+    /// # Errors
+    /// When the store can't be read, or the branch has no such part.
+    pub(super) async fn read(
+        &self,
+        leaf: &str,
+        part: BranchPart,
+        shown_from: Option<&str>,
+    ) -> Result<Branch> {
+        let (session, leaf, shown_from) =
+            (self.conversation, leaf.to_owned(), shown_from.map(ToOwned::to_owned));
+        let (memory, can_recall) = (Arc::clone(&self.memory), self.can_recall);
+        let has_notes = self.settings.notes && !matches!(part, BranchPart::After(_));
+        let redact = self.settings.redact;
+        let read = move |view: &View<'_>| {
+            let mut branch = Branch::read(view, &memory, session, &leaf, &part, shown_from.as_deref())?;
+            branch.can_recall = can_recall;
+            if has_notes {
+                let notes = view.messages().notes(session, &leaf)?;
+                branch.notes = if redact { notes.with_texts(redact::redacted) } else { notes };
+            }
+            Ok(branch)
+        };
+        self.store.read(read).await
+    }
+}
+
 impl Branch {
-    /// Reads a part of the branch that ends at `leaf`.
+    /// Reads a part of the branch that ends at `leaf`, whose context starts with the entry `shown_from`. One outside
+    /// the branch hides nothing.
     ///
     /// # Errors
     /// When the store can't be read, or the branch has no such part.
@@ -65,17 +114,24 @@ impl Branch {
         conversation: ConversationId,
         leaf: &str,
         part: &BranchPart,
+        shown_from: Option<&str>,
     ) -> Result<Self> {
         let known = memory.read(view, conversation, leaf)?;
         let shown = known.visible().len();
         let Known { path, entries, carried, listed, summaries: all, .. } = known;
+        let found = |entry: &str| -> Result<Option<usize>> {
+            let place = view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row));
+            Ok(place.filter(|place| *place < entries))
+        };
         let place = |entry: &str| {
             let missing = || Error::store(format!("the entry {entry} is not on the branch of {leaf}"));
-            let place = place(view, &path, conversation, entry)?;
-            place.filter(|place| *place < entries).ok_or_else(missing)
+            found(entry)?.ok_or_else(missing)
         };
+        let shown_from = shown_from.map_or(Ok(None), found)?.map_or(0, |place| path.seen_before(place));
         let (from, end) = match part {
-            BranchPart::Before(entry) => (0, path.seen_before(place(entry)?)),
+            BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
+                (0, path.seen_before(place(entry)?))
+            }
             BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
             BranchPart::All | BranchPart::After(None) => (0, shown),
         };
@@ -85,6 +141,13 @@ impl Branch {
             path,
             entries,
             before: end - from,
+            kept: match part {
+                BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
+                    Some(entry.clone())
+                }
+                BranchPart::All | BranchPart::After(_) => None,
+            },
+            shown: shown_from.saturating_sub(from),
             forest: Forest::default(),
             all,
             summaries: HashMap::default(),
@@ -98,6 +161,13 @@ impl Branch {
             can_recall: true,
         };
         branch.forest = branch.forest();
+        if let BranchPart::PisCut { room, .. } = part
+            && branch.before == branch.visible().len()
+            && let Some(request) = branch.visible().iter().rposition(|message| message.seen.role == "user")
+            && tokens_of(&branch, request) <= *room
+        {
+            branch.keep_from(request);
+        }
         branch.load_needed(view)?;
         Ok(branch)
     }
@@ -244,18 +314,6 @@ impl Branch {
         self.forest.held_but(|id| self.carried.get(&id).is_some_and(|at| *at < self.entries))
     }
 
-    /// Context for summarizing from the message at `start`: the messages directly before it, and the user's
-    /// last request, however far above.
-    pub(super) fn orientation(&self, start: usize, most: usize) -> Vec<Visible> {
-        let before = &self.visible()[..start];
-        let near = &before[before.len().saturating_sub(most)..];
-        let asked = |messages: &[Visible]| messages.iter().rposition(|message| message.seen.role == "user");
-        match asked(&before[..before.len() - near.len()]) {
-            Some(at) if asked(near).is_none() => [&before[at..=at], near].concat(),
-            _ => near.to_vec(),
-        }
-    }
-
     /// The visible messages since the last compaction, which were only appended to the context.
     pub(super) fn since_compaction(&self) -> &[Visible] {
         let last = self.path.seen_before(self.path.compaction_before(self.entries)).max(self.range.start);
@@ -267,25 +325,20 @@ impl Branch {
         self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
 
-    /// How many visible messages precede the current context, which starts at `first`: the entry that the
-    /// last compaction left raw. An entry outside the branch hides nothing.
-    pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
-        let Some(first) = first else { return Ok(0) };
-        let place = place(view, &self.path, self.conversation, first)?;
-        Ok(place.filter(|place| *place < self.entries).map_or(0, |place| self.path.seen_before(place)))
+    /// Moves the start of the kept tail to the visible message at `at`. What its summaries need is loaded by
+    /// [`Branch::refreshed`].
+    pub(super) fn keep_from(&mut self, at: usize) {
+        if at == self.before {
+            return;
+        }
+        self.before = at;
+        self.kept = self.visible().get(at).map(|message| message.entry_id.clone());
+        self.forest = self.forest();
     }
 
-    /// The entry of the user's last message, if Pi's cut would leave nothing visible. That happens when a
-    /// turn larger than the tail ends with a failed message that was hidden; the user's request must stay.
-    /// `None` if the turn takes more than `room` tokens.
-    pub(super) fn hidden_request(&self, room: usize) -> Option<&str> {
-        let visible = self.visible();
-        if self.before < visible.len() {
-            return None;
-        }
-        let request = visible.iter().rposition(|message| message.seen.role == "user")?;
-        let turn: usize = visible[request..].iter().map(|message| message.seen.tokens).sum();
-        (turn <= room).then_some(visible[request].entry_id.as_str())
+    /// The position of this entry's message among the visible ones.
+    pub(super) fn position(&self, entry: &str) -> Option<usize> {
+        self.visible().iter().rposition(|message| message.entry_id == entry)
     }
 
     /// All visible messages, including the kept tail.
@@ -318,88 +371,8 @@ impl Branch {
         }
     }
 
-    /// The spans of the degraded leaf summaries that the frontier is made from. Others are not worth paying
-    /// for.
-    pub(super) fn degraded_spans(&self) -> Vec<Span> {
-        let mut degraded = self.forest.degraded_leaves();
-        if !degraded.is_empty() {
-            let used = self.used();
-            degraded.retain(|id| used.contains(id));
-        }
-        degraded.into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
-    }
-
-    /// The degraded leaf summary that covers these messages.
-    pub(super) fn degraded_leaf_over(&self, chunk: &Span) -> Option<SummaryId> {
-        let covers = |id: &SummaryId| {
-            self.forest.span(*id).is_some_and(|span| span.start <= chunk.start && chunk.end <= span.end)
-        };
-        self.forest.degraded_leaves().into_iter().find(covers)
-    }
-
-    /// The `spans` that no model's leaf summary covers.
-    pub(super) fn without_sound(&self, mut spans: Vec<Span>) -> Vec<Span> {
-        if !spans.is_empty() {
-            let sound = self.forest.sound_leaves();
-            spans.retain(|span| !sound.contains(span));
-        }
-        spans
-    }
-
-    /// The frontier and everything below it.
-    fn used(&self) -> HashSet<SummaryId> {
-        self.forest.closure(self.frontier_ids()).into_iter().collect()
-    }
-
-    /// The depths that have valid degraded condensed summaries.
-    pub(super) fn degraded_depths(&self) -> Vec<u32> {
-        let mut depths: Vec<u32> =
-            self.forest.degraded_groups().into_iter().map(|(depth, _)| depth).collect();
-        depths.dedup();
-        depths
-    }
-
-    /// The sources of the degraded condensed summaries of a depth.
-    pub(super) fn degraded_groups(&self, depth: u32) -> Vec<Vec<SummaryId>> {
-        let groups = self.forest.degraded_groups().into_iter();
-        groups.filter(|(at, _)| *at == depth).map(|(_, children)| children).collect()
-    }
-
-    /// The oldest summaries of each unbroken run of `depth` in the frontier, in groups of `threshold`, while
-    /// more than that many remain.
-    pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
-        let size = threshold.max(2);
-        let groups = |run: Vec<SummaryId>| {
-            let most = run.len().saturating_sub(1) / size;
-            run.chunks(size).take(most).map(<[_]>::to_vec).collect::<Vec<_>>()
-        };
-        self.runs(depth).into_iter().flat_map(groups).collect()
-    }
-
-    /// What to condense if the block does not fit: the oldest of the shallowest run of several, otherwise the
-    /// oldest two of any depth. Takes only as many groups of that run as are certainly needed, since a group
-    /// frees at most its own size. Empty if only one piece is left.
-    pub(super) fn groups_under_pressure(&self, threshold: usize, budget: usize) -> Vec<Vec<SummaryId>> {
-        let pieces = self.frontier_ids();
-        let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
-        let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
-        let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
-        let tokens = |ids| self.tokens_of(ids);
-        let excess = tokens(&pieces).saturating_sub(budget);
-        let mut freed = 0;
-        let mut groups: Vec<Vec<SummaryId>> = Vec::new();
-        for group in run.chunks(threshold.max(2)).filter(|group| group.len() > 1) {
-            if !groups.is_empty() && freed + tokens(group) > excess {
-                break;
-            }
-            freed += tokens(group);
-            groups.push(group.to_vec());
-        }
-        groups
-    }
-
     /// Tokens of these summaries' texts.
-    fn tokens_of(&self, ids: &[SummaryId]) -> usize {
+    pub(super) fn tokens_of(&self, ids: &[SummaryId]) -> usize {
         ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
@@ -412,39 +385,16 @@ impl Branch {
         ids_of(self.frontier())
     }
 
-    /// The unbroken runs of frontier summaries of one depth.
-    fn runs(&self, depth: u32) -> Vec<Vec<SummaryId>> {
-        let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
-        for piece in self.frontier() {
-            match (piece, runs.last_mut()) {
-                (Piece::Summary(id, _), Some(run)) if self.depth(id) == depth => run.push(id),
-                _ => runs.push(Vec::new()),
-            }
-        }
-        runs.retain(|run| !run.is_empty());
-        runs
-    }
-
-    fn depth(&self, id: SummaryId) -> u32 {
+    pub(super) fn depth(&self, id: SummaryId) -> u32 {
         self.forest.node(id).map_or(0, |node| node.depth)
     }
 }
 
 /// The summaries among `pieces`, in order.
-fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
+pub(super) fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
     let summary = |piece| match piece {
         Piece::Summary(id, _) => Some(id),
         Piece::Message(_) => None,
     };
     pieces.into_iter().filter_map(summary).collect()
-}
-
-/// The index of `entry` on a branch; `None` if it is elsewhere.
-pub(super) fn place(
-    view: &View<'_>,
-    path: &Path,
-    conversation: ConversationId,
-    entry: &str,
-) -> Result<Option<usize>> {
-    Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row)))
 }

@@ -1,21 +1,60 @@
 //! Renders a branch: the block, and the details for the session file.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::super::assembler::{Block, ShownSummary};
-use super::super::state;
+use super::super::calibration::Seen;
+use super::super::{LEAST_BUDGET, LEAST_ESTIMATE, Session, calibration, state};
 use super::{Branch, ids_of};
 use lcm_model::dag::{Piece, Sources, Span};
-use lcm_model::error::Result;
+use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
 use lcm_model::{CompactionDetails, State, SummaryRecord};
-use lcm_store::View;
+use lcm_store::{Batch, View};
 
 /// The title of a compaction's block.
 pub(in super::super) const HISTORY: &str = "Conversation History";
 
 /// Rendering may shorten a text by leaving out its state, but by less than this share of a budget: 1/n.
 const CERTAINLY: usize = 4;
+
+impl Session<'_> {
+    /// The block that replaces `branch`, and what its session shows about its model's tokens.
+    pub(in super::super) async fn block(
+        &self,
+        budget: usize,
+        branch: Branch,
+        title: &'static str,
+        focus: Option<String>,
+    ) -> Result<(Branch, String, Option<Seen>)> {
+        if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
+            return Err(Error::store("the compaction would leave messages without a summary"));
+        }
+        // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
+        let replaced = branch.before().iter().map(|message| message.seen.tokens).sum::<usize>();
+        let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
+        let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
+        let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
+        let make = move |view: &View<'_>| {
+            let (mut branch, found) = branch.finish(view, &memory, redact)?;
+            let seen = calibration::of_session(view, branch.since_compaction())?;
+            branch.unfold(view, title, focus.as_deref(), room)?;
+            let block = branch.block(title, focus.as_deref(), room);
+            Ok((branch, block, seen, found))
+        };
+        let (branch, block, seen, found) = self.store.read(make).await?;
+        if !found.is_empty() {
+            // If they can't be recorded, they are extracted again next time.
+            let note = move |batch: &Batch<'_>| {
+                let note = |(summary, hash, facts)| batch.summaries().note_facts(summary, hash, &facts);
+                found.into_iter().try_for_each(note)
+            };
+            drop(self.store.write(note).await);
+        }
+        Ok((branch, block, seen))
+    }
+}
 
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
@@ -113,7 +152,7 @@ impl Branch {
                 sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
             }
         };
-        Some(summary.summary.clone().record(sources))
+        Some(SummaryRecord { summary: summary.summary.clone(), sources })
     }
 
     fn shown(&self, pieces: &[Piece]) -> Vec<ShownSummary> {

@@ -11,6 +11,7 @@ mod gemini;
 mod opencode;
 mod session;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -26,11 +27,10 @@ use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::ids::AGENTS;
+use lcm_model::text::megabytes;
 use lcm_model::{Fields, read_json};
 pub(super) use session::ForeignSession;
 
-/// The longest line of a log, in bytes: importing it takes about eleven times as much memory.
-const LONGEST: usize = 128 * 1024 * 1024;
 /// Maximum records to read for a log's metadata.
 const HEAD: usize = 2_000;
 /// Maximum depth of folders to search for logs.
@@ -215,6 +215,11 @@ trait Records: Send {
     fn line(&self) -> Option<usize> {
         None
     }
+
+    /// The numbers and lengths of the lines so far that are too long.
+    fn too_long(&self) -> &[(usize, u64)] {
+        &[]
+    }
 }
 
 /// A record of a log.
@@ -244,7 +249,7 @@ impl Records for std::vec::IntoIter<String> {
 impl Records for Lines {
     fn next(&mut self) -> Result<Option<Raw>> {
         loop {
-            match Lines::next(self, LONGEST)? {
+            match Lines::next(self, LINE)? {
                 None => return Ok(None),
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
                 Some(Line::Text(line)) if self.is_cut && Fields::of(&line).is_none() => {
@@ -259,13 +264,17 @@ impl Records for Lines {
     fn line(&self) -> Option<usize> {
         Some(self.number)
     }
+
+    fn too_long(&self) -> &[(usize, u64)] {
+        &self.too_long
+    }
 }
 
 /// Passes the first lines of a log to `read` until it returns true.
 fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_>) -> bool) -> Result<Lines> {
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
-        let Some(Line::Text(line)) = lines.next(LONGEST)? else { break };
+        let Some(Line::Text(line)) = lines.next(LINE)? else { break };
         if let Some(fields) = Fields::of(&line) {
             if read(&fields) {
                 break;
@@ -282,7 +291,15 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
 
 /// A session's file, or one that belongs to it.
 fn read_file(path: &Path) -> Result<String> {
-    files::read_text(path, LINE as u64).map_err(|error| Error::invalid(format!("it can't be read: {error}")))
+    files::read_text(path, LINE as u64).map_err(|error| {
+        let [bytes, most] = [path.metadata().map_or(0, |about| about.len()), LINE as u64].map(megabytes);
+        Error::invalid(match error.kind() {
+            ErrorKind::FileTooLarge => {
+                format!("it has {bytes}, and only {most} are read: shorten it in a copy, and import that")
+            }
+            _ => format!("it can't be read: {error}"),
+        })
+    })
 }
 
 /// The first time in a log, ms; without one, when it was written.
@@ -439,17 +456,21 @@ impl ForeignMessage {
         answered.or_else(|| made.and_then(|part| part["id"].as_str()))
     }
 
-    /// Its fields before the time.
-    fn fields(&self) -> String {
+    /// Its role, and its fields before the time.
+    fn fields(self) -> (&'static str, String) {
         let mut out = format!("\"role\":\"{}\"", self.role);
         if let Some((call, tool, is_error)) = &self.result {
             let (call, tool) = (Value::from(call.as_str()), Value::from(tool.as_str()));
             let _ = write!(out, ",\"toolCallId\":{call},\"toolName\":{tool},\"isError\":{is_error}");
         }
+        out.push_str(",\"content\":");
+        // A text may be long: each form of it goes before the next but one.
         let content = serde_json::to_string(&self.content).unwrap_or_default();
+        drop(self.content);
         // Pi's format for numbers.
-        let content = stringify(&content).unwrap_or(content);
-        [&out, ",\"content\":", &content].concat()
+        let mut fields = stringify(&content).unwrap_or(content);
+        fields.insert_str(0, &out);
+        (self.role, fields)
     }
 }
 
@@ -477,6 +498,6 @@ fn is_among(words: &str, word: &str) -> bool {
 }
 
 /// A string as it is, any other value as JSON.
-fn as_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+fn as_text(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| value.to_string().into(), Cow::from)
 }

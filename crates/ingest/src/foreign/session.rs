@@ -182,7 +182,8 @@ impl ForeignSession {
         let ReadRecord { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
-        let fields: Vec<(&str, String)> = shown.iter().map(|shown| (shown.role, shown.fields())).collect();
+        let says_anything = shown.iter().any(|shown| shown.role != "system");
+        let fields: Vec<(&str, String)> = shown.into_iter().map(ForeignMessage::fields).collect();
         let says: Vec<&str> = fields.iter().map(|(_, fields)| fields.as_str()).collect();
         let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record);
         // What was purged is not stored when the log repeats it.
@@ -192,9 +193,8 @@ impl ForeignSession {
         }
         let is_prompt = is_prompt && !is_repeated;
         let thread = self.thread_of(&above, &side, is_prompt);
-        let system = ForeignMessage::system(Vec::new());
         let fields = match fields.is_empty() || is_repeated {
-            true => vec![(system.role, system.fields())],
+            true => vec![ForeignMessage::system(Vec::new()).fields()],
             false => fields,
         };
         let mut parent = self.threads[thread].last.clone();
@@ -202,11 +202,11 @@ impl ForeignSession {
         for (n, (role, fields)) in fields.into_iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
-            self.push(entry, above, role, &fields, (n == 0).then_some(record.json), known);
+            self.push(entry, above, (role, fields), (n == 0).then_some(record.json), known);
         }
         let place = &mut self.threads[thread];
         // Nothing is below what search ignores.
-        if !is_repeated && shown.iter().any(|shown| shown.role != "system") {
+        if !is_repeated && says_anything {
             place.last = parent;
             place.prompts += usize::from(is_prompt);
             self.current.insert(side, thread);
@@ -268,13 +268,14 @@ impl ForeignSession {
             versions.records.insert(version.clone());
         }
         for shown in reading.shown {
-            let message = shown.id.as_ref().unwrap_or(&name);
-            let fields = shown.fields();
-            let says = format!("{prefix}{message}/{}", said_digest(shown.role, shown.call(), &fields));
+            let message = shown.id.clone().unwrap_or_else(|| name.clone());
+            let call = shown.call().map(ToOwned::to_owned);
+            let (role, fields) = shown.fields();
+            let says = format!("{prefix}{message}/{}", said_digest(role, call.as_deref(), &fields));
             if self.came.insert(says.clone(), (1, String::new())).is_some() {
                 continue;
             }
-            self.above.entry(message.clone()).or_insert_with(|| self.last.clone());
+            self.above.entry(message).or_insert_with(|| self.last.clone());
             let stored = versions.entries.get(&says).cloned();
             if stored.is_none() && slot_of(&says).is_some_and(|slot| known.purged.contains(slot)) {
                 continue;
@@ -283,14 +284,14 @@ impl ForeignSession {
             let new = if carries { format!("{says}@{version}") } else { says };
             let entry = stored.unwrap_or(new);
             let original = carries.then_some(record.json);
-            self.push(entry.clone(), self.last.clone(), shown.role, &fields, original, known);
-            if shown.role != "system" {
+            self.push(entry.clone(), self.last.clone(), (role, fields), original, known);
+            if role != "system" {
                 self.last = Some(entry);
             }
         }
         if versions.records.insert(version.clone()) {
             let (own, system) = (format!("{prefix}{name}@{version}"), ForeignMessage::system(Vec::new()));
-            self.push(own, self.last.clone(), system.role, &system.fields(), Some(record.json), known);
+            self.push(own, self.last.clone(), system.fields(), Some(record.json), known);
         }
         self.versions = Some(versions);
         record.json.len()
@@ -301,8 +302,7 @@ impl ForeignSession {
         &mut self,
         id: String,
         parent: Option<String>,
-        role: &str,
-        fields: &str,
+        (role, fields): (&str, String),
         record: Option<&str>,
         known: &KnownEntries,
     ) {
@@ -316,7 +316,7 @@ impl ForeignSession {
         self.order.push(Entry { id, parent, timestamp: self.time, content });
     }
 
-    fn message(&self, fields: &str, record: Option<&str>) -> String {
+    fn message(&self, fields: String, record: Option<&str>) -> String {
         let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
         foreign(self.agent.name, &self.context.version, fields, self.time, record, is_canonical)
     }
@@ -396,6 +396,10 @@ impl Slices for ForeignSession {
 
     fn broken_lines(&self) -> &[usize] {
         &self.broken_lines
+    }
+
+    fn too_long(&self) -> &[(usize, u64)] {
+        self.log.records.too_long()
     }
 
     fn unknown(&self) -> usize {

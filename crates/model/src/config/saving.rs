@@ -22,7 +22,7 @@ use crate::text::one_line;
 const RESTS: usize = 50;
 const REST: Duration = Duration::from_millis(20);
 /// A lock older than this was left behind, by Pi's own rule.
-const FORGOTTEN: Duration = Duration::from_secs(10);
+const STALE: Duration = Duration::from_secs(10);
 
 /// A setting with its effective value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -205,7 +205,7 @@ impl Lock {
             return false;
         }
         let age = fs::metadata(path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
-        matches!(age, Ok(Ok(age)) if age > FORGOTTEN) && fs::remove_dir(path).is_ok()
+        matches!(age, Ok(Ok(age)) if age > STALE) && fs::remove_dir(path).is_ok()
     }
 
     /// Whether no other program has taken it for one that was left behind.
@@ -354,7 +354,7 @@ mod tests {
         let holders = AtomicUsize::new(0);
         for _ in 0..20 {
             fs::create_dir(&path).unwrap();
-            let old = SystemTime::now() - 2 * FORGOTTEN;
+            let old = SystemTime::now() - 2 * STALE;
             fs::File::open(&path).unwrap().set_modified(old).unwrap();
             std::thread::scope(|scope| {
                 for _ in 0..8 {

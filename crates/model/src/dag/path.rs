@@ -22,13 +22,13 @@ pub struct Path {
     /// Whether rows increase from entry to entry. They do, except after a repair.
     is_rising: bool,
     /// Whether an edit comes before its target.
-    is_foreboding: bool,
+    has_early_edit: bool,
 }
 
 impl Path {
     /// Reads a branch.
     pub fn of(entries: &[BranchEntry]) -> Self {
-        let mut path = Self { is_rising: true, is_foreboding: forebode(entries), ..Self::default() };
+        let mut path = Self { is_rising: true, has_early_edit: edits_early(entries), ..Self::default() };
         path.note(entries);
         path.see(visible(entries), 0);
         path
@@ -40,7 +40,7 @@ impl Path {
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
         let is_edit = |entry: &BranchEntry| entry.step.target().is_some();
-        if self.is_foreboding || self.is_edited_from(kept) || entries.iter().any(is_edit) {
+        if self.has_early_edit || self.is_edited_from(kept) || entries.iter().any(is_edit) {
             return false;
         }
         self.rows.truncate(kept);
@@ -136,7 +136,7 @@ impl Path {
 }
 
 /// Whether an edit among `entries` comes before its target.
-fn forebode(entries: &[BranchEntry]) -> bool {
+fn edits_early(entries: &[BranchEntry]) -> bool {
     if !entries.iter().any(|entry| entry.step.target().is_some()) {
         return false;
     }

@@ -91,7 +91,7 @@ impl Call {
 }
 
 /// A path without meaningless parts: a leading `@`, and `.` components.
-pub(super) fn tidy(path: &str) -> String {
+pub fn tidy(path: &str) -> String {
     let path = path.strip_prefix('@').unwrap_or(path).replace("/./", "/");
     let mut path = path.as_str();
     while let Some(rest) = path.strip_prefix("./") {
@@ -102,7 +102,7 @@ pub(super) fn tidy(path: &str) -> String {
 
 /// The lines in a result of Pi's `read`, and whether they reach the end of the file: otherwise a note at the
 /// end says so.
-pub(super) fn read_lines(result: &str) -> (&str, bool) {
+pub fn read_lines(result: &str) -> (&str, bool) {
     // For a line that is too long, Pi shows nothing.
     if result.starts_with("[Line ") && result.contains("exceeds") {
         return ("", false);

@@ -5,10 +5,8 @@
 //! message of their range.
 
 mod checks;
-pub mod disk;
 mod files;
 mod folding;
-pub mod gate;
 mod related;
 mod sentences;
 mod statements;
@@ -19,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 pub use checks::Check;
-pub use files::File;
+pub use files::{File, read_lines, tidy};
 pub use related::Meaning;
 pub use sentences::typed;
 pub use statements::{decisions, rules};

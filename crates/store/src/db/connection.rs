@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, ffi};
 
 use super::schema;
 use lcm_model::error::{Error, Result};
-use lcm_model::files;
+use lcm_model::files::{self, temporary::Temporary};
 
 /// Marks a database as ours (`PRAGMA application_id`): "PLCM".
 pub(crate) const APPLICATION_ID: i64 = 0x504c_434d;
@@ -71,11 +71,42 @@ pub(crate) fn unread(path: &Path, error: rusqlite::Error) -> Error {
 /// The same, before any query. It is opened for writing nevertheless: the last connection to close removes
 /// the log, and a read-only one would leave it behind.
 pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_handler(Some(BUSY))?;
+    let connection = open_patiently(path)?;
     distrust(&connection)?;
     Ok(connection)
+}
+
+/// Opens an existing file for writing. Its statements wait for other processes.
+pub(super) fn open_patiently(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    if mark(&connection).is_err_and(|error| is_busy(&error)) {
+        // As SQLite reports some file systems without locks.
+        let no_locks = ffi::Error::new(ffi::SQLITE_IOERR_LOCK);
+        check_locks(path).map_err(|_| rusqlite::Error::SqliteFailure(no_locks, None))?;
+    }
+    connection.busy_handler(Some(BUSY))?;
+    Ok(connection)
+}
+
+/// Rejects a file system without locks, where SQLite would wait for a lock that no process holds. If no file can be
+/// created there, what follows reports why.
+pub(super) fn check_locks(path: &Path) -> rusqlite::Result<()> {
+    let Ok((temporary, _)) = Temporary::beside(path) else { return Ok(()) };
+    let lock = |new: Connection| {
+        // No other process knows this file.
+        new.busy_timeout(Duration::ZERO)?;
+        new.execute_batch("BEGIN IMMEDIATE")
+    };
+    match Connection::open(temporary.path()).and_then(lock) {
+        Err(error) if is_busy(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// Keeps a connection for reading from running code in the file: views, triggers and functions of the schema.

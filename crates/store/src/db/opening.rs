@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 use super::connection::{
-    APPLICATION_ID, BUSY, NAMES, Opened, Place, check_own, is_empty, keep_plans, list_words, mark, names,
-    other_format, project_in, unread, with_ending,
+    APPLICATION_ID, BUSY, NAMES, Opened, Place, check_locks, check_own, is_busy, is_empty, keep_plans,
+    list_words, mark, names, other_format, project_in, unread, with_ending,
 };
 use super::project::merge_log;
 use super::trouble::said;
@@ -168,7 +168,7 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     };
     check_own(path)?;
     make_file(path)?;
-    check_locks(path)?;
+    check_locks(path).map_err(|error| Error::storing(trouble::lockless(path), error))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_handler(Some(BUSY)).map_err(failed)?;
@@ -177,23 +177,6 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     schema::create(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
     Ok((connection, is_new))
-}
-
-/// Rejects a file system without locks, where SQLite would wait for a lock that no process holds. If no file can be
-/// created here, opening reports why.
-fn check_locks(path: &Path) -> Result<()> {
-    let Ok((temporary, _)) = Temporary::beside(path) else { return Ok(()) };
-    let lock = |new: Connection| {
-        // No other process knows this file.
-        new.busy_timeout(Duration::ZERO)?;
-        new.execute_batch("BEGIN IMMEDIATE")
-    };
-    match Connection::open(temporary.path()).and_then(lock) {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-            Err(Error::storing(trouble::lockless(path), error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Rejects a database that is not ours, or another project's, before anything is written to it. Returns whether it is empty.
@@ -251,7 +234,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
 fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     for _ in 0..100 {
         match step() {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+            Err(error) if is_busy(&error) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             done => return done,
@@ -330,7 +313,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| write(BUSY));
             let gives_up = write(BRIEFLY).unwrap_err();
-            assert_eq!(gives_up.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+            assert!(is_busy(&gives_up));
             assert!(!waits.is_finished());
             writing.commit().unwrap();
             assert_eq!(waits.join().unwrap(), Ok(0));

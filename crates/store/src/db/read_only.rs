@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
@@ -87,9 +87,7 @@ impl Store {
     pub fn note_backup_apart(&self, backup: &Path) {
         let Place::File(path) = self.place() else { return };
         let note = || {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let mut connection = Connection::open_with_flags(path, flags).ok()?;
-            connection.busy_handler(Some(connection::BUSY)).ok()?;
+            let mut connection = connection::open_patiently(path).ok()?;
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
             if schema::format(&tx).ok()? != schema::FORMAT {
                 return None;
@@ -147,6 +145,8 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     });
     match opened {
         // Also when there is no room for SQLite's auxiliary files.
+        // A log is read with locks.
+        Err(error) if had_log && trouble::is_lockless(&error) => Err(error),
         Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
             let opened = open_unchanged(path).and_then(looked_into);
             // An attempt to write may have left an empty log.

@@ -22,7 +22,7 @@ pub(crate) fn explained(error: Error, path: &Path) -> Error {
     if is_damage(cause) {
         return damaged(path, cause.to_string());
     }
-    if LOCKLESS.map(Some).contains(&cause.sqlite_error().map(|error| error.extended_code)) {
+    if is_lockless(cause) {
         return error.saying(lockless(path));
     }
     let path = path.display();
@@ -47,6 +47,11 @@ pub(crate) fn explained(error: Error, path: &Path) -> Error {
         _ => return error,
     };
     error.saying(sentence)
+}
+
+/// Whether a file can't be locked, or not be shared with other processes.
+pub(super) fn is_lockless(error: &rusqlite::Error) -> bool {
+    LOCKLESS.map(Some).contains(&error.sqlite_error().map(|error| error.extended_code))
 }
 
 /// The message for a file that can't be locked, or not be shared with other processes.

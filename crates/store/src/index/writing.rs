@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use crate::IndexWriter;
-use crate::columns::{Queries as _, writing};
+use crate::columns::Queries as _;
 use lcm_model::error::Result;
 
 impl IndexWriter<'_> {
@@ -17,17 +17,10 @@ impl IndexWriter<'_> {
         Ok(next.unwrap_or(1))
     }
 
-    /// Adds passages, each with its parts, from row `first` on.
-    pub(crate) fn add_passages<'p>(
-        &self,
-        first: i64,
-        passages: impl IntoIterator<Item = (&'p str, impl AsRef<str>)>,
-    ) -> Result<()> {
-        let mut insert =
-            self.connection.prepared("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)")?;
-        (first..).zip(passages).try_for_each(|(row, (body, parts))| {
-            insert.execute(params![row, body, parts.as_ref()]).map(drop).map_err(writing)
-        })
+    /// Adds a passage with its parts in row `row`.
+    pub(crate) fn add_passage(&self, row: i64, body: &str, parts: &str) -> Result<()> {
+        let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        self.connection.change(sql, params![row, body, parts])
     }
 
     /// Adds the text of the summary in row `row`.

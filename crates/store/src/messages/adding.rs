@@ -1,5 +1,6 @@
 //! Adds messages. Nothing here changes or removes one.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rusqlite::{ErrorCode, params};
@@ -35,11 +36,17 @@ pub struct NewMessage<'a> {
 /// The stored form of a message. It depends on the message alone, so that another thread than the writer's
 /// can prepare it.
 pub struct Prepared {
-    packed: Vec<u8>,
+    /// The packed JSON; `None` if it is stored as it is.
+    packed: Option<Vec<u8>>,
     codec: i64,
-    /// Each passage of the searchable text, with what the index gets of it.
-    passages: Vec<(Range<usize>, Indexed)>,
+    /// Each passage of the searchable text.
+    passages: Vec<Range<usize>>,
+    /// What the index gets of the first ones, up to [`INDEXED`].
+    indexed: Vec<Indexed>,
 }
+
+/// How much of a text is spelled for the index in advance, in bytes: in one piece, all of it takes as much memory again.
+const INDEXED: usize = 8 * 1024 * 1024;
 
 impl Prepared {
     /// Compresses a message's JSON, and splits its searchable text into passages. Other agents' messages come by
@@ -47,22 +54,17 @@ impl Prepared {
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
         let (packed, codec) = pack(json);
-        let ranges = passages(searchable);
-        Self {
-            packed,
-            codec,
-            passages: ranges
-                .into_iter()
-                .map(|range| (range.clone(), Indexed::of(&searchable[range])))
-                .collect(),
-        }
+        let passages = passages(searchable);
+        let first = passages.iter().take_while(|range| range.end <= INDEXED);
+        let indexed = first.map(|range| Indexed::of(&searchable[range.clone()])).collect();
+        Self { packed, codec, passages, indexed }
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        let Prepared { packed, codec, passages } = message.prepared;
+        let Prepared { packed, codec, passages, indexed } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
             _ => &[],
@@ -83,7 +85,7 @@ impl MessageWriter<'_> {
             message.tool,
             message.tokens,
             message.timestamp,
-            packed,
+            packed.as_deref().unwrap_or(message.json.as_bytes()),
             codec,
             message.json.len(),
             first_passage,
@@ -101,10 +103,12 @@ impl MessageWriter<'_> {
             Err(error) => return Err(writing(error)),
         };
         if let Some(first) = first_passage {
-            let passages = passages.iter().map(|(range, Indexed { body, parts })| {
-                (body.as_deref().unwrap_or(&message.searchable[range.clone()]), parts)
-            });
-            IndexWriter::new(self.connection).add_passages(first, passages)?;
+            let index = IndexWriter::new(self.connection);
+            for (at, (row, range)) in (first..).zip(passages).enumerate() {
+                let text = &message.searchable[range.clone()];
+                let indexed = indexed.get(at).map_or_else(|| Cow::Owned(Indexed::of(text)), Cow::Borrowed);
+                index.add_passage(row, indexed.body.as_deref().unwrap_or(text), &indexed.parts)?;
+            }
         }
         Ok(MessageId(id))
     }

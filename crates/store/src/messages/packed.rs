@@ -1,9 +1,9 @@
 //! Compressed messages, which any thread can decompress.
 
-use rusqlite::Row;
-
 use super::codec;
 use super::sessions::{parameters, passes};
+use super::stored::StoredJson;
+use crate::columns::FromRow as _;
 use crate::{Filter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
@@ -11,24 +11,19 @@ use lcm_model::ids::MessageId;
 /// A compressed message.
 pub struct Packed {
     pub id: MessageId,
-    stored: Vec<u8>,
-    codec: i64,
-    bytes: i64,
+    json: StoredJson,
 }
 
 impl Packed {
-    fn at(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { id: row.get(0)?, stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
-    }
-
     /// Its compressed size in bytes.
     pub fn size(&self) -> usize {
-        self.stored.len()
+        self.json.stored.len()
     }
 
     /// Its JSON, if `is_wanted` by its bytes: to check that they are text takes as long as most searches in them.
     pub fn unpack_if(self, is_wanted: impl FnOnce(&[u8]) -> bool) -> Result<Option<String>> {
-        codec::decode_if(self.stored, self.codec, self.bytes, is_wanted)
+        let StoredJson { stored, codec, bytes } = self.json;
+        codec::decode_if(stored, codec, bytes, is_wanted)
     }
 }
 
@@ -75,7 +70,7 @@ impl Messages<'_> {
         let mut query = (self.connection).prepare_cached(&sql)?;
         let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
         while let Some(row) = rows.next()? {
-            if !visit(Packed::at(row)?)? {
+            if !visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })? {
                 break;
             }
         }

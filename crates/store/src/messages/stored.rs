@@ -43,9 +43,9 @@ pub struct StoredMessage {
 
 /// A row's JSON as it is stored.
 pub(crate) struct StoredJson {
-    stored: Vec<u8>,
-    codec: i64,
-    bytes: i64,
+    pub stored: Vec<u8>,
+    pub codec: i64,
+    pub bytes: i64,
 }
 
 /// Selects it.

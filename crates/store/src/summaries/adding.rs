@@ -1,17 +1,16 @@
 //! Adds summaries, with their edges and their index entries.
 
 use rusqlite::{named_params, params};
-use serde_json::value::RawValue;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::summaries::extras::Extras;
-use crate::{IndexWriter, Summary, SummaryWriter};
-use lcm_model::Indexed;
+use crate::{IndexWriter, SummaryWriter};
 use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
 use lcm_model::ids::SummaryId;
+use lcm_model::{Indexed, Summary};
 
 /// A summary to store, with its edges.
 #[derive(Clone, Debug)]
@@ -42,8 +41,8 @@ impl PreparedText {
         Self::with(codec::encode_quickly(text), text)
     }
 
-    fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
-        Self { packed: (packed.len() < text.len()).then_some(packed), codec, indexed: Indexed::of(text) }
+    fn with((packed, codec): (Option<Vec<u8>>, i64), text: &str) -> Self {
+        Self { packed, codec, indexed: Indexed::of(text) }
     }
 }
 
@@ -81,9 +80,8 @@ impl SummaryWriter<'_> {
         let span = self.span_of(sources)?;
         let PreparedText { packed, codec, indexed } = prepared;
         let is_packed = packed.is_some();
-        let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let extras = Extras { quotes, facts: facts.cloned(), usage, restored };
+        let extras = Extras { quotes, facts: facts.cloned(), usage: summary.usage.clone(), restored };
         let id = self.connection.insert(
             "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,

@@ -1,6 +1,7 @@
 //! Counts summaries by session and depth, and reads what their model calls used.
 
 use rusqlite::named_params;
+use serde_json::Value;
 
 use crate::columns::{Queries as _, from_row};
 use crate::summaries::extras::Extras;
@@ -118,8 +119,8 @@ impl Summaries<'_> {
         self.connection.all(sql, (conversation, lowest, highest))
     }
 
-    /// The usage of each summary's model calls as JSON, for one session or for all.
-    pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
+    /// The usage of each summary's model calls, for one session or for all.
+    pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<Value>> {
         let mut usages = Vec::new();
         self.connection.each(
             "SELECT extras FROM summaries s
@@ -129,7 +130,7 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
             named_params! {":conversation": conversation},
             |row| {
-                usages.extend(Extras::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()));
+                usages.extend(Extras::from_sql(row.get(0)?).usage);
                 Ok(())
             },
         )?;

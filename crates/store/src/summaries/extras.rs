@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
@@ -25,7 +25,7 @@ pub(crate) struct Extras {
     pub facts: Option<Facts>,
     /// The usage of its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Box<RawValue>>,
+    pub usage: Option<Value>,
     /// Whether a session file brought it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restored: bool,

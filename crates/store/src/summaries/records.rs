@@ -14,25 +14,7 @@ use crate::{Filter, RowOrder, Summaries};
 use lcm_model::dag::{Node, Sources};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
-use lcm_model::{Quote, State, SummaryRecord};
-
-/// A summary without its edges.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    pub hash: Hash,
-    pub depth: u32,
-    pub text: String,
-    pub tokens: usize,
-    pub state: State,
-    /// `provider/model`; `None` for an extract.
-    pub model: Option<String>,
-    pub prompt_version: u32,
-    /// The usage of its model calls, as JSON.
-    pub usage: Option<String>,
-    pub created_at: i64,
-    /// Verbatim quotes from its messages, in order.
-    pub quotes: Vec<Quote>,
-}
+use lcm_model::{State, Summary};
 
 /// A summary as stored, with its span.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,31 +31,6 @@ impl Deref for StoredSummary {
 
     fn deref(&self) -> &Summary {
         &self.summary
-    }
-}
-
-impl Summary {
-    /// The record that a session file carries, with the names of its sources.
-    pub fn record(self, sources: Vec<String>) -> SummaryRecord {
-        SummaryRecord {
-            id: self.hash.to_string(),
-            depth: self.depth,
-            text: self.text,
-            tokens: self.tokens,
-            state: self.state,
-            model: self.model,
-            prompt_version: self.prompt_version,
-            created_at: self.created_at,
-            usage: self.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
-            quotes: self.quotes,
-            sources,
-        }
-    }
-
-    /// The identity it has if it was made from these sources.
-    pub fn identity(&self, sources: &[Hash]) -> Hash {
-        let Self { depth, state, prompt_version, text, quotes, .. } = self;
-        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
     }
 }
 
@@ -97,7 +54,7 @@ impl FromRow for Result<StoredSummary> {
             state: if is_extract { State::Degraded } else { State::Ok },
             model: row.get("model")?,
             prompt_version: row.get("prompt_version")?,
-            usage: usage.map(|usage| usage.get().to_owned()),
+            usage,
             created_at: row.get("created_at")?,
             quotes: quotes.unwrap_or_default(),
         };

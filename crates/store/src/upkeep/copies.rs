@@ -234,7 +234,7 @@ impl Upkeep<'_> {
 fn names_held(json: &str) -> impl Iterator<Item = String> {
     let details = json.contains(LEFT).then(|| CompactionDetails::of_left_branch(json)).flatten();
     let carried = details.into_iter().flat_map(|details| {
-        let ids = details.summaries.into_iter().map(|summary| summary.id).chain(details.frontier);
+        let ids = details.summaries.iter().map(|summary| summary.hash.to_string()).chain(details.frontier);
         ids.filter_map(|id| Some(format!("s-{}", id.get(..DIGITS)?))).collect::<Vec<_>>()
     });
     names_in(json).chain(carried)

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::files::{read_lines, tidy};
-use crate::files;
-use crate::{Message, Role};
+use lcm_model::facts::{read_lines, tidy};
+use lcm_model::files;
+use lcm_model::{Message, Role};
 
 /// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;

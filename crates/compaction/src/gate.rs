@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use numbers::Number;
 
-use crate::{Message, Part, Role};
+use lcm_model::{Message, Part, Role};
 
 mod errors;
 mod numbers;

@@ -18,6 +18,11 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("messages/entries", "ORDER BY id DESC LIMIT 1", "the last row"),
     ("messages/notes", "INDEXED BY messages_marked", "an index of a few"),
     ("summaries/", "FROM summaries", "one summary stands for many messages"),
+    ("synced", "FROM machines", "one row per machine"),
+    ("synced", "FROM messages m JOIN", "an index of a few"),
+    ("synced", "FROM packs", "one row per pack"),
+    ("synced", "FROM summaries", "one summary stands for many messages"),
+    ("synced", "FROM synced", "a range stands for many entries"),
     ("upkeep/audit", "", "the doctor reads everything"),
     ("upkeep/backup", "SELECT count(*)", "a backup copies everything"),
     ("upkeep/copies", "SELECT", "a purge reads everything once"),
@@ -29,7 +34,7 @@ const MEANT: &[(&str, &str, &str)] = &[
 ];
 
 /// Files whose statements read other databases, or a damaged one, to copy it.
-const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "plans", "upkeep/old", "upkeep/pages"];
+const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "tests", "upkeep/old", "upkeep/pages"];
 
 /// What stands for the parts that are put into statements: a file's beginning, the part, and an example.
 const PARTS: &[(&str, &str, &str)] = &[
@@ -41,6 +46,11 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("messages/shown", "{index}", "INDEXED BY messages_unusual"),
     ("summaries/counts", "FROM summaries s ", "FROM summaries s WHERE first_message BETWEEN ?2 AND ?3"),
     ("summaries/records", "{condition}", "depth = 0"),
+    (
+        "synced",
+        "LEFT JOIN messages m ON m.id = e.message_id\n              WHERE ",
+        "LEFT JOIN messages m ON m.id = e.message_id WHERE e.id > ?1",
+    ),
     ("upkeep/backup", "{table}", "messages"),
     ("", "AND {}", "AND TRUE"),
     ("", "AND NOT {}", "AND TRUE"),

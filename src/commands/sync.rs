@@ -187,7 +187,7 @@ fn amount(amount: &Amount) -> String {
     if *summaries > 0 {
         out += &format!(" and {}", count(*summaries, "summary"));
     }
-    if *bytes > 0 {
+    if *bytes > 1_000 {
         out += &format!(" ({})", megabytes(*bytes as u64));
     }
     out

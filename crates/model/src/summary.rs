@@ -122,7 +122,7 @@ impl Summary {
 
 impl SummaryRecord {
     /// Whether its numbers can be: a file may contain any.
-    fn is_possible(&self) -> bool {
+    pub fn is_possible(&self) -> bool {
         let is_used = |usage: &Value| numbers(usage).all(|number| (0.0..=MOST_USED).contains(&number));
         (0..=LATEST).contains(&self.created_at) && self.usage.as_ref().is_none_or(is_used)
     }

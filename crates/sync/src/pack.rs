@@ -6,7 +6,7 @@
 //! are bounded, and what does not have the expected form is an error.
 
 use std::fmt;
-use std::io::{BufRead as _, BufReader, Cursor, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Cursor, Read as _, Take, Write as _};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -116,25 +116,7 @@ pub(crate) struct PurgedEntry {
     /// The message's, ms.
     pub timestamp: i64,
     /// The random number in its place.
-    pub nonce: Hash64,
-}
-
-/// 32 bytes as 64 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hash64(pub [u8; 32]);
-
-impl Serialize for Hash64 {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        to.collect_str(&Hash(self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Hash64 {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let digits = String::deserialize(from)?;
-        let hash = Hash::parse(&digits).ok_or_else(|| serde::de::Error::custom("it is no hash"))?;
-        Ok(Self(hash.0))
-    }
+    pub nonce: Hash,
 }
 
 /// A record after the header.
@@ -203,7 +185,7 @@ impl PackWriter {
 
 /// Reads a pack.
 pub(crate) struct PackReader {
-    records: BufReader<std::io::Take<Decoder<'static, BufReader<Cursor<Vec<u8>>>>>>,
+    records: BufReader<Take<Decoder<'static, Cursor<Vec<u8>>>>>,
     pub header: PackHeader,
     /// What was read too early.
     kept: Option<Record>,
@@ -220,7 +202,7 @@ impl PackReader {
                 "its bytes are not those of its name: it is incomplete, or it was changed",
             ));
         }
-        let decoder = Decoder::new(Cursor::new(bytes)).map_err(unpacked)?;
+        let decoder = Decoder::with_buffer(Cursor::new(bytes)).map_err(unpacked)?;
         let mut records = BufReader::new(decoder.take(MOST));
         let header = next(&mut records)?.ok_or_else(|| Error::invalid("it is empty"))?;
         let header: PackHeader = typed(&header, HEADER)?;
@@ -249,7 +231,10 @@ impl PackReader {
         Ok(Some(match kind.as_str() {
             SESSION => Record::Session(typed(&json, SESSION)?),
             PURGED => Record::Purged(typed(&json, PURGED)?),
-            SUMMARY => Record::Summary(typed(&json, SUMMARY)?),
+            SUMMARY => match typed::<SummaryRecord>(&json, SUMMARY)? {
+                summary if summary.is_possible() => Record::Summary(summary),
+                _ => return Err(Error::invalid("it has a summary with impossible numbers")),
+            },
             _ => Record::Entry(parse_one(&json).map_err(|error| Error::invalid(error.to_string()))?),
         }))
     }

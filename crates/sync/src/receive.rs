@@ -259,7 +259,7 @@ async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()>
     for slice in summaries.chunks(SUMMARIES).map(<[_]>::to_vec) {
         go_on(run.cancel)?;
         let write = move |batch: &Batch<'_>| {
-            let hashes: Vec<Hash> = slice.iter().filter_map(|summary| Hash::parse(&summary.id)).collect();
+            let hashes: Vec<Hash> = slice.iter().map(|summary| summary.hash).collect();
             let known = |hash: &&Hash| Ok(batch.summaries().summary_by_hash(**hash)?.is_some());
             let count = || hashes.iter().map(|hash| known(&hash).map(usize::from)).sum::<Result<usize>>();
             let before = count()?;

@@ -1,13 +1,13 @@
 //! Sends what no pack has yet, and writes packs again whose text was purged.
 
 use super::machine::ThisMachine;
-use super::pack::{Hash64, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
+use super::pack::{PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
 use super::{Report, Run};
 use lcm_compaction::redacted_json;
 use lcm_ingest::export::{LinePositions, line};
-use lcm_model::Entry;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash};
+use lcm_model::{Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View};
 
@@ -92,7 +92,8 @@ fn next_pack(view: &View<'_>, machine: &ThisMachine, redacts: bool) -> Result<Op
         for (id, hash) in view.synced().unsent_summaries(READ)? {
             let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
             let sources = sources.iter().map(ToString::to_string).collect();
-            filling.pack.summary(&view.summaries().summary(id)?.summary.record(sources))?;
+            let summary = view.summaries().summary(id)?.summary;
+            filling.pack.summary(&SummaryRecord { summary, sources })?;
             summaries.push(hash);
             if filling.pack.is_full() {
                 break;
@@ -129,7 +130,7 @@ impl<'v> Filling<'v> {
                 id: entry.id.clone(),
                 parent_id: entry.parent.clone(),
                 timestamp: *timestamp,
-                nonce: Hash64(*nonce),
+                nonce: Hash(*nonce),
             });
         }
         let line_of =
@@ -222,11 +223,7 @@ fn written_again(view: &View<'_>, mut reader: PackReader) -> Result<Again> {
                 }
             }
             Record::Summary(record) => {
-                let is_kept = match Hash::parse(&record.id) {
-                    Some(hash) => view.summaries().summary_by_hash(hash)?.is_some(),
-                    None => false,
-                };
-                if is_kept {
+                if view.summaries().summary_by_hash(record.hash)?.is_some() {
                     filling.is_empty = false;
                     filling.pack.summary(&record)?;
                 }

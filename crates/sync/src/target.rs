@@ -34,8 +34,15 @@ impl Target {
             return S3::of(name, project).map(|bucket| Self::Bucket(Box::new(bucket)));
         }
         let folder = PathBuf::from(name);
+        let wrong = |why: &str| Err(Error::invalid(format!("{name} can't be a sync target: {why}")));
+        if name.contains("://") {
+            return wrong("use a folder, or s3://BUCKET/PREFIX");
+        }
+        if folder.exists() && !folder.is_dir() {
+            return wrong("it is no folder");
+        }
         if !folder.is_dir() {
-            return Err(Error::invalid(format!("there is no folder {name} to sync with: create it first")));
+            return wrong("there is no such folder; create it first");
         }
         Ok(Self::Folder(folder.join(project)))
     }

@@ -19,8 +19,8 @@ use lcm_model::config::ProjectIdentity;
 use lcm_model::dag::Sources;
 use lcm_model::error::{Code, Result};
 use lcm_model::ids::{Hash, MessageId};
-use lcm_model::{State, SummaryRecord, tokens};
-use lcm_store::{Batch, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, Summary, View};
+use lcm_model::{State, Summary, SummaryRecord, tokens};
+use lcm_store::{Batch, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, View};
 
 /// What a store says: session, entry, parent, and the message or what the entry does.
 type Said = BTreeSet<(String, String, Option<String>, String)>;
@@ -466,9 +466,9 @@ fn a_forged_pack_changes_nothing_that_is_there() {
             (b"not zstd".to_vec(), true),
         ];
         let count = cases.len();
-        for (number, (bytes, is_named)) in cases.into_iter().enumerate() {
+        for (number, (bytes, is_named)) in (0..).zip(cases) {
             let hash = if is_named { Hash::plain(&bytes) } else { Hash::ROOT };
-            let name = PackName { machine: machine.into(), number: number as i64, hash };
+            let name = PackName { machine: machine.into(), number, hash };
             std::fs::write(target.path().join("shop").join(name.to_string()), bytes).unwrap();
         }
         // Names that are none are not read at all.
@@ -496,7 +496,7 @@ fn without_a_name_or_a_folder_one_sentence_says_so() {
         let error = why(Options { project: String::new(), ..options.clone() }).await;
         assert!(error.code() == Code::Unnamed && error.to_string().contains("no git remote"), "{error}");
         let error = why(Options { target: "/nowhere/at/all".into(), ..options }).await;
-        assert!(error.to_string().contains("no folder /nowhere/at/all"), "{error}");
+        assert!(error.to_string().contains("no such folder"), "{error}");
     });
 }
 

@@ -110,7 +110,8 @@ impl Messages<'_> {
         )
     }
 
-    /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
+    /// At most `most` other sessions that have messages: Pi's before other agents', those opened here before those of other
+    /// machines, the last opened first.
     pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         self.connection.all(
             &format!(
@@ -118,7 +119,9 @@ impl Messages<'_> {
                   WHERE id <> ?1
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind <> 4)
-                  ORDER BY {is_pi_s} DESC, seen_at DESC, id DESC LIMIT ?2",
+                  ORDER BY {is_pi_s} DESC,
+                           file IS NULL AND EXISTS (SELECT 1 FROM origins o WHERE o.conversation_id = c.id),
+                           seen_at DESC, id DESC LIMIT ?2",
                 is_pi_s = is_pi_s()
             ),
             params![conversation, most],

@@ -168,19 +168,26 @@ export class Bucket {
     return trouble;
   }
 
-  /** A page of names. @param {Map<string, string>} query */
+  /** A page of names, or of what they begin with up to the delimiter. @param {Map<string, string>} query */
   #list(query) {
-    const [prefix, token] = [query.get("prefix") ?? "", query.get("continuation-token")];
-    assert.equal(query.get("list-type"), "2");
-    const encoded = query.get("encoding-type") === "url" ? encode : (/** @type {string} */ key) => key.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-    // A token is not the next name: it is the server's own.
-    const after = token === undefined ? "" : Buffer.from(token, "base64").toString();
-    const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
-    const page = keys.slice(0, this.#options.pageSize);
-    const isCut = keys.length > page.length;
-    const contents = page.map((key) => `<Contents><Key>${encoded(key)}</Key><LastModified>2026-11-02T08:00:00.000Z</LastModified><ETag>&quot;${createHash("md5").update(key).digest("hex")}&quot;</ETag><Size>${this.objects.get(key)?.length}</Size><StorageClass>STANDARD</StorageClass></Contents>`);
+    const [prefix, delimiter, token] = [query.get("prefix") ?? "", query.get("delimiter"), query.get("continuation-token")];
+    // A token is not the last name: it is the server's own.
+    const after = token === undefined ? (query.get("start-after") ?? "") : Buffer.from(token, "base64").toString();
+    const shown = (/** @type {string} */ key) => {
+      const end = delimiter ? key.indexOf(delimiter, prefix.length) : -1;
+      return delimiter && end >= 0 ? key.slice(0, end + delimiter.length) : key;
+    };
+    const all = [...new Set([...this.objects.keys()].filter((key) => key.startsWith(prefix)).map(shown))].filter((key) => key > after).sort();
+    const page = all.slice(0, this.#options.pageSize);
+    const encoded = query.get("encoding-type") === "url" ? encode : (/** @type {string} */ text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+    const lines = page.map((key) => {
+      const bytes = this.objects.get(key);
+      if (!bytes) return `<CommonPrefixes><Prefix>${encoded(key)}</Prefix></CommonPrefixes>`;
+      return `<Contents><Key>${encoded(key)}</Key><LastModified>2026-11-02T08:00:00.000Z</LastModified><ETag>&quot;${createHash("md5").update(bytes).digest("hex")}&quot;</ETag><Size>${bytes.length}</Size><StorageClass>STANDARD</StorageClass></Contents>`;
+    });
+    const isCut = all.length > page.length;
     const next = isCut ? `<NextContinuationToken>${Buffer.from(/** @type {string} */ (page.at(-1))).toString("base64")}</NextContinuationToken>` : "";
-    return `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="${NAMESPACE}"><Name>${this.#options.name}</Name><Prefix>${encoded(prefix)}</Prefix><EncodingType>url</EncodingType><KeyCount>${page.length}</KeyCount><MaxKeys>${this.#options.pageSize}</MaxKeys><IsTruncated>${isCut}</IsTruncated>${next}${contents.join("")}</ListBucketResult>`;
+    return `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="${NAMESPACE}"><Name>${this.#options.name}</Name><Prefix>${encoded(prefix)}</Prefix><EncodingType>url</EncodingType><KeyCount>${page.length}</KeyCount><MaxKeys>${this.#options.pageSize}</MaxKeys><IsTruncated>${isCut}</IsTruncated>${next}${lines.join("")}</ListBucketResult>`;
   }
 }
 

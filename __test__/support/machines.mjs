@@ -57,8 +57,10 @@ export class Machine {
 
   /** A session that is not stored yet. */
   history() {
-    const number = this.histories.length.toString(16).padStart(4, "0");
-    const history = new History({ cwd: this.cwd, id: `019a4f00-${number}-7000-8000-${createHash("sha256").update(this.label).digest("hex").slice(0, 12)}` });
+    const [number, machine] = [this.histories.length, createHash("sha256").update(this.label).digest()];
+    const id = `019a4f00-${number.toString(16).padStart(4, "0")}-7000-8000-${machine.toString("hex", 0, 6)}`;
+    // Entries of the same time, place and id would be copies of one.
+    const history = new History({ cwd: this.cwd, id, began: number * 100_000 + machine.readUInt16BE(6) });
     this.histories.push(history);
     return history;
   }

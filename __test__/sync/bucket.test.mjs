@@ -29,8 +29,8 @@ test("what was said on one machine is found on the others, with few requests", a
   const target = bucket.target("team/one");
   await ann.say("The release is called pelican.");
   assert.deepEqual(await bucket.counting(() => ann.sync(target)), { list: 1, get: 0, put: 1, delete: 0 });
-  assert.match([...bucket.objects.keys()][0], new RegExp(`^team/one/${FOLDER}/[0-9a-f]{32}/000001-[0-9a-f]{64}\\.pack$`));
-  assert.deepEqual(await bucket.counting(() => bob.sync(target)), { list: 1, get: 1, put: 0, delete: 0 });
+  assert.match([...bucket.objects.keys()][0], new RegExp(`^team/one/${FOLDER}/[0-9a-f]{32}/0{8}1-[0-9a-f]{64}\\.pack$`));
+  assert.deepEqual(await bucket.counting(() => bob.sync(target)), { list: 2, get: 1, put: 0, delete: 0 });
   assert.match((await lcm(bob, "sessions")).stdout, / {2}on ann@laptop/);
   for (const machine of [ann, bob, cloud, ann]) {
     await machine.say(`More from ${machine.label}.`);
@@ -40,7 +40,11 @@ test("what was said on one machine is found on the others, with few requests", a
   assertSame(ann, bob, cloud);
 
   await t.test("with nothing new there are only lists", async () => {
-    for (const machine of [ann, bob, cloud]) assert.deepEqual(await bucket.counting(() => machine.sync(target)), { list: 3, get: 0, put: 0, delete: 0 });
+    for (const machine of [ann, bob, cloud]) {
+      const { list, ...others } = await bucket.counting(() => machine.sync(target));
+      assert.ok(list > 3, "there are several pages");
+      assert.deepEqual(others, { get: 0, put: 0, delete: 0 });
+    }
   });
 
   await t.test("another prefix has other histories", async () => {
@@ -62,7 +66,11 @@ test("with nothing new there are at most three requests for each other machine",
     }
   }
   for (const machine of machines) await machine.sync(bucket.target());
-  for (const machine of machines) assert.deepEqual(await bucket.counting(() => machine.sync(bucket.target())), { list: 1, get: 0, put: 0, delete: 0 });
+  for (const machine of machines) {
+    const { list, ...others } = await bucket.counting(() => machine.sync(bucket.target()));
+    assert.ok(list <= 3 * (machines.length - 1), `${list} lists`);
+    assert.deepEqual(others, { get: 0, put: 0, delete: 0 });
+  }
 });
 
 test("a project with unusual letters in its name, and a redacted pack", async (t) => {

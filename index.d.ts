@@ -185,10 +185,10 @@ export declare class Engine {
    */
   offerImport(folders: string): Promise<string>;
   /**
-   * Imports what the agents in `alsoRead` have written in this project since the last time; `folders` as for
-   * `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
+   * Imports what the agents in `alsoRead` have written in this project since the last time, and syncs with `syncTarget`;
+   * `folders` as for `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
    */
-  alsoRead(folders: string): Promise<string>;
+  catchUp(folders: string): Promise<string>;
   /** The footer, as JSON: `{"ok": {text, notice}}` or `{"error"}`. Each notice is given once. */
   status(): Promise<string>;
   /** Cancels an operation, running or not yet started. */

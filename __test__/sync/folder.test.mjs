@@ -161,6 +161,33 @@ for (const host of hostsFor()) {
   });
 }
 
+test("a large purge of another machine is done here once the user confirms it", async (t) => {
+  const project = await aProject(t);
+  const [ann, bob, target] = [new Machine(project, "ann@laptop", REMOTES[0]), aMachine(t, "bob@desk", REMOTES[1]), temporaryFolder(t)];
+  const history = ann.history();
+  for (let n = 0; n < 120; n++) history.user(`The number ${n} is a quokka.`);
+  await ann.store(history);
+  // A machine that has sent nothing is unknown to the others.
+  await bob.say("Wombats are better.");
+  for (const machine of [ann, bob, ann]) await machine.sync(target);
+  const { stdout: purged } = await project.runPi(["-p", "/lcm purge --text quokka --yes"]);
+  assert.match(purged, /^Permanently removed: 120 messages/);
+  await ann.sync(target);
+  const before = bob.contents();
+  const asked = await lcm(bob, "sync", target);
+  assert.match(asked.stdout, /\n120 messages purged on another machine are still here: [^\n]*sync --purge removes more than 100\.\n$/);
+  assert.deepEqual(bob.contents(), before);
+  await ann.sync(target);
+  assert.match(await ann.doctor(), /bob@desk has not confirmed the last purge yet/);
+  const { purged: removed } = await bob.sync(target, "--purge");
+  assert.equal(removed, 120);
+  await ann.sync(target);
+  assert.doesNotMatch(await ann.doctor(), /has not confirmed/);
+  assertAbsent("quokka", bob.bytes());
+  assertAbsent("quokka", packsIn(target).map(({ bytes }) => unpacked(bytes)));
+  assertSame(ann, bob);
+});
+
 test("wrong input gives a sentence and exit code 2, and leaves no trace", async (t) => {
   const { ann, target } = two(t);
   await ann.say("The release is called pelican.");

@@ -99,6 +99,18 @@ export async function copyOf(context, messages) {
 }
 
 /**
+ * A new folder with the store of one session, by its number.
+ * @param {Context} context
+ * @param {number} session
+ * @param {number} [messages]
+ */
+export async function filledWith(context, session, messages = SESSION) {
+  const folder = context.folder(`store-of-${session}`);
+  await fill(context, folder, session, messages);
+  return folder;
+}
+
+/**
  * The session file of the first session, of that many messages.
  * @param {Context} context
  * @param {number} messages

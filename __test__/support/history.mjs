@@ -19,10 +19,12 @@ export class History {
    * @param {object} options
    * @param {string} options.cwd
    * @param {string} [options.id] Pi's session id
+   * @param {number} [options.began] when, in seconds after that of other histories
    */
-  constructor({ cwd, id = "019a4f00-0000-7000-8000-000000000001" }) {
+  constructor({ cwd, id = "019a4f00-0000-7000-8000-000000000001", began = 0 }) {
     this.id = id;
-    this.header = { type: "session", version: 3, id, timestamp: new Date(START).toISOString(), cwd };
+    this.#clock += began * 1000;
+    this.header = { type: "session", version: 3, id, timestamp: new Date(this.#clock).toISOString(), cwd };
   }
 
   /**

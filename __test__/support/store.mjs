@@ -38,7 +38,7 @@ const CODECS = {
  * @typedef {object} StoredEntry
  * @property {string} id Pi's
  * @property {string | null} parentId Pi's
- * @property {string | null} json of its message
+ * @property {string | null} json of its message, if it has one that was not purged
  */
 
 export class Store {
@@ -80,7 +80,7 @@ export class Store {
          FROM entries e
          JOIN conversations c ON c.id = e.conversation_id
          LEFT JOIN entries above ON above.id = e.parent_id
-         LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1
+         LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind <> 4
         WHERE c.session_id = ? ORDER BY e.id`,
       sessionId,
     );

@@ -2,7 +2,7 @@
 //!
 //! That is full chunks before the part that a compaction would keep, and the condensed summaries that follow
 //! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
-//! waits for it.
+//! waits for it, unless Pi can't compact and the window is full.
 
 use std::collections::HashSet;
 
@@ -23,6 +23,8 @@ pub struct Ahead {
     /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
     /// before the tail.
     pub fold_before: Option<String>,
+    /// Whether the session can't go on without it: then extracts do if no model answers.
+    pub is_needed: bool,
 }
 
 /// The outcome of preparing.
@@ -43,19 +45,21 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
         None => {
-            let At { leaf_id, model, context_window, .. } = &ahead.at;
-            work.session.kept(model.as_deref(), *context_window, leaf_id).await?
+            let At { leaf_id, model, .. } = &ahead.at;
+            work.session.kept(model.as_deref(), ahead.at.window(), leaf_id).await?
         }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
         leaf: ahead.at.leaf_id.clone(),
-        window: ahead.at.context_window,
+        window: ahead.at.window(),
         instructions: None,
         model: ahead.at.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    let made = make(&job, &BranchPart::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
+    let otherwise = if ahead.is_needed { Fallback::Extract } else { Fallback::Nothing };
+    let to_the_end = ahead.fold_before.is_some();
+    let made = make(&job, &BranchPart::Before(kept), (to_the_end, otherwise), at_once, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
@@ -66,14 +70,15 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
 async fn make(
     job: &Job<'_>,
     part: &BranchPart,
-    to_the_end: bool,
+    (to_the_end, otherwise): (bool, Fallback),
     at_once: usize,
     pause: &CancellationToken,
 ) -> Result<()> {
     let mut tried = HashSet::new();
     let mut recent = None;
     loop {
-        if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
+        let has_failed = otherwise == Fallback::Nothing && job.summarizer.last_failure().is_some();
+        if pause.is_cancelled() || has_failed {
             return Ok(());
         }
         let branch = job.read(part).await?;
@@ -88,13 +93,13 @@ async fn make(
             break;
         }
         tried.extend(chunks.iter().cloned());
-        let nodes = job.leaves(&branch, chunks, recent, Fallback::Nothing);
+        let nodes = job.leaves(&branch, chunks, recent, otherwise);
         // The session goes on meanwhile, and its branch would be copied.
         drop(branch);
         job.make(nodes).await?;
     }
     let branch = job.condense_by_depth(job.read(part).await?).await?;
-    job.under_pressure(branch, job.budget, Fallback::Nothing).await?;
+    job.under_pressure(branch, job.budget, otherwise).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use super::calibration::Ratios;
 use super::{BranchPart, Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
-use lcm_model::policy::tail;
+use lcm_model::policy::{Window, tail};
 use lcm_store::View;
 
 /// A fold may leave this many unsummarized tokens before its tail.
@@ -34,11 +34,20 @@ pub struct At {
     pub context_tokens: usize,
     /// The model's window in tokens.
     pub context_window: Option<usize>,
+    /// Approximate tokens of system prompt and tools.
+    pub prompt_tokens: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
     /// Whether the last prompt had to do without a fold because summaries were missing.
     #[serde(skip)]
     pub is_overdue: bool,
+}
+
+impl At {
+    /// The model's window, and what comes before the conversation.
+    pub(super) const fn window(&self) -> Window {
+        Window { tokens: self.context_window, prompt: self.prompt_tokens }
+    }
 }
 
 /// What came of it.
@@ -86,7 +95,7 @@ pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<Strin
 async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold> {
     let Session { store, settings, .. } = session;
     let ratios = Ratios::read(store).await?;
-    let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
+    let (budget, _) = sizes(settings, &ratios, at.window(), at.model.as_deref());
     let branch = session.read(&at.leaf_id, &BranchPart::Before(first_kept.clone())).await?;
     let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
     if branch.before().is_empty() || !is_whole {
@@ -131,7 +140,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<TailStart> {
         let from =
             first.filter(|place| *place < known.entries).map_or(0, |place| known.path.seen_before(place));
         let visible = &known.visible()[from..];
-        let Some(newest) = newest(visible, tail(at.context_window)) else { return Ok(TailStart::Nowhere) };
+        let Some(newest) = newest(visible, tail(at.window())) else { return Ok(TailStart::Nowhere) };
         let part = BranchPart::Before(visible[newest].entry_id.clone());
         let branch = Branch::read(view, &memory, conversation, &at.leaf_id, &part)?;
         let frontier = branch.frontier();

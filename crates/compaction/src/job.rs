@@ -20,6 +20,7 @@ use crate::llm::Pending;
 use lcm_model::dag::Span;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{Hash, SummaryId};
+use lcm_model::policy::Window;
 use lcm_model::sync::lock;
 use lcm_store::Batch;
 
@@ -40,7 +41,7 @@ const MOST_REPEATED: usize = 4;
 /// The branch and its model.
 pub(super) struct Target {
     pub leaf: String,
-    pub window: Option<usize>,
+    pub window: Window,
     pub instructions: Option<String>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,

@@ -59,6 +59,7 @@ use lcm_model::config::{Context, Settings};
 use lcm_model::dag::{Piece, Span};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::ConversationId;
+use lcm_model::policy::Window;
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{CompactionDetails, State};
@@ -67,12 +68,8 @@ use lcm_store::{Batch, Store, View};
 use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
 
-/// The smallest useful block, in tokens.
-const LEAST_BUDGET: usize = 1_000;
-/// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
+/// The smallest useful block, in estimated tokens.
 const LEAST_ESTIMATE: usize = 500;
-/// Approximate tokens before the conversation in a request: system prompt and tools.
-const PROMPT_TOKENS: usize = 8_000;
 
 /// The history of a session, to be compacted.
 #[derive(Clone)]
@@ -186,7 +183,7 @@ impl Session<'_> {
         // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
         let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
         let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
-        let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
+        let room = if replaced > LEAST_ESTIMATE { budget.min(most) } else { budget };
         let make = move |view: &View<'_>| {
             branch.unfold(view, title, focus.as_deref(), room)?;
             let block = branch.block(title, focus.as_deref(), room);
@@ -239,9 +236,15 @@ impl Request {
         (self.reason.as_deref() == Some("overflow")).then(|| ReportedLimit::of(words))
     }
 
-    /// The tokens above which Pi compacts automatically.
+    /// The model's window, and what comes before the conversation.
+    const fn window(&self) -> Window {
+        Window { tokens: self.context_window, prompt: self.prompt_tokens }
+    }
+
+    /// The tokens above which Pi compacts automatically, or cuts answers short.
     fn threshold(&self) -> Option<usize> {
-        self.context_window.map(|window| window.saturating_sub(self.reserve_tokens.unwrap_or_default()))
+        let compacts = self.context_window?.saturating_sub(self.reserve_tokens.unwrap_or_default());
+        self.window().most().map(|most| most.min(compacts))
     }
 }
 
@@ -306,7 +309,12 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let target = Target {
         leaf: request.leaf_id.clone(),
-        window: request.too_long().map_or(request.context_window, |said| said.window(request.context_window)),
+        window: Window {
+            tokens: request
+                .too_long()
+                .map_or(request.context_window, |said| said.window(request.context_window)),
+            ..request.window()
+        },
         instructions: request.custom_instructions.clone(),
         model: request.model.clone(),
     };
@@ -332,8 +340,7 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     // A lean context keeps less than Pi does.
     if job.session.settings.context == Context::Lean
         && hidden.is_none()
-        && let Some(own) =
-            job.session.kept(job.model.as_deref(), request.context_window, &request.leaf_id).await?
+        && let Some(own) = job.session.kept(job.model.as_deref(), request.window(), &request.leaf_id).await?
     {
         let later = job.read(&before(&own)).await?;
         if later.before().len() > branch.before().len() {
@@ -370,7 +377,8 @@ async fn shortened(
         Ok((tokens_of(&branch, from), branch))
     };
     let (context, branch) = job.session.store.read(measure).await?;
-    let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
+    let too_long =
+        TooLong { said, context, threshold: request.threshold(), prompt: request.window().prompt() };
     let room = too_long
         .room(job.budget + branch.notes.tokens(), |real| job.ratios.estimated(real, job.model.as_deref()));
     let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
@@ -427,9 +435,9 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
 
 /// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
 /// window, in tokens. The division ignores learned ratios, so that summaries prepared earlier still fit.
-fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
-    let budget = settings.largest_block(window).max(LEAST_BUDGET);
-    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
+fn sizes(settings: &Settings, ratios: &Ratios, window: Window, model: Option<&str>) -> (usize, Cut) {
+    let budget = settings.largest_block(window);
+    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window.tokens))
 }
 
 /// Only an automatic compaction at the threshold leaves a chunk raw, and only well below the next one.
@@ -437,7 +445,7 @@ fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span)
     let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) else {
         return false;
     };
-    PROMPT_TOKENS + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
+    request.window().prompt() + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
 }
 
 /// Estimated tokens of the visible messages from `from` on.

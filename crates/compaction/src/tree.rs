@@ -9,6 +9,7 @@ use super::job::{Job, Target};
 use super::{BranchPart, Outcome, Work};
 use lcm_model::CompactionDetails;
 use lcm_model::error::Result;
+use lcm_model::policy::Window;
 
 /// The title of the summary of an abandoned branch.
 const TITLE: &str = "Branch Left Behind";
@@ -52,7 +53,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome>
     let leaf = left.leaf_id.clone();
     let target = Target {
         leaf: left.leaf_id,
-        window: left.context_window,
+        window: Window { tokens: left.context_window, prompt: None },
         instructions: left.custom_instructions,
         model: left.model,
     };

@@ -56,7 +56,7 @@ export class Boundary {
 
   /**
    * @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event
-   * @returns {Promise<{ entries: Draft[] } | undefined>}
+   * @returns {Promise<{ entries: Draft[], continue?: true } | undefined>}
    */
   async atTurnEnd(event) {
     const { compaction, ctx, sync } = this.#session;
@@ -64,17 +64,22 @@ export class Boundary {
     if (!COMPLETE.includes(message.stopReason)) return undefined;
     const engine = await this.#session.engine;
     const at = this.#at(message, event.toolResults);
-    const { fold, prepare } = unwrap(engine.turn(JSON.stringify({ live: at, ...this.#turn(message, event.toolResults) })));
+    const { fold, prepare, retry } = unwrap(engine.turn(JSON.stringify({ live: at, ...this.#turn(message, event.toolResults) })));
     this.#goesOn = true;
     // Another extension compacts here, or the history is not stored completely yet.
     const mayFold = fold && sync.isLive && !sync.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
     if (mayFold) {
+      // Like Pi's own compaction, this waits.
+      if (retry) await this.#prepare(at).catch(() => {});
       /** @type {{ entry: Draft & { summary: string } | null, report: { text: string, degraded: boolean }, notice: string | null }} */
       const { entry, report, notice } = unwrap(await engine.fold(JSON.stringify(at)));
       if (entry) {
         compaction.pending = { summary: entry.summary, ...report, leafId: at.leafId };
         if (notice) this.#session.report(notice);
-        return { entries: [...event.entries, entry] };
+        const cut = retry ? [event.messageEntryId, ...event.toolResultEntryIds] : [];
+        /** @type {Draft[]} */
+        const hidden = cut.map((targetId) => ({ type: "context_edit", targetId, replacement: null }));
+        return { entries: [...event.entries, ...hidden, entry], ...(retry && { continue: true }) };
       }
     }
     if (prepare && !ctx.signal?.aborted) this.#prepare(at).catch(() => {});
@@ -141,6 +146,7 @@ export class Boundary {
       dropped: droppedIn(message),
       goesOn: this.#goesOn,
       isPrompt: message.stopReason === "stop",
+      isCut: message.stopReason === "length",
       isBound: isBound(physicalModel(this.#session.ctx)),
     };
   }

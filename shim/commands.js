@@ -9,7 +9,7 @@ import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { summarizersOf } from "./models.js";
 import { components } from "./panel.js";
-import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
@@ -221,7 +221,6 @@ class Commands {
     const request = {
       line,
       leafId: sync.storedLeaf().leafId,
-      contextWindow: windowOf(ctx),
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
       summarizers: summarizersOf(ctx, settings.compactionModels),
       columns: columnsFor(ctx),

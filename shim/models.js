@@ -12,6 +12,8 @@ import { shared } from "./shared.js";
 
 /** The word in `compactionModels` for the session's own model. */
 const OWN = "session";
+/** In a smaller window, the engine has no room for a question. */
+const LEAST_WINDOW = 2_000;
 
 /**
  * Answers the engine's questions about Pi's models: which of them write summaries, a model's data and key, or a call through Pi.
@@ -37,7 +39,7 @@ export function modelsOf(session, abort) {
 }
 
 /**
- * The models that write summaries, in the order in which they are asked: those of the setting that Pi has a key for, then the smallest
+ * The models that write summaries, in the order in which they are asked: those of the setting that can be asked, then the smallest
  * capable one of the session's provider, then the session's own. Calls, prices and displays all follow this list.
  *
  * @param {Model | undefined} own the session's model
@@ -52,9 +54,16 @@ function choose(own, registry, names) {
   return all.filter(({ model }, at) => all.findIndex((one) => nameOf(one.model) === nameOf(model)) === at);
 }
 
-/** @param {Registry} registry @param {Model | undefined} model @returns {Summarizer[]} it, if Pi has a key for it */
+/** @param {Registry} registry @param {Model | undefined} model @returns {Summarizer[]} it, if it can be asked */
 function usable(registry, model) {
-  return model && registry.hasConfiguredAuth(model) ? [{ name: nameOf(model), model }] : [];
+  return model && !obstacle(registry, model) ? [{ name: nameOf(model), model }] : [];
+}
+
+/** Why a model can't be asked. @param {Registry} registry @param {Model | undefined} model */
+function obstacle(registry, model) {
+  if (!model) return "Pi does not know it";
+  if (!registry.hasConfiguredAuth(model)) return "it has no key";
+  return model.contextWindow > 0 && model.contextWindow < LEAST_WINDOW ? `its window of ${model.contextWindow} tokens is too small` : undefined;
 }
 
 /** @param {Model} model */
@@ -101,7 +110,7 @@ function chosen(session, own, registry) {
   if (!first || isNamed) return models;
   const writer = `${nameOf(first.model)} writes the summaries`;
   if (names.length > 0) {
-    const why = names.map((name) => `${name}: ${find(registry, name) ? "it has no key" : "Pi does not know it"}`).join("; ");
+    const why = names.map((name) => `${name}: ${obstacle(registry, find(registry, name))}`).join("; ");
     session.report(`no model in compactionModels can be asked (${why}), so ${writer}`, shared.reported);
   } else if (first.name) {
     const change = "To choose another: /lcm settings compactionModels=PROVIDER/MODEL";

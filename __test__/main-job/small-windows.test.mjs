@@ -1,6 +1,6 @@
 /**
- * Windows so small that Pi's default settings leave nothing to compact, on the real Pi: the context is folded before the window is full,
- * and one message names the settings.
+ * Windows so small that Pi's settings leave nothing to compact, on the real Pi: the context is folded before the window is full, an answer
+ * that was cut short is asked for again, and one message names the settings.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -39,6 +39,24 @@ for (const host of hostsFor()) {
       const said = pi.ui("notify").filter(({ message }) => /reserveTokens/.test(message));
       assert.equal(said.length, 1);
       assert.match(said[0].message, /window of [\d,]+ tokens: it reserves 16,384 \(reserveTokens\) and keeps 20,000 \(keepRecentTokens\)/);
+      await eventually(() => assertAgreement(project));
+    });
+  }
+
+  for (const window of [8_192, 12_288]) {
+    test(`every prompt is answered in a window of ${window} tokens, on ${host.name}`, async (t) => {
+      const project = await aProject(t, { host, contextWindow: window, settings: { compaction: { reserveTokens: 2_048, keepRecentTokens: 2_000 } } });
+      const long = "It is in order, as far as I can see. ".repeat(20);
+      let turn = 0;
+      project.script.otherwise = () => (turn++ % 2 === 0 ? { ...look, toolCalls: [{ name: "bash", arguments: { command: "seq 1 120" } }] } : { text: long });
+      const pi = project.startPi();
+      for (let part = 1; part <= PROMPTS; part++) {
+        const events = await pi.prompt(`please check part ${part} of the parser`);
+        const answers = events.flatMap(({ type, message }) => (type === "message_end" && message.role === "assistant" ? [message] : []));
+        // Pi cuts an answer short if its request leaves too little of the window.
+        assert.equal(answers.at(-1).stopReason, "stop", `prompt ${part}: ${answers.map(({ stopReason }) => stopReason)}`);
+      }
+      assert.ok(blockOf(project.lastTurn), "the context was folded");
       await eventually(() => assertAgreement(project));
     });
   }

@@ -130,7 +130,7 @@ test("prices are those of a usual call, and none if the catalog has none", () =>
  * @param {import("../../scripts/hosts.mjs").Host} host
  */
 async function aCatalog(t, host) {
-  const project = await aProject(t, { host, api: "openai", catalog: ["anthropic", "openai", "vercel-ai-gateway"], extensions: [extension, providers] });
+  const project = await aProject(t, { host, api: "openai", catalog: ["anthropic", "openai", "vercel-ai-gateway"], models: [{ id: "tiny", contextWindow: 1_000 }], extensions: [extension, providers] });
   // As in a shell in which other programs need it.
   project.env.ANTHROPIC_API_KEY = "a-key-in-the-environment";
   // Each session must find an empty store.
@@ -219,11 +219,11 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
       assert.deepEqual(asked, ["responses gpt-6-luna"]);
     });
 
-    await t.test("if no named model has a key, the session's provider is asked, and the user learns it once", async () => {
-      const lcm = { compactionModels: ["mistral/mistral-small-latest", "nobody/nothing"] };
+    await t.test("if no named model can be asked, the session's provider is asked, and the user learns it once", async () => {
+      const lcm = { compactionModels: ["mistral/mistral-small-latest", "nobody/nothing", "demo/tiny"] };
       const { asked, notices } = await compactedWith(catalog, "openai/gpt-6-sol", { lcm });
       assert.deepEqual(asked, ["responses gpt-6-luna"]);
-      const why = "no model in compactionModels can be asked (mistral/mistral-small-latest: it has no key; nobody/nothing: Pi does not know it), so openai/gpt-6-luna writes the summaries";
+      const why = "no model in compactionModels can be asked (mistral/mistral-small-latest: it has no key; nobody/nothing: Pi does not know it; demo/tiny: its window of 1000 tokens is too small), so openai/gpt-6-luna writes the summaries";
       assert.equal(notices.filter((message) => message.endsWith(why)).length, 1, notices.join("\n"));
       const again = await compactedWith(catalog, "openai/gpt-6-sol", { lcm });
       assert.equal(again.notices.length, 1);

@@ -109,6 +109,8 @@ export async function live({ model, shape, requests, facts, idle, pi: script, se
     for (let turn = 0; turn < session.turns; turn++) {
       if (idle > 0 && turn % idle === idle - 1) await away();
       real?.budget.check();
+      // An answer of one token, all that Pi allows in a full window, comes at once.
+      await watch.quiet();
       await pi.prompt(session.begin(turn), { timeoutMs: TURN_MS });
       const failed = pi.events.find(({ type, message }) => type === "message_end" && message.stopReason === "error");
       if (failed) throw new Error(`Pi's answer failed: ${failed.message.errorMessage}`);

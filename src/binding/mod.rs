@@ -190,8 +190,8 @@ impl NodeEngine {
     /// `summarizer`, `promptTokens`, `ownTokens`, `canRecall`, all if known); `usage` as the provider reported it; the
     /// estimated tokens of the answer's `thinking`, of its `results`, and of those that are `lookups`; `reads`,
     /// pairs of a file and its tokens; `dropped` reasoning blocks; and whether it `goesOn` from the last turn,
-    /// `isPrompt` (the run has ended), `isBound` (reasoning is). Returns JSON: `{"ok": {"fold", "prepare"}}` or
-    /// `{"error"}`.
+    /// `isPrompt` (the run has ended), `isCut` (the answer is), `isBound` (reasoning is). Returns JSON: `{"ok": {"fold",
+    /// "prepare", "retry"}}` or `{"error"}`.
     #[napi(catch_unwind)]
     pub fn turn(&self, turn: String) -> String {
         answer(self.inner.turn(&turn))
@@ -205,7 +205,7 @@ impl NodeEngine {
 
     /// Folds the context from summaries that exist: no model is asked. `at` is JSON: `leafId`, `shownFrom` (the
     /// first entry that the branch's last compaction left raw, if there is one), `contextTokens`, `contextWindow`,
-    /// `model`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
+    /// `promptTokens`, `model`. Returns JSON: `{"ok": {"entry", "report", "notice"}}`, each null if there is none, or
     /// `{"error"}`. `entry` is for Pi.
     #[napi]
     pub async fn fold(&self, at: String) -> napi::Result<String> {
@@ -248,7 +248,7 @@ impl NodeEngine {
 
     /// Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
     /// "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
-    /// as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
+    /// as for `loadSettings`; and if known `leafId`,
     /// `columns` of the screen, `live` (the context as for `turn`), `summarizers` (the models that write
     /// summaries, in the order in which they are asked: `{"model", "price"?: {"input", "output"}}` per million
     /// tokens), and `viewerTemplate`, the file that `export --html` fills. Returns JSON: `{"ok": {"text",

@@ -170,7 +170,6 @@ impl Cli {
             sources,
             doing: &Doing { background: "unknown", ..Doing::default() },
             columns: line.columns,
-            window: None,
             viewer_template: line.viewer_template.as_deref(),
             live: &Live::default(),
             summarizers: &[],

@@ -41,7 +41,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         Some(leaf) => {
             let (conversation, memory) = (scope.conversation, Arc::default());
             let session = Session { store, conversation, memory, settings, can_recall: true };
-            forecast(session, leaf, asked.window, asked.live.model.as_deref()).await?
+            forecast(session, leaf, asked.live.window(), asked.live.model.as_deref()).await?
         }
         None => None,
     };

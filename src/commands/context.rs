@@ -78,7 +78,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let cost = Bill::of(doing, live);
     let point = Point::of(doing, live, settings);
     let pi = settings.pi.with(live.model.as_deref());
-    let pi_compacts_at = pi.threshold(window).filter(|_| pi.misfit(window).is_none());
+    let pi_compacts_at = pi.threshold(window).filter(|_| pi.misfit(live.window()).is_none());
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
             let share = tokens * 100 / window.max(1);
@@ -90,7 +90,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
     rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
-    rows.extend(pi.misfit(window).map(|why| ("Settings", why)));
+    rows.extend(pi.misfit(live.window()).map(|why| ("Settings", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
     let summarizer = asked.summarizers.first();
     rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));

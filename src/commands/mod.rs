@@ -104,8 +104,6 @@ pub struct CommandContext<'a> {
     pub doing: &'a Doing,
     /// Columns of the screen, if there is one.
     pub columns: Option<usize>,
-    /// The window of the session's model in tokens, if known.
-    pub window: Option<usize>,
     /// The viewer's template, if the package includes it.
     pub viewer_template: Option<&'a Path>,
     /// The current context, as far as Pi knows.

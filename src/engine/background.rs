@@ -51,10 +51,10 @@ pub(super) struct Permit<'a> {
 
 impl Background {
     /// A permit to work on the branch that ends at `leaf`, unless that is finished, other work is running, or
-    /// a failure requires a pause.
-    pub(super) fn begin(&self, leaf: &str) -> Option<Permit<'_>> {
+    /// a failure requires a pause of work that is not needed now.
+    pub(super) fn begin(&self, leaf: &str, is_needed: bool) -> Option<Permit<'_>> {
         let mut state = lock(&self.0);
-        let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
+        let rests = !is_needed && state.rest_until.is_some_and(|until| Instant::now() < until);
         if state.closed || rests || state.running.is_some() || state.done.as_deref() == Some(leaf) {
             return None;
         }
@@ -128,15 +128,15 @@ mod tests {
     async fn one_piece_of_work_runs_at_a_time_and_failures_cause_a_pause() {
         let background = Background::default();
         assert_eq!(background.state(), "idle");
-        let permit = background.begin("e1").unwrap();
-        assert!(background.begin("e2").is_none() && background.state() == "working");
+        let permit = background.begin("e1", false).unwrap();
+        assert!(background.begin("e2", false).is_none() && background.state() == "working");
         permit.end(false);
-        assert!(background.begin("e1").is_none());
-        background.begin("e2").unwrap().end(true);
-        assert!(background.begin("e3").is_none() && background.state() == "resting");
+        assert!(background.begin("e1", false).is_none());
+        background.begin("e2", false).unwrap().end(true);
+        assert!(background.begin("e3", false).is_none() && background.state() == "resting");
         lock(&background.0).rest_until = None;
 
-        let permit = background.begin("e4").unwrap();
+        let permit = background.begin("e4", false).unwrap();
         let running = permit.running.clone();
         let (ended, ()) = tokio::join!(
             async {
@@ -150,12 +150,12 @@ mod tests {
         );
         assert!(ended && !running.stop.is_cancelled());
 
-        let permit = background.begin("e4").unwrap();
+        let permit = background.begin("e4", false).unwrap();
         let running = permit.running.clone();
         tokio::join!(background.close(), async {
             running.stop.cancelled().await;
             drop(permit);
         });
-        assert!(background.begin("e5").is_none());
+        assert!(background.begin("e5", false).is_none());
     }
 }

@@ -42,8 +42,9 @@ impl Engine {
     /// When it is malformed.
     pub fn turn(&self, turn: &str) -> Result<Due> {
         let turn: Turn = read_json("the turn", turn)?;
-        let due = lock(&self.folding).turn(&turn, &self.settings());
-        Ok(Due { prepare: due.prepare && self.background.state() == "idle", ..due })
+        let mut folding = lock(&self.folding);
+        let due = folding.turn(&turn, &self.settings());
+        Ok(Due { prepare: due.prepare && (folding.is_full || self.background.state() == "idle"), ..due })
     }
 
     /// Folds at the end of the next turn by which the summaries are there, wherever the fold point is.

@@ -25,8 +25,6 @@ struct CommandRequest {
     line: String,
     /// The last entry of the branch.
     leaf_id: Option<String>,
-    /// The window of the session's model in tokens, if known.
-    context_window: Option<usize>,
     /// The width of the screen, if there is one.
     columns: Option<usize>,
     /// The current context, if known.
@@ -60,7 +58,7 @@ pub async fn settings_command(request: &str) -> Result<Answer> {
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
-    /// `contextWindow`, `columns`, `live`, `summarizers`, `viewerTemplate`.
+    /// `columns`, `live`, `summarizers`, `viewerTemplate`.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let asked: CommandRequest = read_json("the command", request)?;
         self.flush().await?;
@@ -81,7 +79,6 @@ impl Engine {
             sources: &asked.sources,
             doing: &self.doing(&settings),
             columns: asked.columns,
-            window: asked.context_window,
             viewer_template: asked.viewer_template.as_deref(),
             live: &asked.live,
             summarizers: &asked.summarizers,

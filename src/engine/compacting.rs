@@ -51,15 +51,28 @@ impl Engine {
     /// Summarizes in advance what the next fold or compaction will need; [`Self::turn`] says when it is time.
     /// `at` is [`At`] as JSON. Returns when that is done.
     pub async fn prepare(&self, at: &str, host: Arc<dyn Host>) -> Result<()> {
-        let mut ahead = Ahead { at: read_json("the context", at)?, fold_before: None };
+        let mut ahead = Ahead { at: read_json("the context", at)?, ..Ahead::default() };
         let settings = self.settings();
-        let Some(permit) = self.background.begin(&ahead.at.leaf_id) else { return Ok(()) };
+        let is_fold_near = {
+            let folding = lock(&self.folding);
+            ahead.is_needed = folding.is_full;
+            folding.is_fold_near
+        };
+        let permit = loop {
+            if let Some(permit) = self.background.begin(&ahead.at.leaf_id, ahead.is_needed) {
+                break permit;
+            }
+            if !ahead.is_needed || self.background.state() != "working" {
+                return Ok(());
+            }
+            // What runs has begun before the last messages.
+            self.background.give_way(&CancellationToken::new()).await;
+        };
         self.flush().await?;
         if self.persistor.is_behind() {
             return Ok(());
         }
         let started = Instant::now();
-        let is_fold_near = lock(&self.folding).is_fold_near;
         if is_fold_near {
             ahead.fold_before = lcm_compaction::unsummarized(&self.session(&settings), &ahead.at).await?;
         }
@@ -72,7 +85,7 @@ impl Engine {
             Ok(Prepared { failed: true, .. }) => ("failed", true),
             Err(error) => (error.code().as_str(), true),
         };
-        permit.end(failed);
+        permit.end(failed && !ahead.is_needed);
         if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
             lock(&self.folding).pay(usage);
         }

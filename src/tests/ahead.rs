@@ -9,6 +9,7 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_compaction::llm::{Answer, Model, ModelRequest, Pending};
 use lcm_compaction::{Ahead, At, forecast, prepare};
 use lcm_model::ids::Hash;
+use lcm_model::policy::Window;
 use lcm_model::text;
 use lcm_store::{Place, Store};
 
@@ -33,7 +34,7 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
             model: compact.request.model.clone(),
             ..At::default()
         },
-        fold_before: None,
+        ..Ahead::default()
     };
     prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap().failed
 }
@@ -240,7 +241,8 @@ async fn the_forecast_matches_the_compaction() {
     let longer = session.chat(20, 30);
     store.ingest("one", &longer).await;
     compact.request.leaf_id = longer.leaf().to_owned();
-    let found = forecast(compact.session(), longer.leaf(), Some(200_000), None).await;
+    let window = Window { tokens: Some(200_000), prompt: None };
+    let found = forecast(compact.session(), longer.leaf(), window, None).await;
     let found = found.unwrap().unwrap();
     assert_eq!(found.kept.0 + found.covered.0, 160);
 

@@ -30,7 +30,7 @@ fn at(compact: &Compact<'_>, first: Option<&str>) -> At {
 }
 
 async fn prepared(compact: &Compact<'_>, model: &Arc<ScriptedModel>, before: &str) {
-    let ahead = Ahead { at: at(compact, None), fold_before: Some(before.to_owned()) };
+    let ahead = Ahead { at: at(compact, None), fold_before: Some(before.to_owned()), is_needed: false };
     let model: Arc<dyn lcm_compaction::llm::Model> = Arc::clone(model) as _;
     let work = compact.work(model, CancellationToken::new());
     prepare(work, &ahead, &CancellationToken::new()).await.unwrap();

@@ -313,7 +313,6 @@ pub async fn ask_in(
         sources: &config::SettingSources::default(),
         doing: &Doing { background: "idle", ..Doing::default() },
         columns,
-        window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
         live: &Live::default(),
         summarizers: &[],

@@ -2,7 +2,7 @@
 //!
 //! That is full chunks before the part that a compaction would keep, and the condensed summaries that follow
 //! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
-//! waits for it.
+//! waits for it, unless Pi can't compact and the window is full.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,8 @@ pub struct Ahead {
     /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
     /// before the tail.
     pub fold_before: Option<String>,
+    /// Whether the session can't go on without it: then extracts do if no model answers.
+    pub is_needed: bool,
 }
 
 /// The outcome of preparing.
@@ -40,15 +42,14 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
         None => {
-            let At { leaf_id, model, context_window, .. } = &ahead.at;
-            work.session.kept(model.as_deref(), *context_window, leaf_id).await?
+            let At { leaf_id, model, .. } = &ahead.at;
+            work.session.kept(model.as_deref(), ahead.at.window(), leaf_id).await?
         }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
-    let target =
-        Target { window: ahead.at.context_window, instructions: None, model: ahead.at.model.clone() };
+    let target = Target { window: ahead.at.window(), instructions: None, model: ahead.at.model.clone() };
     let job = Job::begin(work, target).await?;
-    let certain = Certain { at_once, to_the_end: ahead.fold_before.is_some() };
+    let certain = Certain { at_once, to_the_end: ahead.fold_before.is_some(), is_needed: ahead.is_needed };
     let made = make(&job, &ahead.at.leaf_id, &BranchPart::Before(kept), certain, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
@@ -66,7 +67,7 @@ async fn make(
 ) -> Result<()> {
     let mut plan = job.plan();
     plan.ahead = Some(certain);
-    while !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
+    while !pause.is_cancelled() && (certain.is_needed || job.summarizer.last_failure().is_none()) {
         // The session goes on while summaries are made, and a branch in use would be copied.
         let nodes = plan.next(&job.session.read(leaf, part.clone(), None).await?);
         if nodes.is_empty() {

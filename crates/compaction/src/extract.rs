@@ -27,8 +27,9 @@ static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Characters of one quoted line.
+/// Characters of one quoted line, and of one in an extract of extracts.
 const LINE: usize = 240;
+const SHORT_LINE: usize = 160;
 
 /// An extract of about `cap` tokens: the user's requests, decisions, checks with their outcomes, error lines, changed
 /// files, other calls, and the exact details that these lack.
@@ -51,27 +52,40 @@ pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     gate::added_within(&details, lines.text, room * TOKEN, 0)
 }
 
-/// An extract of summaries, in equal shares: of an extract the first line of each section, then the second ones; of
-/// any other summary the beginning.
+/// An extract of summaries, in equal shares: of each the first line, then outcomes, errors and details, which nothing
+/// else in a block has; then of an extract the first line of each section, the second ones, and so on, and of any
+/// other summary the beginning.
 pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     let mut lines = DistinctLines::new(cap, format!("Extract of {}", text::count(texts.len(), "summary")));
-    let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
-    for text in texts {
+    for (at, text) in texts.iter().enumerate() {
         let mut points = Vec::new();
         let mut depth = 0;
         for line in text.lines() {
-            if is_title(line) || line.starts_with("Also:") {
+            if is_title(line) {
                 depth = 0;
+                continue;
             }
-            if !is_title(line) {
-                points.push((depth, text::one_line(line.trim_start_matches("- "), LINE)));
-                depth += 1;
-            }
+            let line = text::one_line(line.trim_start_matches("- "), SHORT_LINE);
+            let rank = if points.is_empty() {
+                0
+            } else if is_finding(&line) {
+                1
+            } else {
+                2
+            };
+            points.push((rank, depth, line));
+            depth += 1;
         }
-        points.sort_by_key(|(depth, _)| *depth);
-        lines.section("—", share, points.into_iter().map(|(_, line)| line));
+        points.sort_by_key(|(rank, depth, _)| (*rank, *depth));
+        let share = cap.saturating_sub(lines.tokens) / (texts.len() - at);
+        lines.section("—", share, points.into_iter().map(|(.., line)| line));
     }
     lines.text
+}
+
+/// Whether the line has an outcome, an error or exact details, as in extracts of messages.
+fn is_finding(line: &str) -> bool {
+    line.starts_with("Also:") || line.ends_with(": passed") || alarms(line).next().is_some()
 }
 
 /// Whether the line says nothing by itself, like the titles in extracts.
@@ -164,6 +178,27 @@ mod tests {
         let one = "Extract of 2 messages\nThe user said:\n- fix the parser\nErrors:\n- it failed";
         let extract = of_summaries(&[one, "Outline of 9 messages\n- then the lexer"], 100);
         assert_eq!(extract, "Extract of 2 summaries\n—\n- fix the parser\n- it failed\n—\n- then the lexer");
+    }
+
+    #[test]
+    fn an_extract_of_extracts_keeps_outcomes_errors_and_details_before_prose() {
+        let prose = "It is as it was, and so is the rest of it. ".repeat(9);
+        let extract = |n: usize| {
+            format!(
+                "Extract of 9 messages\nThe user said:\n- fix part {n}\n- {prose}\nChecks:\n- npm test {n}: passed\nErrors:\n\
+                 - error E{n}\nThe agent said:\n- {prose}\n- {prose}\nAlso: took {n} ms"
+            )
+        };
+        let extracts = [1, 2, 3, 4].map(extract);
+        let condensed: Vec<String> =
+            extracts.chunks(2).map(|two| of_summaries(&[&two[0], &two[1]], 150)).collect();
+        let twice = of_summaries(&[&condensed[0], &condensed[1]], 200);
+        for n in 1..=4 {
+            for kept in [format!("npm test {n}: passed"), format!("error E{n}"), format!("Also: took {n} ms")]
+            {
+                assert!(twice.contains(&kept), "{kept} in {twice}");
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::calibration::Ratios;
 use super::{Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
-use lcm_model::policy::tail;
+use lcm_model::policy::{Window, tail};
 
 /// A fold may leave this many unsummarized tokens before its tail.
 const SLACK: usize = 1_000;
@@ -33,11 +33,20 @@ pub struct At {
     pub context_tokens: usize,
     /// The model's window in tokens.
     pub context_window: Option<usize>,
+    /// Approximate tokens of system prompt and tools.
+    pub prompt_tokens: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
     /// Whether the last prompt had to do without a fold because summaries were missing.
     #[serde(skip)]
     pub is_overdue: bool,
+}
+
+impl At {
+    /// The model's window, and what comes before the conversation.
+    pub(super) const fn window(&self) -> Window {
+        Window { tokens: self.context_window, prompt: self.prompt_tokens }
+    }
 }
 
 /// What came of it.
@@ -85,7 +94,7 @@ pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<Strin
 async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let Session { store, settings, .. } = session;
     let ratios = Ratios::read(store).await?;
-    let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
+    let (budget, _) = sizes(settings, &ratios, at.window(), at.model.as_deref());
     let branch = store.read(move |view| branch.refreshed(view)).await?;
     let is_whole = branch.frontier().iter().all(|piece| piece.summary().is_some());
     if branch.before().is_empty() || !is_whole {
@@ -114,7 +123,7 @@ enum TailStart {
 async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
     let mut branch = session.read(&at.leaf_id, BranchPart::All, at.shown_from.as_deref()).await?;
     let from = branch.shown;
-    let Some(newest) = newest(&branch.visible()[from..], tail(at.context_window)) else {
+    let Some(newest) = newest(&branch.visible()[from..], tail(at.window())) else {
         return Ok((branch, TailStart::Nowhere));
     };
     branch.keep_from(from + newest);

@@ -8,6 +8,7 @@ use super::{Session, sizes};
 use lcm_model::config::Settings;
 use lcm_model::dag::Piece;
 use lcm_model::error::Result;
+use lcm_model::policy::Window;
 
 /// What a compaction would do. Tokens are estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,12 +31,12 @@ pub struct Forecast {
     pub is_pis: bool,
 }
 
-/// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
+/// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`).
 /// `None` if everything would stay raw.
 pub async fn forecast(
     session: Session<'_>,
     leaf: &str,
-    window: Option<usize>,
+    window: Window,
     model: Option<&str>,
 ) -> Result<Option<Forecast>> {
     let Session { store, settings, .. } = session;

@@ -16,6 +16,7 @@ use super::summarizer::Summarizer;
 use super::{Session, Work, assembler, redact, sizes};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::SummaryId;
+use lcm_model::policy::Window;
 use lcm_model::sync::lock;
 use lcm_store::Batch;
 
@@ -28,7 +29,7 @@ const LEAST_EXTRACTS: usize = 8;
 
 /// What a compaction is for.
 pub(super) struct Target {
-    pub window: Option<usize>,
+    pub window: Window,
     pub instructions: Option<String>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,

@@ -64,6 +64,7 @@ use lcm_model::config::{Context, Settings};
 use lcm_model::dag::Piece;
 use lcm_model::error::{Code, Result};
 use lcm_model::ids::{ConversationId, SummaryId};
+use lcm_model::policy::Window;
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{CompactionDetails, State};
@@ -71,14 +72,10 @@ use lcm_store::Store;
 use lcm_store::branch::Memory;
 use overflow::ReportedLimit;
 
-/// The smallest useful block, in tokens.
-const LEAST_BUDGET: usize = 1_000;
-/// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
+/// The smallest useful block, in estimated tokens.
 const LEAST_ESTIMATE: usize = 500;
 /// Maximum rounds of work that purges interfere with. If they never stop, the last round's result stands.
 const MOST_REPEATED: usize = 4;
-/// Approximate tokens before the conversation in a request: system prompt and tools.
-const PROMPT_TOKENS: usize = 8_000;
 
 /// The history of a session, to be compacted.
 #[derive(Clone)]
@@ -166,9 +163,15 @@ impl Request {
         (self.reason.as_deref() == Some("overflow")).then(|| ReportedLimit::of(words))
     }
 
-    /// The tokens above which Pi compacts automatically.
+    /// The model's window, and what comes before the conversation.
+    const fn window(&self) -> Window {
+        Window { tokens: self.context_window, prompt: self.prompt_tokens }
+    }
+
+    /// The tokens above which Pi compacts automatically, or cuts answers short.
     fn threshold(&self) -> Option<usize> {
-        self.context_window.map(|window| window.saturating_sub(self.reserve_tokens.unwrap_or_default()))
+        let compacts = self.context_window?.saturating_sub(self.reserve_tokens.unwrap_or_default());
+        self.window().most().map(|most| most.min(compacts))
     }
 }
 
@@ -257,7 +260,12 @@ impl Compaction {
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let target = Target {
-        window: request.too_long().map_or(request.context_window, |said| said.window(request.context_window)),
+        window: Window {
+            tokens: request
+                .too_long()
+                .map_or(request.context_window, |said| said.window(request.context_window)),
+            ..request.window()
+        },
         instructions: request.custom_instructions.clone(),
         model: request.model.clone(),
     };
@@ -273,7 +281,7 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     let model = model.as_deref();
     // A lean context keeps less than Pi does.
     let folds = match session.settings.context {
-        Context::Lean => session.kept(model, request.context_window, &request.leaf_id).await?,
+        Context::Lean => session.kept(model, request.window(), &request.leaf_id).await?,
         Context::Full => None,
     };
     let part = BranchPart::PisCut { first_kept: request.first_kept_entry_id.clone(), room: job.budget };
@@ -293,9 +301,9 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
 
 /// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
 /// window, in tokens. The division ignores learned ratios, so that summaries prepared earlier still fit.
-fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
-    let budget = settings.largest_block(window).max(LEAST_BUDGET);
-    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
+fn sizes(settings: &Settings, ratios: &Ratios, window: Window, model: Option<&str>) -> (usize, Cut) {
+    let budget = settings.largest_block(window);
+    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window.tokens))
 }
 
 /// Estimated tokens of the visible messages from `from` on.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::branch::Branch;
-use super::{PROMPT_TOKENS, tokens_of};
+use super::tokens_of;
 
 /// The part of the window to use, in percent; the rest is for the answer and for errors of the estimate.
 const USED: usize = 80;
@@ -17,8 +17,6 @@ const USED: usize = 80;
 const SHRUNK: usize = 60;
 /// A provider counts at most this many times our estimate.
 const MOST_TIMES: usize = 4;
-/// System prompt and tools take at most this share of a request: 1/n. A guess, for lack of better knowledge.
-const PROMPT_SHARE: usize = 4;
 
 /// How providers word their limit.
 static LIMITS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -51,10 +49,10 @@ pub(super) struct TooLong {
     pub said: ReportedLimit,
     /// Messages of the context, by our estimate.
     pub context: usize,
-    /// Where Pi compacts automatically.
+    /// Where Pi compacts automatically, or cuts answers short.
     pub threshold: Option<usize>,
     /// System prompt and tools.
-    pub prompt: Option<usize>,
+    pub prompt: usize,
 }
 
 impl ReportedLimit {
@@ -85,8 +83,7 @@ impl TooLong {
     pub(super) fn room(self, block: usize, estimated: impl Fn(usize) -> usize) -> usize {
         let ReportedLimit { limit, asked } = self.said;
         let threshold = self.threshold.unwrap_or(usize::MAX);
-        let guessed = PROMPT_TOKENS.min(limit.unwrap_or(usize::MAX) / PROMPT_SHARE);
-        let prompt = self.prompt.unwrap_or(guessed);
+        let prompt = self.prompt;
         let sent = self.context + prompt;
         let most = match limit {
             Some(limit) => {
@@ -184,7 +181,7 @@ mod tests {
             said: ReportedLimit::of(words),
             context,
             threshold: Some(180_000),
-            prompt: Some(1_000),
+            prompt: 1_000,
         };
         let same = |real| real;
         let limited = too_long("maximum context length is 10000 tokens", 11_000);

@@ -10,7 +10,7 @@ use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
 use super::passes::{self, Fallback, Material};
-use super::{PROMPT_TOKENS, Request, tokens_of};
+use super::{Request, tokens_of};
 use lcm_model::config::Settings;
 use lcm_model::dag::{Piece, Span, Visible};
 use lcm_model::ids::{Hash, SummaryId};
@@ -49,6 +49,8 @@ pub(super) struct Certain {
     pub at_once: usize,
     /// Whether a small last chunk is among them: no message will be added to it.
     pub to_the_end: bool,
+    /// Whether the session can't go on without it: then extracts do if no model answers.
+    pub is_needed: bool,
 }
 
 /// What was planned so far, whatever came of it.
@@ -83,7 +85,7 @@ impl<'a> CompactionPlan<'a> {
         if let Some(said) = request.too_long() {
             // As little of the raw part as needed beyond Pi's cut, at worst all of it.
             let (context, threshold) = (tokens_of(branch, branch.shown), request.threshold());
-            let too_long = TooLong { said, context, threshold, prompt: request.prompt_tokens };
+            let too_long = TooLong { said, context, threshold, prompt: request.window().prompt() };
             let room = too_long.room(self.room + branch.notes.tokens(), estimated);
             let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
             return Some(kept.unwrap_or(branch.visible().len())).filter(|kept| *kept > 0);
@@ -95,7 +97,7 @@ impl<'a> CompactionPlan<'a> {
             return None;
         }
         if let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) {
-            self.most_raw = (threshold * 4 / 5).saturating_sub(PROMPT_TOKENS + self.room);
+            self.most_raw = (threshold * 4 / 5).saturating_sub(request.window().prompt() + self.room);
         }
         Some(cut)
     }
@@ -126,7 +128,11 @@ impl<'a> CompactionPlan<'a> {
 
     /// What happens if no model writes a summary that a compaction can't do without.
     fn otherwise(&self) -> Fallback {
-        if self.ahead.is_some() { Fallback::Nothing } else { Fallback::Extract }
+        if self.ahead.is_some_and(|certain| !certain.is_needed) {
+            Fallback::Nothing
+        } else {
+            Fallback::Extract
+        }
     }
 
     /// The leaf summaries of uncovered chunks, and again of the extracts that the block uses.

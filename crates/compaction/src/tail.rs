@@ -6,16 +6,16 @@ use super::Session;
 use lcm_model::Message;
 use lcm_model::config::Context;
 use lcm_model::error::Result;
-use lcm_model::policy;
+use lcm_model::policy::{self, Window};
 use lcm_store::View;
 
 impl Session<'_> {
     /// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
-    /// `model` is the session's, as `provider/id`, and `window` its window in tokens.
+    /// `model` is the session's, as `provider/id`.
     pub(super) async fn kept(
         &self,
         model: Option<&str>,
-        window: Option<usize>,
+        window: Window,
         leaf: &str,
     ) -> Result<Option<String>> {
         let Self { store, conversation, memory, settings, .. } = self.clone();

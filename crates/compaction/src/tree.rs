@@ -10,6 +10,7 @@ use super::job::{Job, Target};
 use super::{Outcome, Work};
 use lcm_model::CompactionDetails;
 use lcm_model::error::Result;
+use lcm_model::policy::Window;
 
 /// The title of the summary of an abandoned branch.
 const TITLE: &str = "Branch Left Behind";
@@ -50,8 +51,11 @@ pub struct LeftSummary {
 /// As [`super::run`].
 pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
     let part = BranchPart::After(left.common_ancestor_id);
-    let target =
-        Target { window: left.context_window, instructions: left.custom_instructions, model: left.model };
+    let target = Target {
+        window: Window { tokens: left.context_window, prompt: None },
+        instructions: left.custom_instructions,
+        model: left.model,
+    };
     let job = Job::begin(work, target).await?;
     let summary = job.session.repeated(|| Box::pin(account(&job, &part, &left.leaf_id))).await;
     Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })

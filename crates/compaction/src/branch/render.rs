@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
-use super::super::{LEAST_BUDGET, LEAST_ESTIMATE, Session, calibration, state};
+use super::super::{LEAST_ESTIMATE, Session, calibration, state};
 use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
 use lcm_model::error::{Error, Result};
@@ -34,7 +34,7 @@ impl Session<'_> {
         // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
         let replaced = branch.before().iter().map(|message| message.seen.tokens).sum::<usize>();
         let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
-        let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
+        let room = if replaced > LEAST_ESTIMATE { budget.min(most) } else { budget };
         let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
         let make = move |view: &View<'_>| {
             let (mut branch, found) = branch.finish(view, &memory, redact)?;

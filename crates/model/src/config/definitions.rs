@@ -219,8 +219,8 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "maxSummaryTokens",
-        help: "The maximum size of the block that replaces compacted messages, in tokens, and never more than one \
-               eighth of the model's window. Notes are not counted.",
+        help: "The maximum size of the block that replaces compacted messages, in tokens, and at most an \
+               eighth of the room for the conversation. Notes are not counted.",
         kind: Kind::Number { default: 4_000, range: 1_000..=100_000 },
     },
     Definition {

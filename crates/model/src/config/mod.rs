@@ -26,7 +26,7 @@ pub use value::at_home;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::policy::UNUSED;
+use crate::policy::Window;
 use crate::text::grouped;
 
 use serde::{Deserialize, Serialize};
@@ -116,10 +116,10 @@ pub enum Context {
 /// The largest settings file, in bytes.
 const SETTINGS_FILE: u64 = 16 << 20;
 
+/// In a small window, a block takes at most this share of the room for the conversation: 1/n.
+const BLOCK_SHARE: usize = 8;
 /// Summaries are written ahead of Pi's compaction from this share of its threshold on, in percent.
 const NEAR: usize = 60;
-/// A block takes at most this share of the window: 1/n.
-const WINDOW_SHARE: usize = 8;
 
 /// How Pi compacts: its setting `compaction`, as far as work ahead of a compaction depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,18 +168,19 @@ impl PiCompaction {
     }
 
     /// A message for the user if Pi can't compact in a window of this size: it keeps nearly all of it.
-    pub fn misfit(&self, window: Option<usize>) -> Option<String> {
-        let window = window.filter(|_| self.enabled)?;
-        // What Pi leaves unused of a window, and system prompt, tools and a summary.
-        if self.keep_recent_tokens.saturating_add(2 * UNUSED) < window {
+    pub fn misfit(&self, window: Window) -> Option<String> {
+        let tokens = window.tokens.filter(|_| self.enabled)?;
+        if self.keep_recent_tokens < window.share(1) {
             return None;
         }
-        let [size, reserve, keep] = [window, self.reserve_tokens, self.keep_recent_tokens].map(grouped);
-        let fitting = window / 4;
+        let [size, reserve, keep] = [tokens, self.reserve_tokens, self.keep_recent_tokens].map(grouped);
+        let keeps = window.share(4);
+        // So that Pi compacts before its answers are cut short.
+        let reserves = tokens - window.most().unwrap_or_default() + keeps;
         Some(format!(
             "Pi's compaction can't work in this model's window of {size} tokens: it reserves {reserve} \
              (reserveTokens) and keeps {keep} (keepRecentTokens). Values that work, in Pi's settings: \
-             \"compaction\": {{\"reserveTokens\": {fitting}, \"keepRecentTokens\": {fitting}}}"
+             \"compaction\": {{\"reserveTokens\": {reserves}, \"keepRecentTokens\": {keeps}}}"
         ))
     }
 }
@@ -198,8 +199,8 @@ impl Default for PiCompaction {
 
 impl Settings {
     /// The most tokens that a block takes in a window, without notes.
-    pub fn largest_block(&self, window: Option<usize>) -> usize {
-        self.max_summary_tokens.min(window.unwrap_or(usize::MAX) / WINDOW_SHARE)
+    pub fn largest_block(&self, window: Window) -> usize {
+        self.max_summary_tokens.min(window.share(BLOCK_SHARE))
     }
 
     /// The defaults, for a Pi whose agent folder is `agent_dir`.

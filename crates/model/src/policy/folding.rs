@@ -9,14 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::alone::{Alone, AnsweredRequest, Threshold};
-use super::{Cost, Growth, Moment, Prices, Terms, float, tail};
+use super::{Cost, Growth, Moment, Prices, Terms, Window, float, tail};
 use crate::Usage;
 use crate::config::{Context, PiCompaction, Settings};
 
 /// How many folds are kept for display, and how long a file counts as read before.
 const KEPT: usize = 5;
-/// Approximate tokens of system prompt and tools, if Pi does not report them.
-pub(super) const PROMPT: usize = 8_000;
 /// The summaries of a fold are written when so few requests are missing to the fold point.
 const SOON: usize = 3;
 /// By how much the fold point rises when look-ups have twice eaten what a fold saved.
@@ -71,6 +69,8 @@ pub struct Turn {
     pub goes_on: bool,
     /// Whether the run has ended.
     pub is_prompt: bool,
+    /// Whether the answer was cut short.
+    pub is_cut: bool,
     /// Whether the model's thinking is bound to what stands before it.
     pub is_bound: bool,
 }
@@ -82,6 +82,8 @@ pub struct Due {
     pub fold: bool,
     /// Write summaries ahead of a fold or of Pi's compaction.
     pub prepare: bool,
+    /// The answer was cut short and Pi can't compact: fold without it, and let the model answer again.
+    pub retry: bool,
 }
 
 /// A fold, and what it has brought. Sizes are in tokens, costs in millionths of the prices' unit.
@@ -129,6 +131,10 @@ pub struct Folding {
     pub is_fold_near: bool,
     /// Whether a fold was due but lacked summaries: it comes as soon as they are there, also within a run.
     pub is_overdue: bool,
+    /// Whether only a fold leaves room for an answer: then extracts do if no model answers.
+    pub is_full: bool,
+    /// Whether the last answer is a second attempt.
+    is_retry: bool,
     /// Whether the user has asked for a fold, wherever the fold point is.
     pub is_asked: bool,
     summarizer: Option<Prices>,
@@ -138,15 +144,21 @@ pub struct Folding {
     notice: Option<String>,
 }
 
+impl Live {
+    /// The model's window, and what comes before the conversation.
+    pub const fn window(&self) -> Window {
+        Window { tokens: self.context_window, prompt: self.prompt_tokens }
+    }
+}
+
 impl Folding {
     /// The terms of the fold point.
     pub fn terms(&self, live: &Live, settings: &Settings) -> Terms {
         let prices = Prices::of(live.cost);
         let pi = settings.pi.with(live.model.as_deref());
         // What the last fold has left is better known than what a fold may leave.
-        let most = live.prompt_tokens.unwrap_or(PROMPT)
-            + settings.largest_block(live.context_window)
-            + tail(live.context_window);
+        let window = live.window();
+        let most = window.prompt() + settings.largest_block(window) + tail(window);
         let left = self.receipts.last().map(|fold| fold.after).filter(|left| *left > 0);
         Terms {
             base: left.unwrap_or(most),
@@ -156,8 +168,8 @@ impl Folding {
             fixed: (settings.fold_at > 0).then_some(settings.fold_at),
             raised: self.raised.max(1.0),
             tier: live.tier,
-            threshold: pi.threshold(live.context_window).filter(|_| pi.misfit(live.context_window).is_none()),
-            window: live.context_window,
+            threshold: pi.threshold(live.context_window).filter(|_| pi.misfit(window).is_none()),
+            window,
         }
     }
 
@@ -167,7 +179,7 @@ impl Folding {
         self.add(turn, Prices::of(turn.live.cost), &pi);
         if self.window != turn.live.context_window {
             self.window = turn.live.context_window;
-            self.notice = pi.misfit(self.window).or(self.notice.take());
+            self.notice = pi.misfit(turn.live.window()).or(self.notice.take());
         }
         let tokens = self.context;
         let terms = self.terms(&turn.live, settings);
@@ -178,11 +190,14 @@ impl Folding {
         // A fold comes before Pi's compaction.
         let is_near = settings.background && point.is_none() && pi.is_near(tokens, turn.live.context_window);
         let soon = tokens + SOON * terms.growth_per_request();
-        self.is_fold_near = is_asked || point.is_some_and(|point| soon > point);
+        self.is_full = may_fold && terms.is_full(tokens, turn.is_cut);
+        self.is_fold_near = is_asked || self.is_full || point.is_some_and(|point| soon > point);
         self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
-        let fold = is_asked || may_fold && terms.is_due(moment);
-        Due { fold, prepare: is_near || self.is_fold_near }
+        let fold = is_asked || self.is_full || may_fold && terms.is_due(moment);
+        let retry = self.is_full && turn.is_cut && !self.is_retry;
+        self.is_retry = retry;
+        Due { fold, prepare: is_near || self.is_fold_near, retry }
     }
 
     /// What the user should know about Pi's settings, once.
@@ -228,7 +243,7 @@ impl Folding {
         let threshold = Threshold {
             at: pi.threshold(turn.live.context_window),
             kept: pi.keep_recent_tokens,
-            prompt: turn.live.prompt_tokens.unwrap_or(PROMPT),
+            prompt: turn.live.window().prompt(),
         };
         self.bill.add(request, prices, threshold);
         let reread = self.reread(&turn.reads);

@@ -23,20 +23,33 @@ pub use simulation::{RecordedRequest, Simulated, simulate};
 pub const TAIL: usize = 4_000;
 /// A fold frees at least this many tokens, or there is none.
 const LEAST: usize = 4_000;
-/// In a small window both are less: at most this share of it, 1/n.
-const TAIL_SHARE: usize = 8;
-const LEAST_SHARE: usize = 16;
+/// In a small window both are less: at most this share of the room for the conversation, 1/n.
+const TAIL_SHARE: usize = 4;
+const LEAST_SHARE: usize = 8;
 /// Pi shortens answers so that this many tokens of the window stay unused.
-pub(crate) const UNUSED: usize = 4_096;
+const UNUSED: usize = 4_096;
+/// Until the next answer after a compaction, Pi counts 3.5 characters a token, not 4. Our count is this share of its own,
+/// in percent.
+const COUNTED: usize = 87;
+/// Tokens before the conversation, if Pi does not report them: at most this share of the window, 1/n.
+const PROMPT: usize = 8_000;
+const PROMPT_SHARE: usize = 4;
 /// What the formula counts for summaries: tokens of their source, and of their text.
 const SUMMARIZED: f64 = 20_000.0;
 const SUMMARY: f64 = 1_200.0;
-/// The growth per request until enough requests are known.
-const TYPICAL_GROWTH: f64 = 1_000.0;
+/// The growth per request until enough requests are known, at most a tail.
+const TYPICAL_GROWTH: usize = 1_000;
 const ENOUGH: usize = 10;
 /// How far beyond the fold point a run may go where thinking is bound, and where it is not.
 const BOUND: f64 = 1.6;
 const FREE: f64 = 1.2;
+
+/// A model's window in tokens, and what each request has before the conversation: system prompt and tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    pub tokens: Option<usize>,
+    pub prompt: Option<usize>,
+}
 
 /// What a session's requests have added so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,7 +79,7 @@ pub struct Terms {
     /// Pi compacts above this; `None` if it does not or can't.
     pub threshold: Option<usize>,
     /// The model's window.
-    pub window: Option<usize>,
+    pub window: Window,
 }
 
 /// A moment at which entries can be appended to the session.
@@ -80,6 +93,23 @@ pub struct Moment {
     pub is_bound: bool,
 }
 
+impl Window {
+    /// Tokens before the conversation; approximate if Pi does not report them.
+    pub fn prompt(self) -> usize {
+        self.prompt.unwrap_or_else(|| PROMPT.min(self.tokens.unwrap_or(usize::MAX) / PROMPT_SHARE))
+    }
+
+    /// Above so many tokens, Pi leaves no room for an answer.
+    pub fn most(self) -> Option<usize> {
+        self.tokens.map(|tokens| tokens.saturating_sub(UNUSED))
+    }
+
+    /// A share, 1/n, of the room for the conversation and the next answer.
+    pub fn share(self, n: usize) -> usize {
+        self.most().map_or(usize::MAX, |most| (most * COUNTED / 100).saturating_sub(self.prompt()) / n)
+    }
+}
+
 impl Growth {
     /// Adds a request that added `tokens` to the context, `thinking` of them thought by the model.
     pub fn add(&mut self, tokens: usize, thinking: usize) {
@@ -89,21 +119,15 @@ impl Growth {
     }
 
     /// The mean of a request, at least 1.
-    pub fn mean(&self) -> f64 {
+    fn mean(&self, window: Window) -> f64 {
         let mean = float(self.tokens) / float(self.requests.max(1));
-        if self.requests < ENOUGH { TYPICAL_GROWTH } else { mean.max(1.0) }
-    }
-
-    /// Tokens of thinking in a tail.
-    fn thinking(&self) -> f64 {
-        let each = float(self.thinking) / float(self.requests.max(1));
-        each * (float(TAIL) / self.mean()).clamp(1.0, 20.0)
+        if self.requests < ENOUGH { float(TYPICAL_GROWTH.min(tail(window))) } else { mean.max(1.0) }
     }
 }
 
-/// Tokens of the newest messages that a fold leaves as they are in a window of this size.
-pub fn tail(window: Option<usize>) -> usize {
-    TAIL.min(window.unwrap_or(usize::MAX) / TAIL_SHARE)
+/// Tokens of the newest messages that a fold leaves as they are.
+pub fn tail(window: Window) -> usize {
+    TAIL.min(window.share(TAIL_SHARE))
 }
 
 impl Terms {
@@ -114,17 +138,27 @@ impl Terms {
         float(self.base) * (write - read)
             + SUMMARIZED * self.summarizer.input
             + SUMMARY * self.summarizer.output
-            + self.growth.thinking() * output
+            + self.thinking() * output
+    }
+
+    /// Tokens of thinking in a tail.
+    fn thinking(&self) -> f64 {
+        let each = float(self.growth.thinking) / float(self.growth.requests.max(1));
+        each * (float(TAIL) / self.mean_growth()).clamp(1.0, 20.0)
+    }
+
+    fn mean_growth(&self) -> f64 {
+        self.growth.mean(self.window)
     }
 
     /// Tokens that a request adds.
     pub fn growth_per_request(&self) -> usize {
-        whole(self.growth.mean())
+        whole(self.mean_growth())
     }
 
     /// The context size from which on a fold pays; `None` if a fold could not free enough below the limit.
     pub fn point(&self) -> Option<usize> {
-        let further = (2.0 * self.fold_cost() * self.growth.mean() / self.prices.read).sqrt();
+        let further = (2.0 * self.fold_cost() * self.mean_growth() / self.prices.read).sqrt();
         let best = self.fixed.unwrap_or_else(|| whole((float(self.base) + further) * self.raised));
         let point = best.max(self.least()).min(self.most().unwrap_or(usize::MAX));
         (point >= self.least()).then_some(point)
@@ -132,16 +166,23 @@ impl Terms {
 
     /// The smallest context that is worth a fold.
     fn least(&self) -> usize {
-        self.base + LEAST.min(self.window.unwrap_or(usize::MAX) / LEAST_SHARE)
+        self.base + LEAST.min(self.window.share(LEAST_SHARE))
     }
 
-    /// The largest context that stays below tier and threshold with two more requests, or if Pi does not compact, the
-    /// largest that leaves room for one in the window. A tier that leaves no room for a fold does not count.
+    /// The largest context that stays below tier and threshold with two more requests, and leaves room for one in the
+    /// window. A tier that leaves no room for a fold does not count.
     fn most(&self) -> Option<usize> {
-        let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.growth.mean()));
-        let roomy = |limit: Option<usize>| limit.map(room).filter(|most| *most >= self.least());
-        let window = || self.window.map(|window| window.saturating_sub(UNUSED + self.growth_per_request()));
-        roomy(self.tier).into_iter().chain(self.threshold.map(room).or_else(window)).min()
+        let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.mean_growth()));
+        let tier = self.tier.map(room).filter(|most| *most >= self.least());
+        let window = self.window.most().map(|most| most.saturating_sub(self.growth_per_request()));
+        [tier, self.threshold.map(room), window].into_iter().flatten().min()
+    }
+
+    /// Whether a context of so many tokens leaves no room for an answer, and Pi can't compact it. If the last answer
+    /// was cut short, Pi may count more.
+    pub(crate) fn is_full(&self, tokens: usize, is_cut: bool) -> bool {
+        let counted = if is_cut { tokens * 100 / COUNTED } else { tokens };
+        self.threshold.is_none() && self.most().is_some_and(|most| counted > most)
     }
 
     /// Whether to fold now.

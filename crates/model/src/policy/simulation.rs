@@ -6,7 +6,6 @@
 use serde_json::json;
 
 use super::alone::{Alone, AnsweredRequest, Threshold};
-use super::folding::PROMPT;
 use super::{Folding, Live, Prices, Turn, float, tail, whole};
 use crate::config::Settings;
 
@@ -62,7 +61,11 @@ pub fn simulate(recorded: &[RecordedRequest], live: &Live, is_bound: bool, setti
     let factor = correction(recorded);
     let corrected = |tokens: usize| whole(float(tokens) * factor);
     let Some(first) = recorded.first() else { return Simulated::default() };
-    let system = first.prompt.checked_sub(corrected(first.said)).filter(|rest| *rest > 0).unwrap_or(PROMPT);
+    let system = first
+        .prompt
+        .checked_sub(corrected(first.said))
+        .filter(|rest| *rest > 0)
+        .unwrap_or_else(|| live.window().prompt());
     let threshold = pi.threshold(live.context_window);
     let in_pi = Threshold { at: threshold, kept: pi.keep_recent_tokens, prompt: system };
     let (kept, most) = TUNED;
@@ -104,14 +107,14 @@ pub fn simulate(recorded: &[RecordedRequest], live: &Live, is_bound: bool, setti
         last = output + results;
         shown += said + output + corrected(request.shown);
         cached = prompt;
-        let left = tail(live.context_window).min(context);
+        let left = tail(live.window()).min(context);
         if due.fold && context > system + OWN + FRAME + left {
             let source = shown.saturating_sub(left) + INSTRUCTIONS;
             let text = whole(float(source) * SHORTENED);
             folding.pay(&json!({"input": source, "output": text}));
             folding.folded();
             summaries += text;
-            let block = (FRAME + summaries).min(settings.largest_block(live.context_window).max(FRAME));
+            let block = (FRAME + summaries).min(settings.largest_block(live.window()).max(FRAME));
             (context, cached, shown) = (system + OWN + block + left, system + OWN, left);
             out.folds += 1;
         }

@@ -31,7 +31,7 @@ fn terms(cost: Cost) -> Terms {
         raised: 1.0,
         tier: None,
         threshold: None,
-        window: None,
+        window: Window::default(),
     }
 }
 
@@ -81,7 +81,12 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
     assert!(limited(30_000).is_due(within));
     assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
     assert!(!limited(16_000).is_due(within));
-    let small = |base| Terms { base, window: Some(20_000), threshold: None, ..limited(0) };
+    let small = |base| Terms {
+        base,
+        window: Window { tokens: Some(20_000), prompt: Some(4_000) },
+        threshold: None,
+        ..limited(0)
+    };
     assert_eq!(small(9_000).point(), Some(14_904), "before the window is full");
     assert_eq!(small(13_700).point(), None, "the window leaves no room");
     assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
@@ -94,6 +99,26 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
         "a tier below what every request carries can't be avoided"
     );
     assert_eq!(Terms { raised: 1.5, ..limited(90_000) }.point(), Some(53_087));
+}
+
+#[test]
+fn in_a_small_window_everything_is_a_share_of_its_room() {
+    let window = |tokens| Window { tokens: Some(tokens), prompt: Some(2_500) };
+    let settings = Settings::defaults("".as_ref());
+    let sizes = |tokens| (tail(window(tokens)), settings.largest_block(window(tokens)));
+    assert_eq!(
+        [8_192, 16_384, 32_768, 128_000].map(sizes),
+        [(265, 132), (2_047, 1_023), (4_000, 2_805), (4_000, 4_000)]
+    );
+    assert_eq!(Window { tokens: Some(8_192), prompt: None }.prompt(), 2_048);
+    let tiny = Terms { base: 3_600, window: window(8_192), ..terms(cost(MODELS[0])) };
+    assert_eq!(tiny.point(), Some(3_831));
+    assert_eq!(
+        [(3_831, false), (3_832, false), (3_400, true)].map(|(at, is_cut)| tiny.is_full(at, is_cut)),
+        [false, true, true]
+    );
+    assert!(!tiny.is_full(2_000, true), "the model has said all that it may");
+    assert!(!Terms { threshold: Some(6_144), ..tiny }.is_full(4_000, true), "Pi compacts");
 }
 
 /// What a session of equal requests costs if it is folded at `point`.
@@ -153,16 +178,16 @@ fn settings() -> Settings {
 fn summaries_are_written_shortly_before_the_fold() {
     let (mut folding, settings) = (Folding::default(), settings());
     let mut due = |tokens, is_prompt| folding.turn(&turn(tokens, is_prompt), &settings);
-    assert_eq!(due(10_000, false), Due { fold: false, prepare: false });
-    assert_eq!(due(20_000, false), Due { fold: false, prepare: false });
-    assert_eq!(due(34_000, false), Due { fold: false, prepare: true });
-    assert_eq!(due(36_000, false), Due { fold: false, prepare: true }, "a run may go further");
-    assert_eq!(due(36_000, true), Due { fold: true, prepare: true });
+    assert_eq!(due(10_000, false), Due { fold: false, prepare: false, retry: false });
+    assert_eq!(due(20_000, false), Due { fold: false, prepare: false, retry: false });
+    assert_eq!(due(34_000, false), Due { fold: false, prepare: true, retry: false });
+    assert_eq!(due(36_000, false), Due { fold: false, prepare: true, retry: false }, "a run may go further");
+    assert_eq!(due(36_000, true), Due { fold: true, prepare: true, retry: false });
     let full = Settings { context: Context::Full, ..settings.clone() };
-    assert_eq!(folding.turn(&turn(36_000, true), &full), Due { fold: false, prepare: false });
+    assert_eq!(folding.turn(&turn(36_000, true), &full), Due { fold: false, prepare: false, retry: false });
     let mut helpless = turn(36_000, true);
     helpless.live.can_recall = false;
-    assert_eq!(folding.turn(&helpless, &settings), Due { fold: false, prepare: false });
+    assert_eq!(folding.turn(&helpless, &settings), Due { fold: false, prepare: false, retry: false });
 }
 
 #[test]

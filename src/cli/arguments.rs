@@ -217,7 +217,9 @@ fn filters() -> [Arg; 9] {
 fn of(command: &'static commands::Command, without: &[&str]) -> Command {
     let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
     let args: Vec<Arg> = kept.map(|(name, help)| flag(name, help)).collect();
-    Command::new(command.name).about(command.help).args(args).after_help(examples(forms(command)))
+    let is_kept = |line: &str| !without.iter().any(|option| line.contains(option));
+    let forms: Vec<_> = forms(command).iter().filter(|(line, _)| is_kept(line)).copied().collect();
+    Command::new(command.name).about(command.help).args(args).after_help(examples(&forms))
 }
 
 /// The lines of `/lcm help`.

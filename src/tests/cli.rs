@@ -173,6 +173,21 @@ async fn an_id_of_any_length_is_listed_cut_and_kept_whole() {
 }
 
 #[tokio::test]
+async fn examples_have_only_options_that_the_shell_has() {
+    let machine = Machine::new();
+    for command in
+        ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "simulate", "import", "backup"]
+    {
+        let help = machine.say(&[command, "--help"]).await.output;
+        let (options, examples) = help.split_once("\nExamples:\n").unwrap();
+        let of_example = examples.lines().filter(|line| line.starts_with("  pi-lcm "));
+        for option in of_example.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
+            assert!(options.contains(option), "{command}: {option}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_call_is_explained_in_one_sentence() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Above, Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record};
 use crate::damage::{says_nothing, whole_objects};
-use crate::file::{Header, KnownEntries, SLICE, Slices};
+use crate::file::{Header, KnownEntries, LINE, SLICE, Slices};
 use crate::fold::Handover;
 use crate::order::Order;
 use crate::stringify::stringify;
@@ -167,7 +167,8 @@ impl ForeignSession {
     }
 
     fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
-        if !is_cut && !says_nothing(text) {
+        // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
+        if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
             self.add(&Record { json: text, fields: None, row: None }, ReadRecord::default(), known);
         }
     }

@@ -323,6 +323,8 @@ fn complaint(error: &clap::Error) -> Error {
     }
     let text = error.to_string();
     let parts = text.trim_start_matches("error: ").split("\n\n").map(str::trim);
+    // Hardly anyone means a word that begins with a hyphen.
+    let parts = parts.filter(|part| !part.starts_with("tip: to pass"));
     let said: Vec<&str> =
         parts.take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more")).collect();
     Error::invalid(format!("{} (see --help)", one_line(&said.join("; "), COMPLAINT)))

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::spent::Cache;
+use super::spent::{Cache, percent};
 use super::style::hanging;
 use super::{Answer, Command, CommandContext, Doing};
 use lcm_model::config::{Context, Settings};
@@ -240,7 +240,7 @@ impl Stable {
         let turns = if turns > 0 { format!(" in {}", count(turns, "turn")) } else { String::new() };
         let cache = match read_tokens {
             Some(read) => {
-                let percent = read * 100 / prompt_tokens.max(1);
+                let percent = percent(read, prompt_tokens);
                 format!("; {percent}% of {} prompt tokens came from the cache", grouped(prompt_tokens))
             }
             // Nothing is known before the first request.

@@ -11,7 +11,7 @@ pub(crate) const REBUILD: &str = "--rebuild";
 
 pub(crate) const COMMAND: Command = Command {
     name: "doctor",
-    help: "check the stored history; --rebuild makes it anew from all that can be read",
+    help: "check the stored history; --rebuild makes another from all that can be read",
     usage: &[
         ("doctor", "checks everything that is stored and changes nothing"),
         (

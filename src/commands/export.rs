@@ -7,6 +7,7 @@ use super::{Answer, Command, CommandContext};
 use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;
 use lcm_model::error::{Error, Result};
+use lcm_model::ids::AGENTS;
 use lcm_model::text::{count, megabytes};
 
 const MARKDOWN: &str = "--md";
@@ -33,8 +34,7 @@ pub(crate) const COMMAND: Command = Command {
         ("export --html --all [PATH]", "every session of this project in one web page"),
         (
             "export --from codex [FOLDER]",
-            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file with that agent's records; to import \
-             any of them elsewhere, --jsonl --all",
+            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file with that agent's records",
         ),
         ("export … --force", "overwrites existing files"),
     ],
@@ -82,6 +82,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
             format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
         }
     };
+    if agent.is_some_and(|agent| agent.name == AGENTS[3]) {
+        text += "\nThese are for reading, as OpenCode's records do not say what they are: /lcm export --jsonl --all writes files for \
+                 /lcm import";
+    }
     match made.only_for_import {
         0 => {}
         1 => text += "\n1 file is another agent's session, for /lcm import only: Pi can't open it",

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
-use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, grouped_count, local_minute, local_span, one_line, timestamp};
@@ -67,7 +66,7 @@ pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Res
         view.messages().session_facts(id)?;
     let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
     let about = match first_request {
-        Some(request) => Message::parse(&view.messages().message(request)?.json).take_searchable(),
+        Some(request) => view.messages().parsed(request)?.take_searchable(),
         None => String::new(),
     };
     Ok(SessionLine {

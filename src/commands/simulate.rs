@@ -70,7 +70,22 @@ pub(crate) async fn of_files(
     columns: Option<usize>,
 ) -> Result<Answer> {
     let known = model.as_deref().map(known).transpose()?;
-    let paths = if paths.is_empty() { vec![usual.to_owned()] } else { paths };
+    let nothing = Error::invalid(match paths.as_slice() {
+        [] => format!(
+            "{} has no session of this project with answers: name files or folders with sessions of Pi, or another project with \
+             --project",
+            usual.display()
+        ),
+        paths => {
+            let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            format!("{} has no session of Pi with answers", places.join(", "))
+        }
+    });
+    let paths = match paths.is_empty() {
+        true if !usual.is_dir() => return Err(nothing),
+        true => vec![usual.to_owned()],
+        false => paths,
+    };
     blocking(move || {
         let mut rows = Vec::new();
         for file in files(&paths)? {
@@ -79,9 +94,8 @@ pub(crate) async fn of_files(
                 rows.push(row);
             }
         }
-        let place = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         if rows.is_empty() {
-            return Err(Error::invalid(format!("{} has no session of Pi with answers", place())));
+            return Err(nothing);
         }
         Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum(&rows)})))
     })
@@ -344,7 +358,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
         let (requests, folds) =
             (rows.iter().map(|row| row.requests).sum(), rows.iter().map(|row| row.folds).sum());
-        out += &line("in sum", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);
+        out += &line("total", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);
     }
     let longest = rows.iter().max_by_key(|row| row.requests);
     if let Some(row) = longest {
@@ -374,7 +388,8 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     models.sort_unstable();
     models.dedup();
     out += &format!(
-        "\nSimulated from {}, at the prices of {}; nothing was sent. Pi tuned: it compacts at 40,000 tokens and keeps 6,000.",
+        "\nSimulated from {}, at the prices of {}; nothing was sent. Percentages are of Pi alone; Pi tuned compacts at 40,000 tokens \
+         and keeps 6,000.",
         count(rows.len(), "session"),
         one_line(&models.join(", "), 200)
     );

@@ -92,7 +92,7 @@ impl Cache {
 
     pub fn in_words(&self) -> String {
         let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = *self;
-        let percent = read_tokens * 100 / prompt_tokens.max(1);
+        let percent = percent(read_tokens, prompt_tokens);
         let valid = requests - misses;
         let which = match misses {
             0 => format!("all of {requests} requests"),
@@ -103,4 +103,9 @@ impl Cache {
         let prompts = grouped(prompt_tokens);
         format!("{percent}% of {prompts} prompt tokens came from it; it was valid in {which}")
     }
+}
+
+/// A part of tokens in percent, rounded as the viewer does.
+pub(super) fn percent(part: usize, all: usize) -> usize {
+    (part * 200 + all) / (all * 2).max(1)
 }

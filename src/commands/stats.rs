@@ -110,7 +110,10 @@ impl Stats {
             rows.push(("This branch", format!("about {all} tokens{with}")));
             rows.push(("Saves", format!("about {} tokens per request", grouped(saved(*tokens)))));
         }
-        rows.push(("Cost", format!("{}; all of this project: {}", costs.0.in_words(), costs.1.in_words())));
+        rows.push((
+            "Cost",
+            format!("{} for summaries; all of this project: {}", costs.0.in_words(), costs.1.in_words()),
+        ));
         rows.extend(self.requests.as_ref().map(|bill| ("Requests", bill.in_words())));
         let cache = |cache: &Cache| cache.in_words();
         rows.extend(long.map(|long| {

@@ -137,7 +137,9 @@ async fn logs_of_other_agents_are_mentioned_and_imported_at_once() {
 
 #[tokio::test]
 async fn an_export_of_lines_of_another_agent_is_imported_again() {
-    for (agent, version) in [("claude-code", ""), ("codex", ""), ("gemini", "0.43"), ("gemini", "0.58")] {
+    for (agent, version) in
+        [("claude-code", ""), ("codex", ""), ("gemini", "0.6"), ("gemini", "0.43"), ("gemini", "0.58")]
+    {
         let machine = Machine::new();
         let logs = fixtures(agent).join(version);
         machine.run(&format!("--from {agent} \"{}\"", logs.display())).await;
@@ -158,4 +160,16 @@ async fn an_export_of_lines_of_another_agent_is_imported_again() {
         }
         assert!(all[0] == all[1] && !all[0].is_empty(), "{agent}: {} and {}", all[0].len(), all[1].len());
     }
+}
+
+#[tokio::test]
+async fn an_export_of_rows_says_that_it_cannot_be_imported() {
+    let machine = Machine::new();
+    machine.run(&format!("--from opencode \"{}\"", fixtures("opencode").join("1.0").display())).await;
+    let (scope, out) = (Scope::at(ConversationId(0), None), machine.at("out"));
+    let line = format!("export --from opencode \"{}\"", out.display());
+    let told = ask_in(&machine.home, &machine.folders.session_dir, &scope, None, &line).await.unwrap().text;
+    assert!(told.ends_with("/lcm export --jsonl --all writes files for /lcm import"), "{told}");
+    let report = machine.run(&format!("--from opencode \"{}\"", out.display())).await;
+    assert!(report.contains("could not be read") && report.contains("/lcm export --jsonl --all"), "{report}");
 }

@@ -39,7 +39,7 @@ async fn matching_lines_come_with_their_numbers_and_neighbors() {
             "{id} · toolResult bash · 2026-11-20 09:00 UTC · 1000 lines:\n\
              399- 399 hay and straw\n400: 400 ERROR the «needle» broke\n401- 401 hay and straw\n\
              799- 799 hay and straw\n800: 800 ERROR the «needle» broke\n801- 801 hay and straw\n\
-             2 of 2 lines of {id} that have `needle broken`.\n\
+             2 of 2 lines of {id} that best match `needle broken`.\n\
              More of one: lcm_expand {{\"summary_id\":\"{id}\",\"lines\":\"380-420\"}}"
         )
     );
@@ -86,7 +86,9 @@ async fn inside_a_summary_the_best_lines_of_its_messages_come_first() {
     assert!(answer.contains("1: «Decided: SQLite», because one «file» is easy to copy.\n"), "{answer}");
     assert!(!answer.contains("elsewhere"), "other messages are left out: {answer}");
     assert!(
-        answer.contains(&format!(" of {top} and 4 messages under it that have `why decided SQLite file`."))
+        answer.contains(&format!(
+            " of {top} and 4 messages under it that best match `why decided SQLite file`."
+        ))
     );
     let one = asking
         .expand(json!({"summary_id": top, "query": "why decided SQLite file", "max_tokens": 200}))
@@ -116,7 +118,7 @@ async fn a_search_inside_without_a_match_says_so_and_symbols_match_literally() {
     assert_eq!(
         asking.expand(json!({"summary_id": leaf, "query": "walrus"})).await,
         format!(
-            "No line of {leaf} and 2 messages under it has `walrus`. lcm_grep searches the whole history."
+            "No line of {leaf} and 2 messages under it has a word of `walrus`. lcm_grep searches the whole history."
         )
     );
     assert_eq!(numbers(&asking.expand(json!({"summary_id": id, "query": "=>"})).await), [1]);

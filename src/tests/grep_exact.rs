@@ -51,6 +51,22 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
 }
 
 #[tokio::test]
+async fn a_phrase_may_begin_in_a_passage_before() {
+    let (line, blank) = ("a filler line of words\n".repeat(40), " ".repeat(2_000));
+    for text in [
+        format!("{line}the walrus{blank}sleeps in the harbour\n{line}"),
+        format!("{line}the\n{}\nwalrus{blank}sleeps in\n{line}", "-".repeat(900)),
+        format!("{line}看walrus{blank}sleeps in\n{line}"),
+    ] {
+        let session =
+            Session::new().user(&text).user("the walrus; it sleeps in the harbour").user("and now?");
+        let asking = Asking::about(&session).await;
+        let found = ids(&asking.grep(json!({"query": "\"walrus sleeps in\""})).await);
+        assert_eq!(found, [asking.message(0).await], "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_phrase_of_another_session_is_counted_there() {
     let asking = Asking::about(&Session::new().user("nothing of it").user("and now?")).await;
     let asking = asking.with_session("two", &Session::new().user("a walrus of Codex")).await;
@@ -65,20 +81,31 @@ async fn a_phrase_of_another_session_is_counted_there() {
     );
 }
 
-const WORDS: [&str; 8] = ["alpha", "Beta", "gämma", "delta2", "a.b", "getUserName", "日本", "x"];
+const WORDS: [&str; 9] = ["alpha", "Beta", "gämma", "delta2", "a.b", "getUserName", "日本", "日alpha本", "x"];
 const BETWEEN: [&str; 6] = [" ", "  ", "\n", ", ", "-", "\u{3000}"];
+/// Spaces that fill a passage, once in so many.
+const WIDE: usize = 1_200;
+const RARE: usize = 24;
 
 fn text() -> impl Strategy<Value = String> {
-    proptest::collection::vec((0..WORDS.len(), 0..BETWEEN.len()), 1..260).prop_map(|pairs| {
-        pairs.into_iter().map(|(word, between)| [WORDS[word], BETWEEN[between]].concat()).collect()
+    let between = |n: usize| match n {
+        0 => " ".repeat(WIDE),
+        _ => BETWEEN[n % BETWEEN.len()].to_owned(),
+    };
+    proptest::collection::vec((0..WORDS.len(), 0..RARE), 1..260).prop_map(move |pairs| {
+        pairs.into_iter().map(|(word, n)| [WORDS[word], &between(n)].concat()).collect()
     })
+}
+
+/// With one space between words.
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Plain search: lowercase, without accents, white space as one space, and no word goes on at either end.
 fn says(text: &str, phrase: &str) -> bool {
-    let spaced =
-        |text: &str| text.to_lowercase().replace('ä', "a").split_whitespace().collect::<Vec<_>>().join(" ");
-    let (text, phrase) = (spaced(text), spaced(phrase));
+    let plain = |text: &str| spaced(&text.to_lowercase().replace('ä', "a"));
+    let (text, phrase) = (plain(text), plain(phrase));
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !"日本".contains(c));
     text.match_indices(&phrase).any(|(at, _)| {
         let goes_on = |one: Option<char>, next: Option<char>| is_word(one) && is_word(next);
@@ -103,7 +130,8 @@ proptest! {
                 all.push(asking.message(at).await);
             }
             for (from, start, length, upper) in phrases {
-                let from: Vec<char> = texts[from % texts.len()].chars().collect();
+                let from = &texts[from % texts.len()];
+                let from: Vec<char> = if upper { spaced(from) } else { from.clone() }.chars().collect();
                 let phrase: String = from.iter().skip(start % from.len()).take(length).collect();
                 let phrase = if upper { phrase.to_uppercase() } else { phrase };
                 if !phrase.contains(char::is_alphanumeric) {

@@ -13,7 +13,7 @@ use super::{Block, IDS, lcm_expand};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, in_line, minute, one_line, time_span};
-use lcm_model::{Files, Message, agent_of_session};
+use lcm_model::{Files, agent_of_session};
 use lcm_recall::describe::{
     End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Portrait, Section, SummaryPortrait,
     SummarySources, end, overview, portrait,
@@ -148,7 +148,7 @@ fn session(view: &View<'_>, id: ConversationId) -> Result<String> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
     let headline = match first_request {
-        Some(request) => Message::parse(&view.messages().message(request)?.json).headline(HEADLINE),
+        Some(request) => view.messages().parsed(request)?.headline(HEADLINE),
         None => String::new(),
     };
     let (name, span) = (lines::name(&name_of(view, &session_id)?), time_span(from_time, to_time));

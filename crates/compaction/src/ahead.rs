@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::branch::BranchPart;
 use super::job::{Job, Target};
-use super::plan::{Certain, CompactionPlan};
+use super::plan::Certain;
 use super::{At, Work};
 use lcm_model::error::{Code, Result};
 
@@ -64,10 +64,11 @@ async fn make(
     certain: Certain,
     pause: &CancellationToken,
 ) -> Result<()> {
-    let mut plan = CompactionPlan { ahead: Some(certain), ..job.plan() };
+    let mut plan = job.plan();
+    plan.ahead = Some(certain);
     while !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
         // The session goes on while summaries are made, and a branch in use would be copied.
-        let nodes = plan.next(&mut job.session.read(leaf, part.clone(), None).await?);
+        let nodes = plan.next(&job.session.read(leaf, part.clone(), None).await?);
         if nodes.is_empty() {
             break;
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::disk::FileChange;
 use super::standing::changes;
-use lcm_model::Message;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
@@ -39,7 +38,7 @@ pub async fn changed(
         let has_files = |message: &Visible| matches!(message.seen.role.as_str(), "assistant" | "toolResult");
         let read = newest
             .filter(|(_, message)| has_files(message))
-            .map(|(at, message)| Ok((at, Message::parse(&view.messages().json_of(message.seen.id)?))));
+            .map(|(at, message)| Ok((at, view.messages().parsed(message.seen.id)?)));
         let read = read.collect::<Result<Vec<_>>>()?;
         let facts = Facts::without_statements(read.iter().map(|(at, message)| (*at, message)));
         changes(view, visible, &facts, folder)

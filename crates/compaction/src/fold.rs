@@ -87,7 +87,7 @@ async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let ratios = Ratios::read(store).await?;
     let (budget, _) = sizes(settings, &ratios, at.context_window, at.model.as_deref());
     let branch = store.read(move |view| branch.refreshed(view)).await?;
-    let is_whole = branch.frontier().iter().all(|piece| matches!(piece, Piece::Summary(..)));
+    let is_whole = branch.frontier().iter().all(|piece| piece.summary().is_some());
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }

@@ -10,7 +10,7 @@ use super::branch::Branch;
 use super::calibration::Ratios;
 use super::claims::{Claims, Lease};
 use super::passes::{self, Fallback, Made, Material, Pass};
-use super::plan::{CompactionPlan, PlannedSummary, Tried};
+use super::plan::{CompactionPlan, PlannedSummary};
 use super::progress::Progress;
 use super::summarizer::Summarizer;
 use super::{Session, Work, assembler, redact, sizes};
@@ -98,18 +98,7 @@ impl<'a> Job<'a> {
 
     /// What a branch needs for its block.
     pub(super) fn plan(&self) -> CompactionPlan<'_> {
-        let (settings, writers) = (self.session.settings, &self.writers);
-        let (cut, room) = (self.pass.cut, self.budget);
-        CompactionPlan {
-            settings,
-            writers,
-            cut,
-            room,
-            ahead: None,
-            most_raw: 0,
-            recent: None,
-            tried: Tried::default(),
-        }
+        CompactionPlan::new(self.session.settings, &self.writers, self.pass.cut, self.budget)
     }
 
     /// Makes the branch's missing summaries, asks a model for what is relevant to the user's instructions, and
@@ -130,7 +119,10 @@ impl<'a> Job<'a> {
         loop {
             // Also adds what others made meanwhile.
             branch = self.session.store.read(move |view| branch.refreshed(view)).await?;
-            let nodes = plan.next(&mut branch);
+            let nodes = plan.next(&branch);
+            if let Some(start) = plan.raw_from.take() {
+                branch.keep_from(start);
+            }
             if nodes.is_empty() {
                 break;
             }

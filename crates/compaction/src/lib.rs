@@ -63,7 +63,7 @@ use job::{Job, Target};
 use lcm_model::config::{Context, Settings};
 use lcm_model::dag::Piece;
 use lcm_model::error::{Code, Result};
-use lcm_model::ids::ConversationId;
+use lcm_model::ids::{ConversationId, SummaryId};
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_model::{CompactionDetails, State};
@@ -343,9 +343,6 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
 
 /// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
-    let is_degraded = |piece: &Piece| match piece {
-        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.state == State::Degraded),
-        Piece::Message(_) => false,
-    };
-    branch.pieces().iter().filter(|piece| is_degraded(piece)).count()
+    let is_degraded = |id: &SummaryId| branch.summary(*id).is_some_and(|one| one.state == State::Degraded);
+    branch.pieces().iter().filter_map(Piece::summary).filter(is_degraded).count()
 }

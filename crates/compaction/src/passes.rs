@@ -128,7 +128,7 @@ impl Pass {
         }
         match sources {
             Material::Messages { chunk, recent, .. } => {
-                let read = |visible: &Visible| Ok(Message::parse(&view.messages().json_of(visible.seen.id)?));
+                let read = |visible: &Visible| view.messages().parsed(visible.seen.id);
                 let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
                 let messages: Vec<&Message> = messages.iter().collect();
                 let written = if size <= LITTLE {
@@ -355,7 +355,7 @@ impl Pass {
     async fn messages(&self, chunk: Vec<Visible>) -> Result<Vec<(Visible, Message)>> {
         let read = move |view: &View<'_>| {
             let read = |visible: Visible| {
-                let message = Message::parse(&view.messages().message(visible.seen.id)?.json);
+                let message = view.messages().parsed(visible.seen.id)?;
                 Ok((visible, message))
             };
             chunk.into_iter().map(read).collect()

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::branch::{Branch, ids_of};
+use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
 use super::passes::{self, Fallback, Material};
@@ -25,19 +25,21 @@ pub(super) type PlannedSummary = (Hash, Material, Fallback);
 
 /// What a branch needs until its summaries cover it and fit the block.
 pub(super) struct CompactionPlan<'a> {
-    pub settings: &'a Settings,
+    settings: &'a Settings,
     /// The models that the user named for summaries to be written again.
-    pub writers: &'a HashMap<SummaryId, String>,
-    pub cut: Cut,
+    writers: &'a HashMap<SummaryId, String>,
+    cut: Cut,
     /// Estimated tokens that the summaries may take in the block.
     pub room: usize,
     /// Set for work ahead of a compaction.
     pub ahead: Option<Certain>,
     /// A compaction may once leave a small last chunk raw, if fewer tokens than this stay raw.
-    pub most_raw: usize,
+    most_raw: usize,
+    /// Where that chunk starts, for the branch to be cut there.
+    pub raw_from: Option<usize>,
     /// Where the newest chunks begin.
-    pub recent: Option<usize>,
-    pub tried: Tried,
+    recent: Option<usize>,
+    tried: Tried,
 }
 
 /// What work ahead of a compaction may make, since the compaction will certainly need it.
@@ -51,12 +53,22 @@ pub(super) struct Certain {
 
 /// What was planned so far, whatever came of it.
 #[derive(Default)]
-pub(super) struct Tried {
+struct Tried {
     chunks: HashMap<Span, usize>,
     groups: HashSet<(Hash, Fallback)>,
 }
 
-impl CompactionPlan<'_> {
+impl<'a> CompactionPlan<'a> {
+    pub(super) fn new(
+        settings: &'a Settings,
+        writers: &'a HashMap<SummaryId, String>,
+        cut: Cut,
+        room: usize,
+    ) -> Self {
+        let (ahead, raw_from, recent, tried) = Default::default();
+        Self { settings, writers, cut, room, ahead, most_raw: 0, raw_from, recent, tried }
+    }
+
     /// The position at which `branch`, which was read up to Pi's cut, is cut for `request`. `folds` is the first entry
     /// that a fold would keep, and `estimated` converts real tokens to estimated ones. `None` if there is too little to
     /// compact.
@@ -89,7 +101,7 @@ impl CompactionPlan<'_> {
     }
 
     /// The next summaries, to be written at the same time. Empty if nothing is missing, or nothing more can be made.
-    pub(super) fn next(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
+    pub(super) fn next(&mut self, branch: &Branch) -> Vec<PlannedSummary> {
         let leaves = self.leaves(branch);
         if !leaves.is_empty() {
             return leaves;
@@ -118,13 +130,13 @@ impl CompactionPlan<'_> {
     }
 
     /// The leaf summaries of uncovered chunks, and again of the extracts that the block uses.
-    fn leaves(&mut self, branch: &mut Branch) -> Vec<PlannedSummary> {
+    fn leaves(&mut self, branch: &Branch) -> Vec<PlannedSummary> {
         let (mut chunks, again) = missing(self.cut, branch);
         if let Some(start) = remainder(self.cut, branch, &chunks)
             && self.may_wait(branch, start)
         {
             chunks.pop();
-            branch.keep_from(start);
+            self.raw_from = Some(start);
         }
         let newest = || chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start);
         let recent = *self.recent.get_or_insert_with(newest);
@@ -233,7 +245,8 @@ fn orientation(before: &[Visible]) -> Vec<Visible> {
 fn extracts(branch: &Branch) -> Vec<Span> {
     let mut extracts = branch.forest.degraded_leaves();
     if !extracts.is_empty() {
-        let used: HashSet<SummaryId> = branch.forest.closure(ids_of(branch.frontier())).into_iter().collect();
+        let used: HashSet<SummaryId> =
+            branch.forest.closure(branch.forest.frontier_summaries()).into_iter().collect();
         extracts.retain(|id| used.contains(id));
     }
     extracts.into_iter().filter_map(|id| branch.forest.span(id).cloned()).collect()
@@ -270,7 +283,7 @@ fn groups(branch: &Branch, depth: u32, size: usize) -> Vec<Vec<SummaryId>> {
 /// of any depth. Takes only as many groups of that run as are certainly needed, since a group frees at most its own
 /// size. Empty if only one piece is left.
 fn groups_under_pressure(branch: &Branch, size: usize, budget: usize) -> Vec<Vec<SummaryId>> {
-    let pieces = ids_of(branch.frontier());
+    let pieces = branch.forest.frontier_summaries();
     let depths: BTreeSet<u32> = pieces.iter().map(|id| branch.depth(*id)).collect();
     let run = depths.into_iter().flat_map(|depth| runs(branch, depth)).find(|run| run.len() > 1);
     let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());

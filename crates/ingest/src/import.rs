@@ -405,8 +405,8 @@ fn add(
         // The row is Pi's own; this file may be a copy.
         Some(known) => known,
         None => {
-            // Another agent's session starts with its first entry.
-            let time = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            // Not now: an imported session is not the one that was opened last.
+            let time = slice.time().unwrap_or_else(text::now);
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };

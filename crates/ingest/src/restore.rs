@@ -10,7 +10,7 @@ use lcm_model::dag::{Sources, visible};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use lcm_model::quotes::{are_carried, proven};
-use lcm_model::{CompactionDetails, Message, Quote, Summary, SummaryRecord, tokens};
+use lcm_model::{CompactionDetails, Quote, Summary, SummaryRecord, tokens};
 use lcm_store::{Batch, LastRows, NewSummary, PreparedText};
 
 /// Where summaries come from.
@@ -130,8 +130,7 @@ fn is_proven(batch: &Batch<'_>, record: &SummaryRecord, sources: &Sources) -> Re
     Ok(match sources {
         Sources::Messages(_) if quotes.is_empty() => *depth == 0,
         Sources::Messages(ids) => {
-            let read = |id: &MessageId| Ok(Message::parse(&batch.messages().json_of(*id)?));
-            let messages = ids.iter().map(read).collect::<Result<Vec<_>>>()?;
+            let messages = ids.iter().map(|id| batch.messages().parsed(*id)).collect::<Result<Vec<_>>>()?;
             *depth == 0 && proven(quotes.clone(), &messages.iter().collect::<Vec<_>>()) == *quotes
         }
         Sources::Summaries(ids) => {

@@ -35,8 +35,12 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 /// `text` in its plain spelling and in lowercase.
 pub fn folded(text: &str) -> String {
+    let plain = plain(text);
+    if plain.is_ascii() {
+        return plain.to_ascii_lowercase();
+    }
     // Character by character: the form of a sigma depends on its place.
-    plain(text).chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
+    plain.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
 
 /// Whether it is invisible: soft hyphens, zero-width spaces and joiners, marks of direction and variation.

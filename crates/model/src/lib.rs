@@ -41,7 +41,7 @@ pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
 pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
-pub use passages::{Indexed, bigrams, humps, is_ideograph, passages};
+pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};
 pub use touched::Files;

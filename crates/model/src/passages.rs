@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::data::{DATA_MARK, camel_humps, is_random, without_data};
+use sha2::{Digest as _, Sha256};
+
+use super::data::{DATA_MARK, as_indexed, camel_humps, is_random, without_data};
 use super::folding::{folded, is_diacritic, is_invisible, plain};
 
 /// A message of up to this many bytes stays whole.
@@ -19,6 +21,10 @@ const PASSAGE: usize = 500;
 const OVERLAP: usize = 120;
 /// A longer word, in bytes, is data.
 const LONGEST_WORD: usize = 64;
+/// The word before a part in the index that stands next to ideographs: a private-use character, as [`DATA_MARK`].
+pub const PART_MARK: &str = "\u{e1ce}";
+/// The beginning of a [`seam`].
+const SEAM: char = '\u{e1cf}';
 
 /// The byte ranges of the passages of `text`, cut at line breaks where possible.
 pub fn passages(text: &str) -> Vec<Range<usize>> {
@@ -53,12 +59,16 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
+/// Whether it is no part of a word.
+fn is_between(c: char) -> bool {
+    !(c.is_alphanumeric() || is_diacritic(c) || is_invisible(c))
+}
+
 /// The last place up to `end` that is not within a word; `end` if there is none from `start` on.
 fn between_words(text: &str, start: usize, end: usize) -> usize {
-    let is_within = |c: char| c.is_alphanumeric() || is_diacritic(c) || is_invisible(c);
     let window = &text[text.floor_char_boundary(start)..end];
-    match window.char_indices().rev().find(|(_, c)| !is_within(*c)) {
-        Some((at, c)) if text[end..].starts_with(is_within) => end - window.len() + at + c.len_utf8(),
+    match window.char_indices().rev().find(|(_, c)| is_between(*c)) {
+        Some((at, c)) if !text[end..].starts_with(is_between) => end - window.len() + at + c.len_utf8(),
         _ => end,
     }
 }
@@ -72,7 +82,40 @@ pub struct Indexed {
     pub parts: String,
 }
 
+/// `text` as the index has its words.
+pub fn spelled(text: &str) -> String {
+    folded(&as_indexed(&plain(text)))
+}
+
+/// The word in the index of a passage that begins between these words, spelled like it. By that, a phrase is found that
+/// begins in the passage before.
+pub fn seam(last: &str, first: &str) -> String {
+    let hash = Sha256::digest(format!("{last} {first}"));
+    format!("{SEAM}{:02x}{:02x}", hash[0], hash[1])
+}
+
 impl Indexed {
+    /// All passages of `text`, each spelled when it is asked for.
+    pub fn each(text: &str) -> impl Iterator<Item = (Range<usize>, Self)> {
+        let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+        let (mut at, mut last) = (0, "");
+        let index = move |range: Range<usize>| {
+            let mut indexed = Self::of(&text[range.clone()]);
+            last = text[at..range.start].rsplit(is_between).find(is_word).unwrap_or(last);
+            at = range.start;
+            // Next to ideographs, a word is only a part.
+            let before = last.rsplit(is_ideograph).next().unwrap_or_default();
+            let first = text[range.clone()].split(is_between).find(is_word).unwrap_or_default();
+            let first = first.split(is_ideograph).next().unwrap_or_default();
+            if !before.is_empty() && !first.is_empty() {
+                indexed.parts.push(' ');
+                indexed.parts += &seam(&spelled(before), &spelled(first));
+            }
+            (range, indexed)
+        };
+        passages(text).into_iter().map(index)
+    }
+
     /// Spells `text` for the index, like a query.
     pub fn of(text: &str) -> Self {
         let plain = plain(text);
@@ -122,6 +165,7 @@ fn parts(text: &str) -> String {
         {
             // 用docker部署: one word to a tokenizer.
             if is_mixed {
+                push(PART_MARK);
                 push(run);
             }
             let humps = humps(run);
@@ -196,6 +240,7 @@ mod tests {
     fn words_have_parts() {
         assert_eq!(parts("call getUserName2 in HTTPServer now"), "get User Name 2 HTTP Server");
         assert_eq!(parts("构建失败 of 东"), "构建 建失 失败 败 东");
+        assert_eq!(parts("用docker部署"), format!("用 部署 署 {PART_MARK} docker"));
         assert_eq!(parts("plain Words of One piece only"), "");
         assert_eq!(parts("iOS 2nd X9 ABc éÀ ÀB"), "i OS 2 nd X 9 A Bc é À");
     }

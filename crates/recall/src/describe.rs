@@ -360,9 +360,7 @@ fn files_under(view: &View<'_>, root: SummaryId) -> Result<Files> {
         match view.summaries().sources(id)? {
             Sources::Summaries(children) => waiting.extend(children),
             Sources::Messages(messages) => {
-                let read = |message| {
-                    Ok(Message::parse(&view.messages().message(view.messages().original(message)?)?.json))
-                };
+                let read = |message| view.messages().parsed(view.messages().original(message)?);
                 let messages = messages.into_iter().map(read).collect::<Result<Vec<_>>>()?;
                 files.extend(Facts::of(messages.iter().enumerate()).touched());
             }

@@ -4,7 +4,6 @@
 use std::cell::OnceCell;
 
 use super::Scope;
-use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::{MessageId, SummaryId};
 use lcm_store::branch::Cover;
@@ -110,9 +109,8 @@ impl<'a> Visibility<'a> {
         let Some(call) = &self.scope.call else { return Ok(None) };
         let last = self.view.messages().last_answer(&self.row_ranges)?;
         // Unreadable messages are left to the doctor.
-        let makes = |id: &MessageId| {
-            self.view.messages().json_of(*id).is_ok_and(|json| Message::parse(&json).makes(call))
-        };
+        let makes =
+            |id: &MessageId| self.view.messages().parsed(*id).is_ok_and(|message| message.makes(call));
         Ok(last.filter(makes))
     }
 }

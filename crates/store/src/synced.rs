@@ -179,13 +179,18 @@ impl SyncedWriter<'_> {
         if self.connection.fact(TARGET)?.as_deref() == Some(target) {
             return Ok(());
         }
+        self.begin_again()?;
+        self.connection.set_fact(TARGET, target)
+    }
+
+    /// Forgets what the target has.
+    pub fn begin_again(&self) -> Result<()> {
         for sql in [
             "DELETE FROM synced", "DELETE FROM synced_summaries", "DELETE FROM packs", "DELETE FROM machines",
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])?;
-        self.connection.set_fact(TARGET, target)
+        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])
     }
 
     /// Records that packs have these entries.

@@ -38,8 +38,8 @@ const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "tests", "up
 
 /// What stands for the parts that are put into statements: a file's beginning, the part, and an example.
 const PARTS: &[(&str, &str, &str)] = &[
-    ("index/search", "WHERE {}", "WHERE TRUE"),
-    ("index/search", "FROM {}", "FROM messages_fts WHERE messages_fts MATCH ?1"),
+    ("index/search", "{MATCHING}", "messages_fts WHERE messages_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3"),
+    ("index/search", "{columns}", "rowid"),
     ("messages/counts", "INSERT OR IGNORE INTO counts {}", "SELECT 1"),
     ("messages/counts", "o.id < e.id)\n       AND ", "o.id < e.id) AND e.conversation_id = ?1"),
     ("messages/packed", "{bounds}", "?1 AND ?2"),

@@ -29,7 +29,11 @@ use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_store::{Place, Store, real_path};
 use machine::ThisMachine;
+use pack::PackName;
 use target::Target;
+
+/// How far back a bucket is listed: two processes of one machine may send at once, the later number first.
+const OVERLAP: i64 = 100;
 
 /// What to sync, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,24 +153,49 @@ pub async fn sync(
     let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
     let run = Run { home, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let place = format!("{name} {project}");
+    let report = tokio::select! {
+        biased;
+        // A server may never answer.
+        () = cancel.cancelled() => Err(Error::cancelled()),
+        report = exchange(&run, place) => report,
+    };
+    Ok(Report { target: name, ..report? })
+}
+
+async fn exchange(run: &Run<'_>, place: String) -> Result<Report> {
+    let home = run.home;
     home.store.write(move |batch| batch.synced().begin(&place)).await?;
     let (is_complete, read) =
         home.store.read(|view| Ok((view.synced().is_complete()?, view.synced().machines()?))).await?;
     let read = read.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number)).collect();
     let mut listed = run.target.list(&read).await?;
+    if lacks_own(run, &listed).await? {
+        // A new disk, or something has removed old files: everything that no pack has is sent again.
+        home.store.write(|batch| batch.synced().begin_again()).await?;
+        listed = run.target.list(&HashMap::new()).await?;
+    }
     let mut report = Report::default();
-    receive::receive(&run, &listed, &mut report).await?;
+    receive::receive(run, &listed, &mut report).await?;
     if !home.store.read(|view| view.synced().is_compared()).await? {
         listed = run.target.list(&HashMap::new()).await?;
-        send::rewrite(&run, &listed, &mut report).await?;
+        send::rewrite(run, &listed, &mut report).await?;
     }
     let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
-    send::send(&run, own.max().unwrap_or(0) + 1, &mut report).await?;
+    send::send(run, own.max().unwrap_or(0) + 1, &mut report).await?;
     let is_complete = report.waiting == 0 && report.refused.is_empty() && report.unconfirmed == 0;
     home.store.write(move |batch| batch.synced().note_complete(is_complete)).await?;
     let machines = home.store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
         machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
     home.store.checkpoint().await?;
-    Ok(Report { others, target: name, ..report })
+    Ok(Report { others, ..report })
+}
+
+/// Whether one of the newest packs of this machine is not at the target any more.
+async fn lacks_own(run: &Run<'_>, listed: &[PackName]) -> Result<bool> {
+    let known = run.store().read(|view| view.synced().packs()).await?;
+    let mut own: Vec<PackName> = known.iter().filter_map(|name| PackName::parse(name)).collect();
+    own.retain(|name| name.machine == run.machine.id);
+    let newest = own.iter().map(|name| name.number).max().unwrap_or(0);
+    Ok(own.iter().any(|name| name.number > newest - OVERLAP && !listed.contains(name)))
 }

@@ -11,6 +11,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use rusty_s3::actions::ListObjectsV2;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 
+use super::OVERLAP;
 use super::pack::PackName;
 use super::target::LARGEST;
 use lcm_model::error::{Error, Result};
@@ -28,9 +29,6 @@ const SILENT: Duration = Duration::from_secs(30);
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2)];
 /// The most bytes of a list of a thousand names, or of an error.
 const ANSWER: u64 = 16 * 1024 * 1024;
-
-/// Two processes of one machine may send at once, the later number first.
-const OVERLAP: i64 = 100;
 
 /// The packs of a project in a bucket.
 #[derive(Clone, Debug)]

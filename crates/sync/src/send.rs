@@ -40,7 +40,9 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
     loop {
         go_on(run.cancel)?;
         let (machine, redacts) = (run.machine.clone(), run.redacts);
-        let pack = run.store().read(move |view| next_pack(view, &machine, redacts)).await?;
+        // The others are to know of this machine, even if it has nothing to say.
+        let is_first = number == 1;
+        let pack = run.store().read(move |view| next_pack(view, &machine, redacts, is_first)).await?;
         let Some((pack, purged)) = pack else { return Ok(()) };
         let Pack { bytes, entries, summaries, messages } = pack;
         report.sent.packs += 1;
@@ -67,7 +69,12 @@ async fn put(run: &Run<'_>, number: i64, bytes: Vec<u8>) -> Result<String> {
 }
 
 /// The next pack, with the number of purged entries; `None` if there is nothing to send.
-fn next_pack(view: &View<'_>, machine: &ThisMachine, redacts: bool) -> Result<Option<(Pack, usize)>> {
+fn next_pack(
+    view: &View<'_>,
+    machine: &ThisMachine,
+    redacts: bool,
+    is_first: bool,
+) -> Result<Option<(Pack, usize)>> {
     let purged = view.synced().purged()?;
     let header = PackHeader::new(&machine.id, &machine.label, purged, redacts);
     let mut filling = Filling::of(view, &header, &machine.label)?;
@@ -100,7 +107,7 @@ fn next_pack(view: &View<'_>, machine: &ThisMachine, redacts: bool) -> Result<Op
             }
         }
     }
-    if entries.is_empty() && summaries.is_empty() {
+    if entries.is_empty() && summaries.is_empty() && !is_first {
         return Ok(None);
     }
     Ok(Some((Pack { bytes: filling.pack.finish()?, entries, summaries, messages }, purged)))

@@ -85,12 +85,12 @@ impl Expansion<'_> {
         }
         if texts.is_empty() {
             out = format!(
-                "No line of {handle}{looked} has `{query}`.{beyond} lcm_grep searches the whole history."
+                "No line of {handle}{looked} has a word of `{query}`.{beyond} lcm_grep searches the whole history."
             );
             return Ok(vec![Block::Text(out)]);
         }
         let (matching, left) = (count(matches.len(), "line"), matches.len() - from - taken);
-        let _ = write!(out, "{taken} of {matching} of {handle}{looked} that have `{query}`.{beyond}");
+        let _ = write!(out, "{taken} of {matching} of {handle}{looked} that best match `{query}`.{beyond}");
         if left > 0 {
             let next = self.next(&handle, &format!("q{}", from + taken));
             let _ = write!(out, " {left} left: {next}");

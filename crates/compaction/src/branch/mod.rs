@@ -12,7 +12,7 @@ use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
 use lcm_model::ids::{ConversationId, Hash, MessageId, SummaryId};
-use lcm_model::{Files, Message, Notes};
+use lcm_model::{Files, Notes};
 use lcm_store::branch::{Known, Memory, Summaries};
 use lcm_store::{StoredSummary, View};
 
@@ -194,7 +194,7 @@ impl Branch {
     /// Loads the summaries that may be shown or condensed: few, even of a long history.
     fn load_needed(&mut self, view: &View<'_>) -> Result<()> {
         let groups = self.forest.degraded_groups().into_iter().flat_map(|(_, sources)| sources);
-        let needed: Vec<SummaryId> = groups.chain(self.frontier_ids()).collect();
+        let needed: Vec<SummaryId> = groups.chain(self.forest.frontier_summaries()).collect();
         self.load(view, needed)
     }
 
@@ -257,7 +257,7 @@ impl Branch {
 
     /// The leaf summary of the newest messages.
     fn newest_leaf(&self) -> Option<SummaryId> {
-        let mut newest = *self.frontier_ids().last()?;
+        let mut newest = *self.forest.frontier_summaries().last()?;
         while let Some(Sources::Summaries(sources)) = self.forest.node(newest).map(|node| &node.sources) {
             newest = *sources.last()?;
         }
@@ -282,8 +282,8 @@ impl Branch {
             Some(Sources::Messages(messages)) => match view.summaries().facts_of(id)? {
                 Some(known) => facts = known,
                 None => {
-                    let read = |id: &MessageId| Ok(Message::parse(&view.messages().json_of(*id)?));
-                    let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
+                    let read = messages.iter().map(|id| view.messages().parsed(*id));
+                    let read = read.collect::<Result<Vec<_>>>()?;
                     facts = Facts::of(read.iter().enumerate());
                     // After a purge, its row may belong to another summary.
                     if view.summaries().sources(id)? == Sources::Messages(messages) {
@@ -322,7 +322,7 @@ impl Branch {
 
     /// The summaries of the frontier, oldest first.
     pub(super) fn frontier_summaries(&self) -> Vec<StoredSummary> {
-        self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
+        self.forest.frontier_summaries().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
 
     /// Moves the start of the kept tail to the visible message at `at`. What its summaries need is loaded by
@@ -378,23 +378,10 @@ impl Branch {
 
     /// The number of frontier summaries with this depth.
     pub(super) fn at_depth(&self, depth: u32) -> usize {
-        self.frontier_ids().into_iter().filter(|id| self.depth(*id) == depth).count()
-    }
-
-    fn frontier_ids(&self) -> Vec<SummaryId> {
-        ids_of(self.frontier())
+        self.forest.frontier_summaries().into_iter().filter(|id| self.depth(*id) == depth).count()
     }
 
     pub(super) fn depth(&self, id: SummaryId) -> u32 {
         self.forest.node(id).map_or(0, |node| node.depth)
     }
-}
-
-/// The summaries among `pieces`, in order.
-pub(super) fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
-    let summary = |piece| match piece {
-        Piece::Summary(id, _) => Some(id),
-        Piece::Message(_) => None,
-    };
-    pieces.into_iter().filter_map(summary).collect()
 }

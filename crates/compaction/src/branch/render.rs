@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
 use super::super::{LEAST_BUDGET, LEAST_ESTIMATE, Session, calibration, state};
-use super::{Branch, ids_of};
+use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
@@ -59,7 +59,7 @@ impl Session<'_> {
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
         // Text that is far too long need not be rendered.
-        if self.tokens_of(&self.frontier_ids()) > 2 * budget {
+        if self.tokens_of(&self.forest.frontier_summaries()) > 2 * budget {
             return false;
         }
         let shown = self.shown(&self.frontier());
@@ -88,7 +88,7 @@ impl Branch {
             let Some(sources) = self.unfolded_at(&pieces[at]) else { continue };
             let mut opened = pieces.clone();
             opened.splice(at..=at, sources);
-            let ids = ids_of(opened.clone());
+            let ids: Vec<SummaryId> = opened.iter().filter_map(Piece::summary).collect();
             self.load(view, ids.iter().copied())?;
             // The texts alone are too long, so the block need not be rendered.
             if self.tokens_of(&ids) > budget + budget / CERTAINLY {
@@ -128,7 +128,7 @@ impl Branch {
 
     /// What only the session file contains: the summaries that no earlier entry carries, and the span.
     pub(in super::super) fn details(&self) -> CompactionDetails {
-        let shown = ids_of(self.pieces());
+        let shown: Vec<SummaryId> = self.pieces().iter().filter_map(Piece::summary).collect();
         let touched = self.facts.touched();
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,

@@ -67,8 +67,17 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
         hash = hash.take().or_else(|| fields.text("projectHash"));
         session.is_some() && hash.is_some()
     };
-    let records: Box<dyn Records> = match path.extension().is_some_and(|ending| ending == "json") {
-        true => {
+    let ending = path.extension().unwrap_or_default();
+    let exported = if ending == "log" { exported(&read_file(path)?) } else { None };
+    let records: Box<dyn Records> = match exported {
+        Some(records) => {
+            for fields in records.iter().filter_map(|record| Fields::of(record)) {
+                is_log |= is_message_of(&fields);
+                look(&fields);
+            }
+            Box::new(records.into_iter())
+        }
+        None if ending == "json" => {
             let whole = read_file(path)?;
             // What a damaged or cut session begins with.
             let begin =
@@ -80,7 +89,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
             is_log = whole_objects(&whole).into_iter().any(|at| is_message(&whole[at]));
             Box::new(messages(whole).into_iter())
         }
-        false => Box::new(head(path, cancel, |fields| {
+        None => Box::new(head(path, cancel, |fields| {
             is_log |= is_message_of(fields);
             look(fields)
         })?),
@@ -128,6 +137,12 @@ fn messages(whole: String) -> Vec<String> {
         about.replace_range(at(first)..at(last) + last.get().len(), "");
     }
     std::iter::once(about).chain(messages.iter().map(|message| message.get().to_owned())).collect()
+}
+
+/// The records that `export --from` wrote, if they are whole: those of a session that was one JSON object may have several lines.
+fn exported(log: &str) -> Option<Vec<String>> {
+    let records = serde_json::Deserializer::from_str(log).into_iter::<&RawValue>();
+    records.map(|record| record.ok().map(|record| record.get().to_owned())).collect()
 }
 
 /// The session's folder, if it is recorded.

@@ -16,6 +16,16 @@ pub enum Piece {
     Message(usize),
 }
 
+impl Piece {
+    /// The summary, if it is one.
+    pub fn summary(&self) -> Option<SummaryId> {
+        match self {
+            Self::Summary(id, _) => Some(*id),
+            Self::Message(_) => None,
+        }
+    }
+}
+
 /// The messages that a branch shows, and all summaries of them. Both only grow, each at its own cost.
 #[derive(Clone, Debug, Default)]
 pub struct Trees {
@@ -182,6 +192,11 @@ impl Forest {
     /// Summaries that overlap a chosen one are not used.
     pub fn frontier(&self) -> Vec<Piece> {
         self.frontier.get_or_init(|| self.cover()).clone()
+    }
+
+    /// The summaries of the frontier, oldest first.
+    pub fn frontier_summaries(&self) -> Vec<SummaryId> {
+        self.frontier().iter().filter_map(Piece::summary).collect()
     }
 
     fn cover(&self) -> Vec<Piece> {

@@ -11,7 +11,7 @@ use super::words::words;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
 use lcm_model::text::one_line;
-use lcm_model::{as_indexed, folded, is_ideograph, is_of_data, may_be_data, plain, searchable};
+use lcm_model::{PART_MARK, folded, is_ideograph, is_of_data, may_be_data, seam, searchable, spelled};
 use lcm_store::Filter;
 
 /// The most words of a phrase, its last, that are looked up in the index.
@@ -118,16 +118,17 @@ impl Phrase {
     /// What finds each passage in which the phrase may end.
     pub fn expression(&self) -> String {
         // In the case that was written: it tells random words from others.
-        let spelled = folded(&as_indexed(&plain(&self.written)));
+        let spelled = spelled(&self.written);
         let all: Vec<&str> = words(&spelled).map(|(_, word)| word).collect();
         let last = &all[all.len().saturating_sub(LOOKED_UP)..];
         if self.folded.contains(is_ideograph) {
             return last.last().map(|word| whole(word).join(" OR ")).unwrap_or_default();
         }
         let joined = |words: &[&str]| quote(&words.join(" "));
+        let part = |word: &str| format!("parts : {}", quote(word));
         let mut any = vec![joined(last)];
         // It may begin in the passage before.
-        any.extend((1..last.len()).map(|from| format!("^{}", joined(&last[from..]))));
+        any.extend(last.windows(2).map(|pair| part(&seam(pair[0], pair[1]))));
         if let [first, between @ .., end] = last {
             // Next to ideographs, a word is only a part.
             let all = |outer: &[String]| -> String {
@@ -135,9 +136,9 @@ impl Phrase {
                 let all: Vec<String> = outer.iter().cloned().chain(between).collect();
                 format!("({})", all.join(" AND "))
             };
-            let (part, word) = (|word: &str| format!("parts : {}", quote(word)), quote);
-            any.push(all(&[part(first), word(end)]));
-            any.push(all(&[word(first), part(end)]));
+            let mixed = |word: &str| part(&format!("{PART_MARK} {word}"));
+            any.push(all(&[mixed(first), quote(end)]));
+            any.push(all(&[quote(first), mixed(end)]));
         }
         any.join(" OR ")
     }

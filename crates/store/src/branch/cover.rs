@@ -47,10 +47,7 @@ impl Cover {
 
     /// The summaries of the frontier, oldest first.
     pub fn summaries(&self) -> impl Iterator<Item = SummaryId> {
-        self.frontier.iter().filter_map(|piece| match piece {
-            Piece::Summary(id, _) => Some(*id),
-            Piece::Message(_) => None,
-        })
+        self.frontier.iter().filter_map(Piece::summary)
     }
 
     /// The position of an original message among the visible messages.

@@ -190,7 +190,7 @@ CREATE TABLE origins (
 -- Passages of the messages' searchable text. The index stores no text; passages are cut from the message again.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   body,   -- the passage
-  parts,  -- humps of identifiers, pairs of ideographs
+  parts,  -- humps of identifiers, pairs of ideographs, seams between passages
   content = '', contentless_delete = 1,
   tokenize = 'porter unicode61 remove_diacritics 2'
 );

@@ -7,9 +7,8 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, named_params, params};
-use serde_json::json;
 
-use crate::columns::{Queries as _, from_row};
+use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::sessions::{parameters, passes};
 use crate::{FullTextIndex, Messages};
 use lcm_model::Message;
@@ -56,13 +55,14 @@ pub struct SummaryHit {
 from_row!(SummaryHit { summary = "id", score });
 
 impl<'c> FullTextIndex<'c> {
-    /// The first passage of the newest searchable message, which is about the number of passages.
+    /// The row of the newest passage, which is about their number.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub(crate) fn last_passage(&self) -> Result<i64> {
         let last = self.connection.first(
-            "SELECT first_passage FROM messages WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
+            "SELECT first_passage + passages - 1 FROM messages
+              WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
             [],
         )?;
         Ok(last.unwrap_or(0))
@@ -76,14 +76,11 @@ impl<'c> FullTextIndex<'c> {
             (None, Some(agent)) if agent != PI => Some(self.rows_of_agent(agent)?),
             _ => None,
         };
-        let (among, ranges) = match messages {
-            Some(rows) => {
-                let ranges = self.passages_of(rows)?;
-                (Some(json!(ranges).to_string()), ranges)
-            }
-            None => (None, vec![(1, self.last_passage()?)]),
+        let ranges = match messages {
+            Some(rows) => self.passages_of(rows)?,
+            None => vec![(1, self.last_passage()?)],
         };
-        Ok(Passages { connection: self.connection, among, ranges })
+        Ok(Passages { connection: self.connection, ranges })
     }
 
     /// The ranges of the rows of an agent's messages.
@@ -304,11 +301,12 @@ fn merged(ranges: Vec<(i64, i64)>, near: i64) -> Vec<(i64, i64)> {
 /// The passages to search.
 pub struct Passages<'c> {
     connection: &'c Connection,
-    /// If not all, the ranges of their rows in JSON, each by its first and last.
-    among: Option<String>,
-    /// These ranges.
+    /// The ranges of their rows, each by its first and last, in order.
     ranges: Vec<(i64, i64)>,
 }
+
+/// The rows that match `?1` from `?2` to `?3`.
+const MATCHING: &str = "messages_fts WHERE messages_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3";
 
 impl Passages<'_> {
     /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
@@ -316,50 +314,65 @@ impl Passages<'_> {
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn count(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
-        self.connection.one(
-            &format!(
-                "SELECT count(*) FROM (SELECT 1 FROM {} AND messages_fts.rowid >= ?3 LIMIT ?4)",
-                self.matching()
-            ),
-            params![expression, self.among, from, most],
-        )
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {MATCHING} LIMIT ?4)");
+        self.ranges.iter().filter(|(_, last)| *last >= from).try_fold(0, |found, (first, last)| {
+            let left = most - found;
+            let more: usize = self.connection.one(&sql, params![expression, first.max(&from), last, left])?;
+            Ok(found + more)
+        })
     }
 
-    /// The rows of the newest matching passages from `from` on, newest first.
-    pub fn newest(&self, expression: &str, from: i64, limit: usize) -> Result<Vec<i64>> {
-        self.connection.all(
-            &format!(
-                "SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3
-                  ORDER BY messages_fts.rowid DESC LIMIT ?4",
-                self.matching()
-            ),
-            params![expression, self.among, from, limit],
-        )
+    /// The rows of the newest matching passages from `from` on, at most `most`, newest first.
+    pub fn newest(&self, expression: &str, from: i64, most: usize) -> Result<Vec<i64>> {
+        let sql = format!("SELECT rowid FROM {MATCHING} ORDER BY rowid DESC LIMIT ?4");
+        let mut found = Vec::new();
+        for (first, last) in self.ranges.iter().rev().take_while(|(_, last)| *last >= from) {
+            let left = most - found.len();
+            let rows: Vec<i64> =
+                self.connection.all(&sql, params![expression, first.max(&from), last, left])?;
+            found.extend(rows);
+        }
+        Ok(found)
     }
 
     /// The rows of all matching passages from `from` on, oldest first. That is the order of the index's
     /// lists, and takes about half the work of the opposite one.
     pub fn from(&self, expression: &str, from: i64) -> Result<Vec<i64>> {
-        self.connection.all(
-            &format!("SELECT messages_fts.rowid FROM {} AND messages_fts.rowid >= ?3", self.matching()),
-            params![expression, self.among, from],
-        )
+        self.matching("rowid", expression, from)
+    }
+
+    /// All matching passages with their scores; higher is better.
+    pub fn ranked(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
+        self.matching("rowid, -bm25(messages_fts, 1.0, 0.6)", expression, 0)
+    }
+
+    fn matching<T: FromRow>(&self, columns: &str, expression: &str, from: i64) -> Result<Vec<T>> {
+        let sql = format!("SELECT {columns} FROM {MATCHING}");
+        let mut found = Vec::new();
+        for (first, last) in self.ranges.iter().filter(|(_, last)| *last >= from) {
+            let rows: Vec<T> = self.connection.all(&sql, params![expression, first.max(&from), last])?;
+            found.extend(rows);
+        }
+        Ok(found)
     }
 
     /// The messages with a matching passage that pass `filter`.
     pub fn messages(&self, expression: &str, filter: &Filter) -> Result<Vec<MessageId>> {
-        self.connection.all(
-            &format!(
-                "SELECT DISTINCT m.id
-                   FROM (SELECT messages_fts.rowid AS passage FROM {}) CROSS JOIN messages m
-                     ON m.id = (SELECT id FROM messages
-                                 WHERE first_passage <= passage ORDER BY first_passage DESC LIMIT 1)
-                    AND {}",
-                self.matching(),
-                passes()
-            ),
-            parameters(filter, &[("?1", &expression), ("?2", &self.among)]).as_slice(),
-        )
+        let sql = format!(
+            "SELECT DISTINCT m.id
+               FROM (SELECT rowid AS passage FROM {MATCHING}) CROSS JOIN messages m
+                 ON m.id = (SELECT id FROM messages
+                             WHERE first_passage <= passage ORDER BY first_passage DESC LIMIT 1)
+                AND {}",
+            passes()
+        );
+        let mut found = Vec::new();
+        for (first, last) in &self.ranges {
+            let params = parameters(filter, &[("?1", &expression), ("?2", first), ("?3", last)]);
+            let messages: Vec<MessageId> = self.connection.all(&sql, params.as_slice())?;
+            found.extend(messages);
+        }
+        Ok(found)
     }
 
     /// Some of the passages with a word, spelled as in the index: the first `most`.
@@ -396,26 +409,6 @@ impl Passages<'_> {
             left -= here;
         }
         0
-    }
-
-    /// All matching passages with their scores; higher is better.
-    pub fn ranked(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
-        self.connection.all(
-            &format!("SELECT messages_fts.rowid, -bm25(messages_fts, 1.0, 0.6) FROM {}", self.matching()),
-            params![expression, self.among],
-        )
-    }
-
-    /// The rows that match `?1` among `?2`.
-    fn matching(&self) -> &'static str {
-        match self.among {
-            None => "messages_fts WHERE messages_fts MATCH ?1 AND ?2 IS NULL",
-            Some(_) => {
-                "json_each(?2) CROSS JOIN messages_fts
-                  WHERE messages_fts MATCH ?1
-                    AND messages_fts.rowid >= value ->> 0 AND messages_fts.rowid <= value ->> 1"
-            }
-        }
     }
 }
 

@@ -2,19 +2,14 @@
 
 use rusqlite::params;
 
-use crate::IndexWriter;
 use crate::columns::Queries as _;
+use crate::{FullTextIndex, IndexWriter};
 use lcm_model::error::Result;
 
 impl IndexWriter<'_> {
     /// The row for the next passage.
     pub(crate) fn next_passage(&self) -> Result<i64> {
-        let next = self.connection.first(
-            "SELECT first_passage + passages FROM messages
-              WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
-            [],
-        )?;
-        Ok(next.unwrap_or(1))
+        Ok(FullTextIndex::new(self.connection).last_passage()? + 1)
     }
 
     /// Adds a passage with its parts in row `row`.

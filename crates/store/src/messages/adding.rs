@@ -39,10 +39,10 @@ pub struct Prepared {
     /// The packed JSON; `None` if it is stored as it is.
     packed: Option<Vec<u8>>,
     codec: i64,
-    /// Each passage of the searchable text.
-    passages: Vec<Range<usize>>,
-    /// What the index gets of the first ones, up to [`INDEXED`].
-    indexed: Vec<Indexed>,
+    /// How many passages the searchable text has.
+    count: usize,
+    /// The first ones, up to [`INDEXED`], with what the index gets of them.
+    indexed: Vec<(Range<usize>, Indexed)>,
 }
 
 /// How much of a text is spelled for the index in advance, in bytes: in one piece, all of it takes as much memory again.
@@ -54,23 +54,19 @@ impl Prepared {
     pub fn of(json: &str, searchable: &str) -> Self {
         let pack = if agent_of(json).is_some() { codec::encode_quickly } else { codec::encode };
         let (packed, codec) = pack(json);
-        let passages = passages(searchable);
-        let first = passages.iter().take_while(|range| range.end <= INDEXED);
-        let indexed = first.map(|range| Indexed::of(&searchable[range.clone()])).collect();
-        Self { packed, codec, passages, indexed }
+        let count = passages(searchable).len();
+        let indexed = Indexed::each(searchable).take_while(|(range, _)| range.end <= INDEXED).collect();
+        Self { packed, codec, count, indexed }
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        let Prepared { packed, codec, passages, indexed } = message.prepared;
-        let passages = match message.kind {
-            MessageKind::Conversation => passages.as_slice(),
-            _ => &[],
-        };
+        let Prepared { packed, codec, count, indexed } = message.prepared;
+        let passages = if message.kind == MessageKind::Conversation { *count } else { 0 };
         let first_passage =
-            if passages.is_empty() { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
+            if passages == 0 { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
                                    json, codec, bytes, first_passage, passages)
@@ -89,7 +85,7 @@ impl MessageWriter<'_> {
             codec,
             message.json.len(),
             first_passage,
-            passages.len(),
+            passages,
         ]) {
             Ok(id) => id,
             // Few are stored already: looking for each first costs more.
@@ -103,11 +99,17 @@ impl MessageWriter<'_> {
             Err(error) => return Err(writing(error)),
         };
         if let Some(first) = first_passage {
+            let is_complete = indexed.len() == passages;
+            let rest = (!is_complete).then(|| Indexed::each(message.searchable).skip(indexed.len()));
+            let rest = rest.into_iter().flatten().map(Cow::Owned);
             let index = IndexWriter::new(self.connection);
-            for (at, (row, range)) in (first..).zip(passages).enumerate() {
-                let text = &message.searchable[range.clone()];
-                let indexed = indexed.get(at).map_or_else(|| Cow::Owned(Indexed::of(text)), Cow::Borrowed);
-                index.add_passage(row, indexed.body.as_deref().unwrap_or(text), &indexed.parts)?;
+            for (row, passage) in (first..).zip(indexed.iter().map(Cow::Borrowed).chain(rest)) {
+                let (range, Indexed { body, parts }) = passage.as_ref();
+                index.add_passage(
+                    row,
+                    body.as_deref().unwrap_or(&message.searchable[range.clone()]),
+                    parts,
+                )?;
             }
         }
         Ok(MessageId(id))

@@ -7,6 +7,7 @@ use rusqlite::{Row, named_params, params};
 use crate::Messages;
 use crate::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
 use crate::messages::codec;
+use lcm_model::Message;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, Nonce};
@@ -100,6 +101,11 @@ impl Messages<'_> {
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
         self.connection.one::<StoredJson>(ONE, [id])?.unpack()
+    }
+
+    /// A message, parsed.
+    pub fn parsed(&self, id: MessageId) -> Result<Message> {
+        Ok(Message::parse(&self.json_of(id)?))
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.

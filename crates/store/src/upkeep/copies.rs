@@ -129,8 +129,7 @@ impl Upkeep<'_> {
 
     /// The other results of the scripts in these messages: Pi records there how each script called tools.
     pub(crate) fn results_of_scripts(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
-        let read =
-            |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
+        let read = |id: MessageId| Messages::new(self.connection).parsed(id).ok();
         let mut results: BTreeSet<MessageId> = self
             .connection
             .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;

@@ -140,10 +140,10 @@ export function assertAbsent(text, all) {
   for (const bytes of all) assert.ok(!bytes.includes(text), `${text} is gone`);
 }
 
-/** The packs in a target's folder: names and bytes. @param {string} target @returns {{ name: string, file: string, bytes: Buffer }[]} */
+/** The packs in a target's folder. @param {string} target @returns {{ name: string, file: string, bytes: Buffer }[]} */
 export function packsIn(target) {
   const names = /** @type {string[]} */ (readdirSync(target, { recursive: true })).filter((name) => name.endsWith(".pack")).sort();
-  return names.map((name) => ({ name, file: path.join(target, name), bytes: readFileSync(path.join(target, name)) }));
+  return names.map((name) => ({ name: name.replaceAll(path.sep, "/"), file: path.join(target, name), bytes: readFileSync(path.join(target, name)) }));
 }
 
 /** What is in a pack. @param {Buffer} bytes */

@@ -25,7 +25,7 @@ pub struct NewMessage<'a> {
     pub tool: Option<&'a str>,
     pub tokens: usize,
     pub timestamp: i64,
-    /// The stored JSON, byte for byte.
+    /// The stored JSON, byte for byte; not needed if it is packed.
     pub json: &'a str,
     /// The text to index; empty if search must not find it.
     pub searchable: &'a str,
@@ -39,6 +39,8 @@ pub struct Prepared {
     /// The packed JSON; `None` if it is stored as it is.
     packed: Option<Vec<u8>>,
     codec: i64,
+    /// The length of the JSON.
+    bytes: usize,
     /// Each passage of the searchable text.
     passages: Vec<Range<usize>>,
     /// What the index gets of the first ones, up to [`INDEXED`].
@@ -57,14 +59,19 @@ impl Prepared {
         let passages = passages(searchable);
         let first = passages.iter().take_while(|range| range.end <= INDEXED);
         let indexed = first.map(|range| Indexed::of(&searchable[range.clone()])).collect();
-        Self { packed, codec, passages, indexed }
+        Self { packed, codec, bytes: json.len(), passages, indexed }
+    }
+
+    /// Whether the message's JSON is not needed to store it.
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        let Prepared { packed, codec, passages, indexed } = message.prepared;
+        let Prepared { packed, codec, bytes, passages, indexed } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
             _ => &[],
@@ -87,7 +94,7 @@ impl MessageWriter<'_> {
             message.timestamp,
             packed.as_deref().unwrap_or(message.json.as_bytes()),
             codec,
-            message.json.len(),
+            bytes,
             first_passage,
             passages.len(),
         ]) {

@@ -29,7 +29,7 @@ const claudes = (cwd, output) => {
   ];
 };
 
-for (const [agent, of, times, options] of /** @type {const} */ ([["Pi", pis, 3.2, []], ["Claude Code", claudes, 4.2, ["--from", "claude-code"]]])) {
+for (const [agent, of, times, options] of /** @type {const} */ ([["Pi", pis, 2.8, []], ["Claude Code", claudes, 3.8, ["--from", "claude-code"]]])) {
   test(`a line of 50 MB in a log of ${agent}`, { timeout: 120_000 }, async (t) => {
     const folder = temporaryFolder(t);
     const [cwd, agentDir, storeDir] = ["project", "agent", "store"].map((name) => path.join(folder, name));

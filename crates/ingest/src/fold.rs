@@ -76,13 +76,13 @@ impl PreparedHandover {
     /// # Errors
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
-    pub fn fold(&self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+    pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
         self.fold_since(batch, conversation, batch.messages().last_rows()?)
     }
 
     /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
     pub(super) fn fold_since(
-        &self,
+        self,
         batch: &Batch<'_>,
         conversation: ConversationId,
         since: LastRows,
@@ -91,7 +91,7 @@ impl PreparedHandover {
         let brings_purged =
             self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
         SessionFold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
-            .all(&self.handover, self.ready.iter())
+            .all(self.handover, self.ready.into_iter())
     }
 }
 
@@ -149,16 +149,16 @@ struct SessionFold<'f> {
 
 impl SessionFold<'_> {
     /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
-    fn all<'r>(&self, handover: &Handover, mut ready: impl Iterator<Item = &'r Ready>) -> Result<usize> {
+    fn all(&self, handover: Handover, mut ready: impl Iterator<Item = Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
-        let mut added: HashMap<Cow<'_, str>, (EntryId, Option<Head>)> = HashMap::new();
-        for entry in &handover.entries {
+        let mut added: HashMap<String, (EntryId, Option<Head>)> = HashMap::new();
+        for entry in handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            let Some(id) = self.free_id(entry)? else { continue };
+            let Some(id) = self.free_id(&entry)?.map(Cow::into_owned) else { continue };
             let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
                 Some((row, head)) => (Some(*row), *head),
                 None => {
-                    let parent = self.parent_of(entry, &handover.orphans)?;
+                    let parent = self.parent_of(&entry, &handover.orphans)?;
                     (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
                 }
             };
@@ -207,18 +207,27 @@ impl SessionFold<'_> {
     fn add(
         &self,
         id: &str,
-        entry: &Entry,
-        ready: Option<&Ready>,
+        mut entry: Entry,
+        ready: Option<Ready>,
         (parent, above): (Option<EntryId>, Option<Head>),
     ) -> Result<(EntryId, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
         let mut id = Cow::from(id);
-        let role = match &entry.content {
+        // Pi's own summary of a branch; anything else that carries summaries is no message.
+        let may_carry = ready.as_ref().is_none_or(|ready| ready.message.role == Role::BranchSummary);
+        let carried = if may_carry { carried(&entry.content).map(Cow::into_owned) } else { None };
+        let role = match &mut entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
-                let new = new_message(json, ready, entry.timestamp, above);
-                let shown = match self.purged_as(&entry.id, &new, above)? {
+                let purged =
+                    self.purged_as(&entry.id, &new_message(json, &ready, entry.timestamp, above), above)?;
+                if ready.prepared.is_packed() {
+                    // It may be long, and SQLite copies what it gets.
+                    *json = String::new();
+                }
+                let new = new_message(json, &ready, entry.timestamp, above);
+                let shown = match purged {
                     Some(purged) => {
                         if *id != *entry.id {
                             id = Cow::from(purged_variant(&entry.id, purged.0));
@@ -249,10 +258,7 @@ impl SessionFold<'_> {
         {
             batch.summaries().note_entry_files(row, files)?;
         }
-        // Pi's own summary of a branch; anything else that carries summaries is no message.
-        if ready.is_none_or(|ready| ready.message.role == Role::BranchSummary)
-            && let Some(details) = carried(&entry.content)
-        {
+        if let Some(details) = carried {
             let origin = SummaryOrigin { conversation, since: self.since };
             restore(batch, origin, (&entry.id, row), &details)?;
         }

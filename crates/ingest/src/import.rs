@@ -315,7 +315,7 @@ impl RunningImport<'_> {
         while let Some(slice) = next {
             go_on(self.cancel)?;
             let session = Arc::clone(&reading.session);
-            let writing = store.write(move |batch| add(batch, &session, since, &slice));
+            let writing = store.write(move |batch| add(batch, &session, since, slice));
             let (written, read) = tokio::join!(writing, ahead(reading));
             let Added { row, began, new: added, said: handed } = written?;
             since = Some(began);
@@ -397,7 +397,7 @@ fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
     since: Option<LastRows>,
-    slice: &PreparedHandover,
+    slice: PreparedHandover,
 ) -> Result<Added> {
     let (header, file) = session;
     let began = since.map_or_else(|| batch.messages().last_rows(), Ok)?;
@@ -410,5 +410,6 @@ fn add(
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
-    Ok(Added { row, began, new: slice.fold_since(batch, row, began)?, said: slice.said() })
+    let said = slice.said();
+    Ok(Added { row, began, new: slice.fold_since(batch, row, began)?, said })
 }

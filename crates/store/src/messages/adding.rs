@@ -25,7 +25,7 @@ pub struct NewMessage<'a> {
     pub tool: Option<&'a str>,
     pub tokens: usize,
     pub timestamp: i64,
-    /// The stored JSON, byte for byte.
+    /// The stored JSON, byte for byte; not needed if it is packed.
     pub json: &'a str,
     /// The text to index; empty if search must not find it.
     pub searchable: &'a str,
@@ -39,6 +39,8 @@ pub struct Prepared {
     /// The packed JSON; `None` if it is stored as it is.
     packed: Option<Vec<u8>>,
     codec: i64,
+    /// The length of the JSON.
+    bytes: usize,
     /// How many passages the searchable text has.
     count: usize,
     /// The first ones, up to [`INDEXED`], with what the index gets of them.
@@ -56,14 +58,19 @@ impl Prepared {
         let (packed, codec) = pack(json);
         let count = passages(searchable).len();
         let indexed = Indexed::each(searchable).take_while(|(range, _)| range.end <= INDEXED).collect();
-        Self { packed, codec, count, indexed }
+        Self { packed, codec, bytes: json.len(), count, indexed }
+    }
+
+    /// Whether the message's JSON is not needed to store it.
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
     }
 }
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage exists, and returns its row. [`MessageWriter::count_added`] counts it.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
-        let Prepared { packed, codec, count, indexed } = message.prepared;
+        let Prepared { packed, codec, bytes, count, indexed } = message.prepared;
         let passages = if message.kind == MessageKind::Conversation { *count } else { 0 };
         let first_passage =
             if passages == 0 { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
@@ -83,7 +90,7 @@ impl MessageWriter<'_> {
             message.timestamp,
             packed.as_deref().unwrap_or(message.json.as_bytes()),
             codec,
-            message.json.len(),
+            bytes,
             first_passage,
             passages,
         ]) {

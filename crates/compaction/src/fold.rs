@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::branch::{self, Branch, HISTORY};
 use super::calibration::Ratios;
-use super::{BranchPart, Compaction, Session, sizes, summary_line};
+use super::{BranchPart, Compaction, Session, after, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
 use lcm_model::policy::{Window, tail};
@@ -28,8 +28,6 @@ pub struct At {
     pub leaf_id: String,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
-    /// Approximate tokens of that compaction's block.
-    pub shown_block: usize,
     /// Tokens of the context, as Pi counts them.
     pub context_tokens: usize,
     /// The model's window in tokens.
@@ -107,14 +105,11 @@ async fn made(session: Session<'_>, at: &At, first_kept: String) -> Result<Fold>
     }
     let (branch, _) = session.finished(branch).await?;
     let (branch, summary) = session.block(budget, branch, HISTORY, None).await?;
-    let tokens_before = Value::from(at.context_tokens);
-    let shown = (at.shown_from.clone(), at.shown_block);
-    let (branch, tokens_after) = session.after(branch, &tokens_before, shown, &summary).await?;
     let compaction = Compaction {
-        tokens_after,
+        tokens_after: after(&branch, at.window(), &summary),
         summary,
         first_kept_entry_id: Some(first_kept),
-        tokens_before,
+        tokens_before: Value::from(at.context_tokens),
         details: branch.details(),
         usage: None,
     };

@@ -149,26 +149,6 @@ impl Session<'_> {
         Ok((branch, session))
     }
 
-    /// The tokens of the context after a compaction: what `before` counts besides the conversation (the system
-    /// prompt, tools, errors of the estimate), the block `summary`, and the messages that stay. The context
-    /// before had a block of so many tokens and the messages from an entry on.
-    async fn after(
-        &self,
-        branch: Branch,
-        before: &Value,
-        (from, block): (Option<String>, usize),
-        summary: &str,
-    ) -> Result<(Branch, usize)> {
-        let measure = move |view: &View<'_>| {
-            let from = branch.shown_from(view, from.as_deref())?;
-            Ok((block + tokens_of(&branch, from), branch))
-        };
-        let (conversation, branch) = self.store.read(measure).await?;
-        let before = before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
-        let kept = tokens_of(&branch, branch.before().len());
-        Ok((branch, before.saturating_sub(conversation) + tokens::estimate(summary) + kept))
-    }
-
     /// The block that replaces `branch`.
     async fn block(
         &self,
@@ -217,9 +197,6 @@ pub struct Request {
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
-    /// Approximate tokens of that compaction's block.
-    #[serde(default)]
-    pub shown_block: usize,
     /// Whether the model can look up what the block replaces.
     #[serde(default = "yes")]
     pub can_recall: bool,
@@ -293,7 +270,7 @@ pub struct Compaction {
     /// The total usage of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// Tokens of the context afterwards, counted as those before.
+    /// Approximate tokens of the context afterwards.
     #[serde(skip)]
     pub tokens_after: usize,
 }
@@ -400,10 +377,8 @@ async fn compaction(
     focus: Option<String>,
 ) -> Result<Option<(Branch, Compaction)>> {
     let (branch, summary) = job.session.block(job.budget, branch, HISTORY, focus).await?;
-    let shown = (request.shown_from.clone(), request.shown_block);
-    let (branch, tokens_after) = job.session.after(branch, &request.tokens_before, shown, &summary).await?;
     let compaction = Compaction {
-        tokens_after,
+        tokens_after: after(&branch, request.window(), &summary),
         summary,
         first_kept_entry_id: kept,
         tokens_before: request.tokens_before.clone(),
@@ -446,6 +421,11 @@ fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span)
         return false;
     };
     request.window().prompt() + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
+}
+
+/// Estimated tokens of a context that begins with the block `summary`.
+fn after(branch: &Branch, window: Window, summary: &str) -> usize {
+    window.prompt() + tokens::estimate(summary) + tokens_of(branch, branch.before().len())
 }
 
 /// Estimated tokens of the visible messages from `from` on.

@@ -1,7 +1,7 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
 import { summarizerOf } from "./models.js";
-import { CHARACTERS_PER_TOKEN, COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
+import { COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
 
 /** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
 
@@ -38,8 +38,7 @@ export class Context {
 
   /** The beginning as the engine takes it. */
   shown() {
-    const { from, block = "" } = this.begin();
-    return { shownFrom: from, shownBlock: Math.ceil(block.length / CHARACTERS_PER_TOKEN) };
+    return { shownFrom: this.begin().from };
   }
 
   /** The context of the branch, and what it costs. @param {number | undefined} contextTokens */

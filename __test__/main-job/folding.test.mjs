@@ -132,7 +132,13 @@ for (const host of hostsFor()) {
       assert.deepEqual(chain.slice(-7), ["toolResult", "compaction", "assistant", "toolResult", "assistant", "user", "assistant"]);
       const notices = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
       assert.equal(notices.length, 1, notices.join("\n"));
-      assert.match(notices[0], /^LCM: folded: \d+ messages in \d+ summaries, \d+ new, [\d,]+ → about [\d,]+ tokens$/);
+      const said = /^LCM: folded: \d+ messages in \d+ summaries, \d+ new, ([\d,]+) → about ([\d,]+) tokens$/.exec(notices[0]) ?? assert.fail(notices[0]);
+      await pi.request("prompt", { message: "/lcm context" });
+      const shown = await eventually(() => /: ([\d,]+) tokens became ([\d,]+), /.exec(pi.ui("notify").at(-1)?.message ?? "") ?? assert.fail());
+      const [[before, after], [counted, left]] = [said, shown].map((sizes) => sizes.slice(1).map((size) => Number(size.replace(",", ""))));
+      assert.equal(before, counted);
+      // The scripted server counts the characters of the JSON; an estimate is about its texts.
+      assert.ok(Math.abs(after - left) < left / 4, `${after} and ${left}`);
       await eventually(() => assertAgreement(project));
       await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
       await pi.request("prompt", { message: "/lcm doctor" });

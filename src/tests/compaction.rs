@@ -462,15 +462,14 @@ proptest! {
 }
 
 #[tokio::test]
-async fn the_notice_counts_the_context_before_and_after_alike() {
+async fn the_notice_counts_what_comes_before_the_conversation() {
     let session = Session::new().chat(60, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let mut afters = Vec::new();
-    // The second time, system prompt and tools take 9,000 tokens more.
-    for before in [50_000_u64, 59_000] {
+    for prompt in [2_000, 11_000] {
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
-            .with(|_, request| request.tokens_before = json!(before));
+            .with(|_, request| request.prompt_tokens = Some(prompt));
         let Outcome::Compacted { report, .. } = compact.run(&ScriptedModel::helpful()).await else {
             panic!("it was not compacted");
         };

@@ -245,7 +245,6 @@ impl<'a> Compact<'a> {
             failure: None,
             prompt_tokens: None,
             shown_from: None,
-            shown_block: 0,
         };
         Self { store, conversation, settings, request }
     }

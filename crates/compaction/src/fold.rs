@@ -27,8 +27,6 @@ pub struct At {
     pub leaf_id: String,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
-    /// Approximate tokens of that compaction's block.
-    pub shown_block: usize,
     /// Tokens of the context, as Pi counts them.
     pub context_tokens: usize,
     /// The model's window in tokens.
@@ -105,7 +103,7 @@ async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
         return Ok(branch.kept.map_or(Fold::Nothing, Fold::Unsummarized));
     }
     let (branch, summary, _) = session.block(budget, branch, HISTORY, None).await?;
-    let compaction = Compaction::of(&branch, summary, Value::from(at.context_tokens), at.shown_block, None);
+    let compaction = Compaction::of(&branch, summary, Value::from(at.context_tokens), at.window(), None);
     let (report, degraded) = summary_line(&branch, &compaction);
     Ok(Fold::Made(Box::new(Folded { report: format!("folded: {report}"), degraded, compaction })))
 }

@@ -144,9 +144,6 @@ pub struct Request {
     pub prompt_tokens: Option<usize>,
     /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
-    /// Approximate tokens of that compaction's block.
-    #[serde(default)]
-    pub shown_block: usize,
     /// Whether the model can look up what the block replaces.
     #[serde(default = "yes")]
     pub can_recall: bool,
@@ -220,27 +217,23 @@ pub struct Compaction {
     /// The total usage of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// Tokens of the context afterwards, counted as those before.
+    /// Approximate tokens of the context afterwards.
     #[serde(skip)]
     pub tokens_after: usize,
 }
 
 impl Compaction {
-    /// The compaction of `branch` by the block `summary`. The context before, of so many tokens, had a block of
-    /// `shown_block`. What it had besides the conversation (the system prompt, tools, errors of the estimate) stays.
+    /// The compaction of `branch` by the block `summary`, for a model with this window.
     fn of(
         branch: &Branch,
         summary: String,
         tokens_before: Value,
-        shown_block: usize,
+        window: Window,
         usage: Option<Value>,
     ) -> Self {
-        let before =
-            tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
-        let conversation = shown_block + tokens_of(branch, branch.shown);
         let kept = tokens_of(branch, branch.before().len());
         Self {
-            tokens_after: before.saturating_sub(conversation) + tokens::estimate(&summary) + kept,
+            tokens_after: window.prompt() + tokens::estimate(&summary) + kept,
             summary,
             first_kept_entry_id: branch.kept.clone(),
             tokens_before,
@@ -294,8 +287,7 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     branch.keep_from(cut);
     let (branch, summary) = job.complete(branch, plan, HISTORY).await?;
     let usage = job.summarizer.usage();
-    let compaction =
-        Compaction::of(&branch, summary, request.tokens_before.clone(), request.shown_block, usage);
+    let compaction = Compaction::of(&branch, summary, request.tokens_before.clone(), request.window(), usage);
     Ok(Some((branch, compaction)))
 }
 

@@ -107,7 +107,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut R
             continue;
         }
         end.purged.extend(slice.purged.iter().cloned());
-        let write = move |batch: &Batch<'_>| add(batch, &slice, is_own);
+        let write = move |batch: &Batch<'_>| add(batch, slice, is_own);
         match run.store().write(write).await {
             Ok(Added { messages, is_new_session }) => {
                 report.received.messages += messages;
@@ -190,8 +190,8 @@ struct Added {
 }
 
 /// Stores a part of a pack; all of it, or nothing.
-fn add(batch: &Batch<'_>, slice: &Slice, is_own: bool) -> Result<Added> {
-    let (Some(session), Some(entries)) = (&slice.session, &slice.entries) else {
+fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
+    let (Some(session), Some(entries)) = (&slice.session, slice.entries) else {
         return Ok(Added { messages: 0, is_new_session: false });
     };
     let known = batch.messages().conversation(&session.id)?;

@@ -55,13 +55,13 @@ export default function losslessContext(pi) {
   pi.on("before_agent_start", guarded((session, event) => session.beforePrompt(event)));
   pi.on("context", always((session, event) => session.thinking.atRequest(event)));
   pi.on("before_provider_request", guarded((session, { payload }) => session.beforeRequest(payload)));
-  pi.on("message_end", guarded((session) => session.sync.walkSoon()));
+  pi.on("message_end", guarded((session) => session.handover.walkSoon()));
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
   pi.on("agent_end", guarded((session) => session.atAgentEnd()));
   pi.on("agent_before_settle", always((session, event) => session.thinking.repair(event)));
   // Entries that other extensions append at the end.
-  pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
+  pi.on("agent_settled", guarded((session) => session.handover.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));
   pi.on("session_compact", guarded((session, event) => session.compaction.done(event.compactionEntry?.summary, event.fromExtension)));

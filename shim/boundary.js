@@ -59,7 +59,7 @@ export class Boundary {
    * @returns {Promise<{ entries: Draft[], continue?: true } | undefined>}
    */
   async atTurnEnd(event) {
-    const { compaction, ctx, sync } = this.#session;
+    const { compaction, ctx, handover } = this.#session;
     const message = /** @type {import("@earendil-works/pi-ai").AssistantMessage} */ (event.message);
     if (!COMPLETE.includes(message.stopReason)) return undefined;
     const engine = await this.#session.engine;
@@ -67,7 +67,7 @@ export class Boundary {
     const { fold, prepare, retry } = unwrap(engine.turn(JSON.stringify({ live: at, ...this.#turn(message, event.toolResults) })));
     this.#goesOn = true;
     // Another extension compacts here, or the history is not stored completely yet.
-    const mayFold = fold && sync.isLive && !sync.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
+    const mayFold = fold && handover.isLive && !handover.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
     if (mayFold) {
       // Like Pi's own compaction, this waits.
       if (retry) await this.#prepare(at).catch(() => {});
@@ -93,10 +93,10 @@ export class Boundary {
    * @param {object} at
    */
   async #prepare(at) {
-    const { leaving, sync } = this.#session;
+    const { leaving, handover } = this.#session;
     const engine = await this.#session.engine;
-    await sync.caughtUp;
-    if (this.#session.isClosing || sync.hasDuplicates) return;
+    await handover.caughtUp;
+    if (this.#session.isClosing || handover.hasDuplicates) return;
     unwrap(await withModels(this.#session, leaving.signal, (models) => engine.prepare(JSON.stringify(at), models)));
   }
 

@@ -20,11 +20,11 @@ export class ChangedFiles {
 
   /** Checks the session's files in the background. */
   check() {
-    const { manager, sync } = this.#session;
+    const { manager, handover } = this.#session;
     const leaf = manager.getLeafId();
     if (!leaf) return;
     const check = async () => {
-      await sync.caughtUp;
+      await handover.caughtUp;
       return unwrap(await (await this.#session.engine).changedFiles(leaf));
     };
     this.#found = check().catch(() => null);

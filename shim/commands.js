@@ -215,12 +215,12 @@ class Commands {
 
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
   async #ask(line, ctx) {
-    const { context, manager, settings, sync } = this.#session;
+    const { context, manager, settings, handover } = this.#session;
     const engine = await this.#session.ready();
     passCompaction(this.#session, engine);
     const request = {
       line,
-      leafId: sync.storedLeaf().leafId,
+      leafId: handover.storedLeaf().leafId,
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
       summarizers: summarizersOf(ctx, settings.compactionModels),
       columns: columnsFor(ctx),

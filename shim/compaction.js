@@ -30,7 +30,7 @@ export class Compaction {
     // A long session may not be stored completely yet.
     const engine = await unlessAborted(session.ready(), signal);
     if (!engine) return { cancel: true };
-    if (session.sync.hasDuplicates) return undefined;
+    if (session.handover.hasDuplicates) return undefined;
     passCompaction(session, engine);
     const request = {
       leafId: manager.getLeafId(),
@@ -56,11 +56,11 @@ export class Compaction {
 
   /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeTreeEvent} event of a branch that the user leaves */
   async beforeTree({ preparation, signal }) {
-    const { ctx, pi, sync } = this.#session;
+    const { ctx, pi, handover } = this.#session;
     const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
     if (!userWantsSummary || !oldLeafId) return undefined;
     const engine = await this.#session.ready();
-    if (sync.hasDuplicates) return undefined;
+    if (handover.hasDuplicates) return undefined;
     const branch = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow: windowOf(ctx), model: modelOf(ctx), canRecall: canRecall(pi) };
     const outcome = await this.#run(engine, signal, (operation, models) => engine.summarizeLeft(operation, JSON.stringify(branch), models));
     if (outcome.kind === "cancelled") return { cancel: true };
@@ -73,7 +73,7 @@ export class Compaction {
    */
   async done(summary, fromExtension) {
     const session = this.#session;
-    session.sync.walk();
+    session.handover.walk();
     const { pending } = this;
     this.pending = null;
     if (!pending?.leafId) session.boundary.moved();

@@ -14,7 +14,7 @@ import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
 import { canRecall, isAbsurd, messageOf, passCompaction, recordedSection, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
-import { Sync } from "./sync.js";
+import { Handover } from "./handover.js";
 import { Thinking } from "./thinking.js";
 import { registerTools } from "./tools.js";
 import { isAttended, notify, notifyRedrawn } from "./ui.js";
@@ -78,7 +78,7 @@ export class Session {
     this.ctx = ctx;
     this.manager = ctx.sessionManager;
     this.id = this.manager.getSessionId();
-    this.sync = new Sync(this);
+    this.handover = new Handover(this);
     this.context = new Context(this);
     this.compaction = new Compaction(this);
     this.boundary = new Boundary(this);
@@ -220,14 +220,14 @@ export class Session {
     this.#preamble = recordedSection(this.manager) ?? engine.preamble();
     const notice = engine.notice();
     if (notice) this.report(notice);
-    await this.sync.start(engine);
-    if (this.sync.hasDuplicates) this.report(DUPLICATE_IDS);
-    if (this.sync.edited > 0) this.report(EDITED);
+    await this.handover.start(engine);
+    if (this.handover.hasDuplicates) this.report(DUPLICATE_IDS);
+    if (this.handover.edited > 0) this.report(EDITED);
   }
 
   /** @param {Promise<void>} caughtUp */
   #catchUp(caughtUp) {
-    this.sync.caughtUp = caughtUp;
+    this.handover.caughtUp = caughtUp;
     caughtUp.catch((error) => this.report(error));
     caughtUp
       .then(() => this.#catchUpElsewhere())
@@ -252,9 +252,9 @@ export class Session {
   async ready() {
     if (!this.isOpen) throw new Error("no session is open, so there is no history to search");
     const engine = await this.engine.catch(() => this.#reopen());
-    this.sync.resume();
-    await this.sync.caughtUp;
-    this.sync.walk();
+    this.handover.resume();
+    await this.handover.caughtUp;
+    this.handover.walk();
     return engine;
   }
 
@@ -270,8 +270,8 @@ export class Session {
     // Not awaited: it may take long to fail.
     if (this.#failedAt !== undefined && performance.now() > this.#failedAt + REST_MS) this.#reopen().catch((error) => this.report(error));
     await this.engine;
-    this.sync.resume()?.catch((error) => this.report(error));
-    this.sync.walk();
+    this.handover.resume()?.catch((error) => this.report(error));
+    this.handover.walk();
   }
 
   /** Updates the footer, and retries at once what failed. @param {boolean} isMoved whether entries may be on a branch that was left */
@@ -280,7 +280,7 @@ export class Session {
     if (this.#failedAt !== undefined) return void (await this.#reopen());
     await this.engine;
     await this.footer.update();
-    if (isMoved || this.sync.isLacking) await this.sync.retry();
+    if (isMoved || this.handover.isLacking) await this.handover.retry();
   }
 
   /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */
@@ -341,10 +341,10 @@ export class Session {
     this.isOpen = false;
     const engine = await (this.#reopening ?? this.engine);
     // New entries wait behind the history that is still being handed over; the next start would store them too.
-    if (!this.sync.isLive) await Promise.race([this.sync.caughtUp.catch(() => {}), timeout()]);
-    this.sync.walk();
+    if (!this.handover.isLive) await Promise.race([this.handover.caughtUp.catch(() => {}), timeout()]);
+    this.handover.walk();
     // Entries of a branch that was left with no run since, and failed ones.
-    if (this.sync.isBehind) await Promise.race([this.sync.retry().catch(() => {}), timeout()]);
+    if (this.handover.isBehind) await Promise.race([this.handover.retry().catch(() => {}), timeout()]);
     this.isClosing = true;
     // A pending call through Pi would keep it from exiting.
     this.leaving.abort();

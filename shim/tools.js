@@ -23,7 +23,7 @@ export function registerTools(session) {
       execute: async (id, params, signal) => {
         const engine = await unlessAborted(session.ready(), signal);
         if (!engine) throw new Error("the call was stopped");
-        const { leafId, newerRequest } = session.sync.storedLeaf();
+        const { leafId, newerRequest } = session.handover.storedLeaf();
         const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest, id);
         // Pi shows the model a thrown error's message.
         const result = unwrap(await cancellable(session, engine, signal, call));

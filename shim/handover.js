@@ -17,7 +17,7 @@ import { unwrap } from "./pi.js";
  */
 const SLICE = { characters: 256 * 1024, entries: 2000 };
 
-export class Sync {
+export class Handover {
   /** Whether the history is handed over, so that single entries may follow. */
   isLive = false;
   /** Resolves when the history is handed over. @type {Promise<void>} */

@@ -16,7 +16,7 @@ use lcm_ingest::import::{
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
 
 /// How many unreadable files are named.

@@ -17,7 +17,7 @@ use lcm_ingest::{SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::ConversationId;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::tasks::blocking;
 use lcm_store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_secs(30);

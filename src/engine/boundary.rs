@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::{Engine, read_json};
 use lcm_compaction::{At, Fold};
 use lcm_model::error::Result;
+use lcm_model::locks::lock;
 use lcm_model::log::Field;
 use lcm_model::policy::{Due, Turn};
-use lcm_model::sync::lock;
 
 /// How long the end of a turn waits for messages to be stored.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -12,9 +12,9 @@ use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summariz
 use lcm_ingest::import::Folders;
 use lcm_model::config::{PiCompaction, SettingSources, Settings};
 use lcm_model::error::Result;
+use lcm_model::locks::lock;
 use lcm_model::log::Field;
 use lcm_model::policy::Live;
-use lcm_model::sync::lock;
 use lcm_store::Place;
 
 /// A line of `/lcm` and its context.

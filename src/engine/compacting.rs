@@ -10,8 +10,8 @@ use lcm_compaction::llm::{Chain, Host};
 use lcm_compaction::{Ahead, LeftBranch, Outcome, Prepared, Progress, Request, Session, Work};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
+use lcm_model::locks::{OnDrop, lock};
 use lcm_model::log::Field;
-use lcm_model::sync::{OnDrop, lock};
 
 impl Engine {
     /// Compacts, including everything handed over before.

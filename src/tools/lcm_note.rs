@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Block;
 use super::parameters::{checked, schema};
 use lcm_model::error::{Error, Result};
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text::{count, grouped};
 use lcm_model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
 use lcm_recall::Scope;

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use crate::llm::{Answer, Reply};
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::{Usage, read_json};
 use lcm_store::{Store, View};
 

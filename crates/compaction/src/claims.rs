@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::Hash;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::{Batch, Store, View};
 

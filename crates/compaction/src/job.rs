@@ -16,8 +16,8 @@ use super::summarizer::Summarizer;
 use super::{Session, Work, assembler, redact, sizes};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::SummaryId;
+use lcm_model::locks::lock;
 use lcm_model::policy::Window;
-use lcm_model::sync::lock;
 use lcm_store::Batch;
 
 /// A summary's target is at most this share of the block: 1/n.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::llm::{Answer, usage};
 use lcm_model::Usage;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text;
 
 /// The state of a running compaction.

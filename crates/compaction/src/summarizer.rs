@@ -22,7 +22,7 @@ use crate::llm::{Answer, Failure, InSession, Kind, Model, ModelRequest, Reply, c
 use lcm_model::State;
 use lcm_model::config::{Guidance, Settings};
 use lcm_model::error::{Error, Result};
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_model::tokens;
 use lcm_store::tasks::go_on;

@@ -13,7 +13,7 @@ use super::order::{Order, size_of};
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::Hash;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};

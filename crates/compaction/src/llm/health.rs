@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// A model that did not answer a question, with all retries, is not asked for this long.
 const REST: Duration = Duration::from_secs(2 * 60);

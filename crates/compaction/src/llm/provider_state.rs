@@ -10,7 +10,7 @@ use super::queue::Server;
 use super::spend::Spend;
 use super::thinking::Thinking;
 use lcm_model::config::Settings;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// After this many consecutive failures, the session's model is no longer asked within its conversation.
 const MOST_UNANSWERED: u32 = 2;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// More calls than are ever made at once.
 const ALL: u32 = 1_024;

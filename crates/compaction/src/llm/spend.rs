@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use lcm_model::Usage;
 use lcm_model::config::Settings;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_model::text;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);

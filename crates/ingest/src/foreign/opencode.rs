@@ -19,8 +19,8 @@ use super::{
 use crate::old_sessions::is_database;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::OPENCODE;
+use lcm_model::locks::lock;
 use lcm_model::read_json;
-use lcm_model::sync::lock;
 use lcm_model::text::now;
 use lcm_store::{OpenCode, OpenCodePlace};
 

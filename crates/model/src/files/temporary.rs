@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
 use super::folder::Folder;
-use crate::sync::lock;
+use crate::locks::lock;
 
 /// Those of this process.
 static ALL: Registry = Mutex::new(Some(BTreeMap::new()));

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use lcm_model::error::{Error, Result};
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 use lcm_store::Packed;
 
 /// The most threads.

@@ -15,7 +15,7 @@ use lcm_model::dag::{Path, Trees, Visible};
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
 use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// Lives as long as the session, and is shared by all work on it. 100,000 entries take about 30 MB, a fraction of what
 /// Pi itself keeps of them.

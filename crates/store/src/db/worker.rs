@@ -28,7 +28,7 @@ use crate::upkeep::vacuum;
 use crate::{Batch, View};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
-use lcm_model::sync::lock;
+use lcm_model::locks::lock;
 
 /// Work for the writer.
 struct WriteJob {

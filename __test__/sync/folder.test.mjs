@@ -1,6 +1,6 @@
 /** `pi-lcm sync` as a user runs it, on machines that share a folder. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
@@ -38,7 +38,8 @@ test("what was said on one machine is found on the other, with its name", async 
 
   await t.test("a third machine learns from one what another has said, with that one's name", async () => {
     const third = aMachine(t, "cloud", REMOTES[2]);
-    await third.sync(target);
+    // The others hear of it, though it has nothing to say.
+    for (const machine of [third, ann, bob]) assert.ok((await machine.sync(target)).others.length >= 2);
     assertSame(ann, bob, third);
     assert.match((await lcm(third, "grep", "pelican")).stdout, / on ann@laptop /);
   });
@@ -99,6 +100,23 @@ test("a target in the settings needs no argument, and a setting names the projec
   assert.deepEqual(readdirSync(target), ["our%20shop"]);
   const { received } = await bob.sync();
   assert.equal(received.messages, 2);
+});
+
+test("a target that has lost packs gets them again", async (t) => {
+  const { ann, bob, target } = two(t);
+  await ann.say("The release is called pelican.");
+  await ann.sync(target);
+  rmSync(path.join(target, FOLDER), { recursive: true });
+  await ann.say("The next one is called heron.");
+  const { sent } = await ann.sync(target);
+  assert.equal(sent.messages, 4);
+  await bob.sync(target);
+  rmSync(packsIn(target)[0].file);
+  for (const machine of [ann, bob, ann]) await machine.sync(target);
+  assertSame(ann, bob);
+  const fresh = aMachine(t, "cloud", REMOTES[2]);
+  await fresh.sync(target);
+  assertSame(ann, bob, fresh);
 });
 
 test("--redact masks secrets in what leaves the machine", async (t) => {
@@ -167,8 +185,6 @@ test("a large purge of another machine is done here once the user confirms it", 
   const history = ann.history();
   for (let n = 0; n < 120; n++) history.user(`The number ${n} is a quokka.`);
   await ann.store(history);
-  // A machine that has sent nothing is unknown to the others.
-  await bob.say("Wombats are better.");
   for (const machine of [ann, bob, ann]) await machine.sync(target);
   const { stdout: purged } = await project.runPi(["-p", "/lcm purge --text quokka --yes"]);
   assert.match(purged, /^Permanently removed: 120 messages/);

@@ -82,7 +82,7 @@ pub struct Due {
     pub fold: bool,
     /// Write summaries ahead of a fold or of Pi's compaction.
     pub prepare: bool,
-    /// The answer was cut short and Pi can't compact: fold without it, and let the model answer again.
+    /// The answer was cut short: fold without it, and let the model answer again.
     pub retry: bool,
 }
 
@@ -133,8 +133,8 @@ pub struct Folding {
     pub is_overdue: bool,
     /// Whether only a fold leaves room for an answer: then extracts do if no model answers.
     pub is_full: bool,
-    /// Whether the last answer is a second attempt.
-    is_retry: bool,
+    /// Whether the last answer is left out, and the next one a second attempt.
+    pub is_retry: bool,
     /// Whether the user has asked for a fold, wherever the fold point is.
     pub is_asked: bool,
     summarizer: Option<Prices>,
@@ -190,14 +190,17 @@ impl Folding {
         // A fold comes before Pi's compaction.
         let is_near = settings.background && point.is_none() && pi.is_near(tokens, turn.live.context_window);
         let soon = tokens + SOON * terms.growth_per_request();
-        self.is_full = may_fold && terms.is_full(tokens, turn.is_cut);
+        let is_full = may_fold && terms.is_full(tokens, turn.is_cut);
+        self.is_full = is_full && terms.threshold.is_none();
         self.is_fold_near = is_asked || self.is_full || point.is_some_and(|point| soon > point);
         self.is_overdue &= turn.goes_on && may_fold;
         let moment = Moment { tokens, is_prompt: turn.is_prompt || self.is_overdue, is_bound: turn.is_bound };
-        let fold = is_asked || self.is_full || may_fold && terms.is_due(moment);
-        let retry = self.is_full && turn.is_cut && !self.is_retry;
-        self.is_retry = retry;
-        Due { fold, prepare: is_near || self.is_fold_near, retry }
+        let due = is_asked || self.is_full || may_fold && terms.is_due(moment);
+        // After a fold, Pi does not ask again by itself.
+        let is_cut = is_full && turn.is_cut;
+        let fold = due && (self.is_full || !(is_cut && self.is_retry));
+        self.is_retry = fold && is_cut && !self.is_retry;
+        Due { fold, prepare: is_near || self.is_fold_near, retry: self.is_retry }
     }
 
     /// What the user should know about Pi's settings, once.

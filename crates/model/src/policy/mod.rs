@@ -178,11 +178,11 @@ impl Terms {
         [tier, self.threshold.map(room), window].into_iter().flatten().min()
     }
 
-    /// Whether a context of so many tokens leaves no room for an answer, and Pi can't compact it. If the last answer
-    /// was cut short, Pi may count more.
+    /// Whether a context of so many tokens leaves no room for an answer. If the last answer was cut short, Pi may count
+    /// more.
     pub(crate) fn is_full(&self, tokens: usize, is_cut: bool) -> bool {
         let counted = if is_cut { tokens * 100 / COUNTED } else { tokens };
-        self.threshold.is_none() && self.most().is_some_and(|most| counted > most)
+        self.window.most().is_some_and(|most| counted + self.growth_per_request() > most)
     }
 
     /// Whether to fold now.

@@ -118,7 +118,6 @@ fn in_a_small_window_everything_is_a_share_of_its_room() {
         [false, true, true]
     );
     assert!(!tiny.is_full(2_000, true), "the model has said all that it may");
-    assert!(!Terms { threshold: Some(6_144), ..tiny }.is_full(4_000, true), "Pi compacts");
 }
 
 /// What a session of equal requests costs if it is folded at `point`.

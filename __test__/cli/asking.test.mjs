@@ -256,7 +256,7 @@ describe("completions", { concurrency: 3 }, () => {
       assert.equal(stderr, "");
       return stdout.split("\n").filter(Boolean);
     };
-    assert.deepEqual(await complete("s"), ["stats", "sessions", "show", "simulate"]);
+    assert.deepEqual(await complete("s"), ["stats", "sessions", "show", "simulate", "sync"]);
     assert.deepEqual(await complete("grep", "--re"), ["--regex"]);
     assert.deepEqual(await complete("--json", "export", "--js"), ["--jsonl", "--json"]);
     assert.deepEqual(await complete("stats", "--color", "a"), ["always", "auto"]);
@@ -287,7 +287,7 @@ test("help lists every command and option, and the version", async (t) => {
   const all = await lcm(nobody, "--help");
   assert.deepEqual([all.code, all.stderr], [0, ""]);
   const names = [...all.stdout.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "simulate", "import", "backup", "mcp", "completions"]);
+  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "simulate", "import", "backup", "sync", "mcp", "completions"]);
   assert.deepEqual(await answer(nobody, "help", "grep"), await answer(nobody, "grep", "--help"));
   for (const text of [all.stdout, ...(await Promise.all(names.map(async (name) => (await answer(nobody, name, "--help")).stdout)))]) {
     assert.ok(text.length > 0);

@@ -96,7 +96,7 @@ for (const host of hostsFor()) {
     await eventually(() => assert.match(textIn(target), /pelican/));
     await pi.prompt("The second is called heron.");
     await leave(pi);
-    assertWarnedOnce(pi, /syncTarget in \S+settings\.json is left out: only Pi's global settings can name a target/);
+    assertWarnedOnce(pi, /syncTarget in \S+settings\.json is left out: only Pi's global settings can say so/);
     assert.deepEqual(warnings(pi, from), []);
     assert.doesNotMatch(textIn(target), /heron/);
     assert.deepEqual(readdirSync(elsewhere), []);

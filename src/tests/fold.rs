@@ -271,7 +271,8 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
                 return Ok(());
             };
             let entries = lcm_model::parse_batch(&batch)?;
-            let handover = lcm_ingest::Handover { entries, orphans: orphans.into_iter().collect() };
+            let handover =
+                lcm_ingest::Handover { entries, orphans: orphans.into_iter().collect(), skips_known: false };
             handover.prepare().fold(batch_, known).map(drop)
         };
         store.write(fold).await.unwrap();

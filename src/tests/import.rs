@@ -138,7 +138,7 @@ async fn an_import_gives_the_same_rows_as_a_live_session_and_can_be_repeated() {
     let write = live.home.store.write(move |batch| {
         let conversation = batch.messages().conversation_row("one", None, None, 0)?;
         let entries = lcm_model::parse_batch(&handed)?;
-        let handover = lcm_ingest::Handover { entries, orphans: Default::default() };
+        let handover = lcm_ingest::Handover { entries, ..Default::default() };
         handover.prepare().fold(batch, conversation).map(drop)
     });
     write.await.unwrap();

@@ -103,7 +103,7 @@ async fn what_one_write_hands_over_in_pieces_is_counted_once() {
         let sessions = ["one", "two"].map(|id| batch.messages().conversation_row(id, None, None, 0));
         let [one, two] = sessions.map(Result::unwrap);
         let fold = |json: &str, session| {
-            let handover = Handover { entries: parse_batch(json)?, orphans: Default::default() };
+            let handover = Handover { entries: parse_batch(json)?, ..Default::default() };
             let new = handover.prepare().fold(batch, session)?;
             for counted in [None, Some(one), Some(two)] {
                 assert!(batch.messages().is_counted_right(counted)?, "{counted:?}: {json}");

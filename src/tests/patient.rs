@@ -81,7 +81,7 @@ impl Patient {
         let (json, file) = (session.json(), self.file().to_string_lossy().into_owned());
         let work = self.store.write(move |batch| {
             let conversation = batch.messages().conversation_row("one", Some(&file), None, 0)?;
-            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
             handover.prepare().fold(batch, conversation).map(drop)
         });
         work.await.unwrap();

@@ -63,7 +63,7 @@ impl SecretStore {
         let file = file.to_string_lossy().into_owned();
         let work = self.store.write(move |batch| {
             let conversation = batch.messages().conversation_row(&id, Some(&file), None, 0)?;
-            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
             handover.prepare().fold(batch, conversation).map(drop)
         });
         work.await.unwrap();

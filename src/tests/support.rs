@@ -148,7 +148,7 @@ impl TestStore {
         self.store
             .write(move |batch| {
                 let conversation = batch.messages().conversation_row(&session_id, None, None, 0)?;
-                let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+                let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
                 handover.prepare().fold(batch, conversation)?;
                 Ok(conversation)
             })

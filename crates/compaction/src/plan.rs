@@ -146,7 +146,7 @@ impl<'a> CompactionPlan<'a> {
         }
         let newest = || chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start);
         let recent = *self.recent.get_or_insert_with(newest);
-        let tries = if self.ahead.is_some() { 1 } else { TRIES };
+        let tries = if self.otherwise() == Fallback::Nothing { 1 } else { TRIES };
         let tried = |chunk: &Span| self.tried.chunks.get(chunk).copied().unwrap_or_default();
         chunks.retain(|chunk| tried(chunk) < tries);
         // Without a model, a chunk becomes an extract, and retrying is useless.

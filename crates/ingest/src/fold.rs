@@ -24,6 +24,8 @@ pub struct Handover {
     pub entries: Vec<Entry>,
     /// The entries whose parent the session does not have: Pi shows them as roots.
     pub orphans: HashSet<String>,
+    /// Whether entries whose ids are stored are left out, even if they show something else.
+    pub skips_known: bool,
 }
 
 impl Handover {
@@ -49,7 +51,7 @@ impl Handover {
     /// A single entry whose parent is stored or queued.
     pub fn of(json: &str) -> Result<Self> {
         let entries = vec![parse_one(json)?];
-        Ok(Self { entries, orphans: HashSet::new() })
+        Ok(Self { entries, ..Self::default() })
     }
 }
 
@@ -154,7 +156,7 @@ impl SessionFold<'_> {
         let mut added: HashMap<String, (EntryId, Option<Head>)> = HashMap::new();
         for entry in handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            let Some(id) = self.free_id(&entry)?.map(Cow::into_owned) else { continue };
+            let Some(id) = self.free_id(&entry, handover.skips_known)?.map(Cow::into_owned) else { continue };
             let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
                 Some((row, head)) => (Some(*row), *head),
                 None => {
@@ -172,11 +174,14 @@ impl SessionFold<'_> {
     ///
     /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
     /// children. Another message with the same id is stored under an id of its own, so that search finds it.
-    fn free_id<'e>(&self, entry: &'e Entry) -> Result<Option<Cow<'e, str>>> {
+    fn free_id<'e>(&self, entry: &'e Entry, skips_known: bool) -> Result<Option<Cow<'e, str>>> {
         let Self { batch, conversation, .. } = *self;
         let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
         if !is_taken(&entry.id)? {
             return Ok(Some(Cow::from(&entry.id)));
+        }
+        if skips_known {
+            return Ok(None);
         }
         let Content::Message(json) = &entry.content else { return Ok(None) };
         let is_stored = match batch.messages().shown_by(conversation, &entry.id)? {
@@ -240,7 +245,13 @@ impl SessionFold<'_> {
                 EntryRole::Message(shown.0)
             }
             Content::Purged(nonce) => {
-                let purged = batch.upkeep().add_purged(above, nonce, entry.timestamp)?;
+                // A fork shows what its origin shows.
+                let same =
+                    batch.upkeep().same_message(&entry.id, above.map(|(id, ..)| id), entry.timestamp)?;
+                let purged = match same {
+                    Some(same) => same,
+                    None => batch.upkeep().add_purged(above, nonce, entry.timestamp)?,
+                };
                 head = Some(purged);
                 EntryRole::Message(purged.0)
             }

@@ -146,7 +146,7 @@ impl OldSessions {
 impl OldSessionEntries {
     /// The id of the next entry, and that of its parent if it has one.
     fn next_place(&mut self) -> Option<(String, Option<String>)> {
-        let Handover { mut entries, orphans } = self.order.take(1);
+        let Handover { mut entries, orphans, .. } = self.order.take(1);
         let place = entries.pop()?;
         let parent = place.parent.filter(|_| !orphans.contains(&place.id));
         Some((place.id, parent))

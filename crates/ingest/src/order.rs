@@ -113,7 +113,7 @@ mod tests {
             order.push(Entry { id: (*id).into(), parent, timestamp: 0, content: Content::Other });
         }
         order.end();
-        let Handover { entries, orphans } = order.take(usize::MAX);
+        let Handover { entries, orphans, .. } = order.take(usize::MAX);
         let mut orphans: Vec<String> = orphans.into_iter().collect();
         orphans.sort();
         (entries.into_iter().map(|entry| entry.id).collect(), orphans)
@@ -168,7 +168,7 @@ mod tests {
         }
         order.end();
         for _ in 0..2 {
-            let Handover { entries, orphans } = order.take(1);
+            let Handover { entries, orphans, .. } = order.take(1);
             assert_eq!((entries.len(), orphans.contains("a")), (1, true));
         }
     }

@@ -156,7 +156,7 @@ impl Reading {
         if self.waiting.entries.is_empty() {
             self.waiting.orphans.clear();
         }
-        Ok(Some(Handover { entries, orphans }.prepare()))
+        Ok(Some(Handover { entries, orphans, ..Handover::default() }.prepare()))
     }
 
     fn is_enough(&self) -> bool {

@@ -36,7 +36,8 @@ pub fn read_text(json: &str) -> Option<String> {
             b'b' => ('\u{8}', 2),
             b'f' => ('\u{c}', 2),
             b'u' => unicode(&rest[at..])?,
-            plain => (char::from(plain), 2),
+            plain @ (b'"' | b'\\' | b'/') => (char::from(plain), 2),
+            _ => return None,
         };
         out.push(c);
         rest = &rest[at + length..];

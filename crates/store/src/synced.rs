@@ -128,6 +128,11 @@ impl Synced<'_> {
             .one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
     }
 
+    /// Whether the tables are about this target.
+    pub fn is_about(&self, target: &str) -> Result<bool> {
+        self.connection.fact(TARGET).map(|own| own.as_deref() == Some(target))
+    }
+
     /// Whether nothing was purged since own packs were compared with the history.
     pub fn is_compared(&self) -> Result<bool> {
         let compared = self.connection.fact(COMPARED)?.and_then(|number| number.parse().ok());
@@ -268,9 +273,9 @@ impl SyncedWriter<'_> {
         self.connection.change("DELETE FROM packs WHERE name = ?1", [name])
     }
 
-    /// Records that own packs agree with the history.
-    pub fn note_compared(&self) -> Result<()> {
-        self.connection.set_fact(COMPARED, &self.purged()?.to_string())
+    /// Records that own packs agree with the history as it was when so many entries showed a purged message.
+    pub fn note_compared(&self, purged: usize) -> Result<()> {
+        self.connection.set_fact(COMPARED, &purged.to_string())
     }
 
     /// Records whether nothing is left unread.

@@ -3,7 +3,7 @@
 //! A message is named by the hash of itself and all before it, and storing one twice changes nothing. So two histories
 //! merge as the union of two sets, and a machine only has to see what the others have. Each appends immutable packs to
 //! a folder of its own at a target, which is a folder or a bucket, and reads the packs of the others once. There is no
-//! server, no lock and no list of contents; nothing depends on clocks.
+//! server, no lock and no list of contents, and the order of packs depends on no clock.
 //!
 //! Packs come from anyone who can write to the target. They only add messages and summaries, as an import does; a purge
 //! is the exception, because it has to travel: see docs/sync.md.
@@ -18,7 +18,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
-use lcm_store::{Place, Store, real_path};
+use lcm_store::{Batch, Place, Store, View, real_path};
 use machine::ThisMachine;
 use pack::PackName;
 use target::Target;
@@ -46,12 +46,12 @@ pub struct Options {
     pub label: String,
     /// Whether to mask secrets in what is sent.
     pub redacts: bool,
-    /// Whether to remove whatever was purged elsewhere, and not [`UNASKED`] messages at most.
+    /// Whether to remove more than [`UNASKED`] messages that were purged elsewhere.
     pub confirms_purges: bool,
 }
 
-/// The most messages that a purge on another machine removes here unless the user confirms it: anyone who can write to the
-/// target could purge everything.
+/// The most messages that one sync removes, because they were purged on another machine, unless the user confirms it:
+/// anyone who can write to the target could purge everything at once.
 pub const UNASKED: usize = 100;
 
 /// How far a sync is.
@@ -116,6 +116,8 @@ pub struct Report {
 /// A running sync.
 struct Run<'a> {
     home: &'a Home,
+    /// The target and the project, as the store knows them.
+    place: String,
     target: Target,
     machine: ThisMachine,
     redacts: bool,
@@ -127,6 +129,19 @@ struct Run<'a> {
 impl Run<'_> {
     fn store(&self) -> &Store {
         &self.home.store
+    }
+
+    /// Writes what is true of this target. Another process may sync with another one meanwhile: then this sync ends.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let place = self.place.clone();
+        let write = move |batch: &Batch<'_>| match batch.synced().is_about(&place)? {
+            true => work(batch),
+            false => Err(Error::cancelled()),
+        };
+        self.store().write(write).await
     }
 }
 
@@ -151,51 +166,60 @@ pub async fn sync(
     let target = Target::of(&name, &project)?;
     let machine = ThisMachine::of(&home.db_dir, &options.label)?;
     let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
-    let run = Run { home, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let place = format!("{name} {project}");
+    let run = Run { home, place, target, machine, redacts: options.redacts, most_purged, progress, cancel };
     let report = tokio::select! {
         biased;
         // A server may never answer.
         () = cancel.cancelled() => Err(Error::cancelled()),
-        report = exchange(&run, place) => report,
+        report = exchange(&run) => report,
     };
     Ok(Report { target: name, ..report? })
 }
 
-async fn exchange(run: &Run<'_>, place: String) -> Result<Report> {
-    let home = run.home;
-    home.store.write(move |batch| batch.synced().begin(&place)).await?;
-    let (is_complete, read) =
-        home.store.read(|view| Ok((view.synced().is_complete()?, view.synced().machines()?))).await?;
-    let read = read.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number)).collect();
+async fn exchange(run: &Run<'_>) -> Result<Report> {
+    let (store, place) = (run.store(), run.place.clone());
+    store.write(move |batch| batch.synced().begin(&place)).await?;
+    // Before the target is listed: another session may be sending.
+    let look = |view: &View<'_>| {
+        let synced = view.synced();
+        Ok((synced.packs()?, synced.is_complete()?, synced.machines()?))
+    };
+    let (mut known, is_complete, machines) = store.read(look).await?;
+    let read = machines.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number));
+    let read: HashMap<String, i64> = read.collect();
     let mut listed = run.target.list(&read).await?;
-    if lacks_own(run, &listed).await? {
+    let own: Vec<PackName> = known.iter().filter_map(|name| PackName::parse(name)).collect();
+    let own: BTreeSet<i64> =
+        own.into_iter().filter(|name| name.machine == run.machine.id).map(|name| name.number).collect();
+    let newest = own.last().copied().unwrap_or(0);
+    if lacks(run, &listed, &own, if read.is_empty() { 0 } else { newest - OVERLAP }) {
         // A new disk, or something has removed old files: everything that no pack has is sent again.
-        home.store.write(|batch| batch.synced().begin_again()).await?;
+        run.write(|batch| batch.synced().begin_again()).await?;
+        known.clear();
         listed = run.target.list(&HashMap::new()).await?;
     }
     let mut report = Report::default();
-    receive::receive(run, &listed, &mut report).await?;
-    if !home.store.read(|view| view.synced().is_compared()).await? {
+    receive::receive(run, &listed, &known, &mut report).await?;
+    if !store.read(|view| view.synced().is_compared()).await? {
         listed = run.target.list(&HashMap::new()).await?;
         send::rewrite(run, &listed, &mut report).await?;
     }
-    let own = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
-    send::send(run, own.max().unwrap_or(0) + 1, &mut report).await?;
+    let numbers = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
+    // The others list what is new by number.
+    send::send(run, numbers.chain([newest]).max().unwrap_or(0) + 1, &mut report).await?;
     let is_complete = report.waiting == 0 && report.refused.is_empty() && report.unconfirmed == 0;
-    home.store.write(move |batch| batch.synced().note_complete(is_complete)).await?;
-    let machines = home.store.read(|view| view.synced().machines()).await?.into_iter();
+    run.write(move |batch| batch.synced().note_complete(is_complete)).await?;
+    let machines = store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
         machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
-    home.store.checkpoint().await?;
+    store.checkpoint().await?;
     Ok(Report { others, ..report })
 }
 
-/// Whether one of the newest packs of this machine is not at the target any more.
-async fn lacks_own(run: &Run<'_>, listed: &[PackName]) -> Result<bool> {
-    let known = run.store().read(|view| view.synced().packs()).await?;
-    let mut own: Vec<PackName> = known.iter().filter_map(|name| PackName::parse(name)).collect();
-    own.retain(|name| name.machine == run.machine.id);
-    let newest = own.iter().map(|name| name.number).max().unwrap_or(0);
-    Ok(own.iter().any(|name| name.number > newest - OVERLAP && !listed.contains(name)))
+/// Whether a pack of this machine from the number `from` on is not at the target any more.
+fn lacks(run: &Run<'_>, listed: &[PackName], own: &BTreeSet<i64>, from: i64) -> bool {
+    let there: HashSet<i64> =
+        listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number).collect();
+    own.range(from..).any(|number| !there.contains(number))
 }

@@ -1,7 +1,9 @@
 //! Which machine this is: a random id in the folder of databases, and a label for people.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -12,6 +14,9 @@ use lcm_model::text::one_line;
 
 /// The file with the id.
 const FILE: &str = "machine-id";
+/// How often a file that is no id yet is read again, and the pauses between.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 /// Characters of a label.
 const LABEL: usize = 60;
 
@@ -46,8 +51,15 @@ fn id(db_dir: &Path) -> Result<String> {
     }
     let id = Uuid::new_v4().simple().to_string();
     let (part, mut file) = Temporary::beside(&path).map_err(failed)?;
-    std::io::Write::write_all(&mut file, id.as_bytes()).map_err(failed)?;
-    // Another process may have made one meanwhile; one that is no id is replaced.
+    file.write_all(id.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    // Another process may be making one: that is a moment's work.
+    for _ in 0..TRIES {
+        match read() {
+            Some(other) if is_id(&other) => return Ok(other),
+            Some(_) => std::thread::sleep(PAUSE),
+            None => break,
+        }
+    }
     let replaces = path.exists();
     let _ = part.become_file(OsStr::new(FILE), replaces);
     read().filter(is_id).ok_or_else(|| Error::store(format!("{} can't be written", path.display())))

@@ -32,7 +32,7 @@ const MOST: u64 = 2 * LONGEST;
 /// The end of a pack's name.
 const ENDING: &str = ".pack";
 /// No machine writes so many packs.
-const HIGHEST: i64 = 1_000_000_000;
+pub(crate) const HIGHEST: i64 = 1_000_000_000;
 /// Hexadecimal digits of a machine's id.
 const MACHINE: usize = 32;
 
@@ -45,18 +45,23 @@ pub(crate) struct PackName {
     pub hash: Hash,
 }
 
+/// Whether it is a machine's id.
+pub(crate) fn is_machine(name: &str) -> bool {
+    name.len() == MACHINE && name.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 impl PackName {
     /// Reads a name; `None` for any other file.
     pub fn parse(name: &str) -> Option<Self> {
         let (machine, file) = name.split_once('/')?;
         let (number, hash) = file.strip_suffix(ENDING)?.split_once('-')?;
-        let is_machine =
-            machine.len() == MACHINE && machine.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let name =
             Self { machine: machine.to_owned(), number: number.parse().ok()?, hash: Hash::parse(hash)? };
         // One name for one pack.
-        (is_machine && (0..HIGHEST).contains(&name.number) && name.to_string() == format!("{machine}/{file}"))
-            .then_some(name)
+        (is_machine(machine)
+            && (0..HIGHEST).contains(&name.number)
+            && name.to_string() == format!("{machine}/{file}"))
+        .then_some(name)
     }
 }
 
@@ -82,13 +87,14 @@ pub(crate) struct PackHeader {
     /// What its user calls it.
     pub label: String,
     /// How many of its entries showed a purged message.
-    pub purged: usize,
+    pub purged: u32,
     /// Whether secrets are masked.
     pub redacted: bool,
 }
 
 impl PackHeader {
     pub fn new(machine: &str, label: &str, purged: usize, redacted: bool) -> Self {
+        let purged = u32::try_from(purged).unwrap_or(u32::MAX);
         Self { format: FORMAT, machine: machine.to_owned(), label: label.to_owned(), purged, redacted }
     }
 }
@@ -189,6 +195,8 @@ pub(crate) struct PackReader {
     pub header: PackHeader,
     /// What was read too early.
     kept: Option<Record>,
+    /// The bytes of the last record.
+    pub size: usize,
 }
 
 impl PackReader {
@@ -215,7 +223,7 @@ impl PackReader {
         if header.machine != name.machine {
             return Err(Error::invalid("it is in another machine's folder"));
         }
-        Ok(Self { records, header, kept: None })
+        Ok(Self { records, header, kept: None, size: 0 })
     }
 
     /// The next record.
@@ -227,6 +235,7 @@ impl PackReader {
             return Ok(Some(kept));
         }
         let Some(json) = next(&mut self.records)? else { return Ok(None) };
+        self.size = json.len();
         let kind = Fields::of(&json).and_then(|fields| fields.text("type")).unwrap_or_default();
         Ok(Some(match kind.as_str() {
             SESSION => Record::Session(typed(&json, SESSION)?),

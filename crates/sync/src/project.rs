@@ -27,7 +27,10 @@ pub(crate) fn folder(name: &str, cwd: &str, identity: ProjectIdentity) -> Result
     } else {
         name.to_owned()
     };
-    Ok(as_folder(&normalized(&name)))
+    match as_folder(&normalized(&name)) {
+        folder if folder.is_empty() => Err(Error::invalid(format!("{name} is no name for a project"))),
+        folder => Ok(folder),
+    }
 }
 
 /// The address of the remote `origin`, or of the only one, with the folder's place in the repository if folders are projects.

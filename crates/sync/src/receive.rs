@@ -3,9 +3,12 @@
 //! A pack may have what builds on another machine's pack: such parts wait until that was read. Purges and summaries
 //! come last, once everything that they are about is there.
 
+use std::collections::HashSet;
+
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
 use super::{Refused, Report, Run};
 use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
+use lcm_model::dag::Sources;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text::one_line;
@@ -17,6 +20,8 @@ use lcm_store::{Batch, Machine, Purge, PurgedElsewhere};
 const SLICE: usize = 256 * 1024;
 /// Entries in one transaction.
 const ENTRIES: usize = 1000;
+/// Bytes of summaries after which a sync reads no more packs: all are kept until the end.
+const MOST_SUMMARIES: usize = 64 * 1024 * 1024;
 /// Summaries in one transaction.
 const SUMMARIES: usize = 100;
 /// Characters of another machine's label.
@@ -28,6 +33,8 @@ struct AtTheEnd {
     purged: Vec<PurgedElsewhere>,
     summaries: Vec<SummaryRecord>,
     packs: Vec<String>,
+    /// The bytes of the summaries' texts.
+    size: usize,
 }
 
 /// A part of a pack.
@@ -46,15 +53,19 @@ struct Slice {
 ///
 /// # Errors
 /// When the store or the target can't be used. What was read stays.
-pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
-    let known = run.store().read(|view| view.synced().packs()).await?;
+pub(super) async fn receive(
+    run: &Run<'_>,
+    listed: &[PackName],
+    known: &HashSet<String>,
+    report: &mut Report,
+) -> Result<()> {
     let mut waiting: Vec<&PackName> =
         listed.iter().filter(|name| !known.contains(&name.to_string())).collect();
     if waiting.is_empty() {
         return Ok(());
     }
     // Until this has ended well.
-    run.store().write(|batch| batch.synced().note_complete(false)).await?;
+    run.write(|batch| batch.synced().note_complete(false)).await?;
     run.progress.set(0, waiting.len());
     let (all, mut end) = (waiting.len(), AtTheEnd::default());
     loop {
@@ -70,7 +81,7 @@ pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Rep
                 }
                 Err(error) => return Err(error),
             }
-            run.progress.set(all - number + report.received.packs.min(number), all);
+            run.progress.set((report.received.packs + report.refused.len()).min(all), all);
         }
         waiting = still;
         let is_further = waiting.len() < number || report.received.messages > before;
@@ -87,28 +98,34 @@ pub(super) async fn receive(run: &Run<'_>, listed: &[PackName], report: &mut Rep
 /// # Errors
 /// [`Code::Gap`] if some of it builds on what is not here, [`Code::Invalid`] if it is no pack.
 async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut Report) -> Result<()> {
+    if end.size > MOST_SUMMARIES {
+        return Err(Error::gap("the next sync reads it"));
+    }
     let Some(bytes) = run.target.get(name).await? else { return Ok(()) };
     report.received.bytes += bytes.len();
     let opened = name.clone();
     let mut reader = blocking(move || PackReader::open(&opened, bytes)).await?;
-    let PackHeader { machine, label, purged, .. } = reader.header.clone();
+    let PackHeader { machine, label, purged, redacted, .. } = reader.header.clone();
+    let purged = usize::try_from(purged).unwrap_or(usize::MAX);
     let machine = Machine { id: machine, label: one_line(&label, LABEL), number: name.number, purged };
     let is_own = machine.id == run.machine.id;
-    let (mut session, mut gap, mut is_late) = (None, None, false);
+    // What is masked is another text, and adds nothing where the original is.
+    let skips_known = is_own || redacted;
+    let (mut session, mut gap, mut late) = (None, None, AtTheEnd::default());
     loop {
-        let read = blocking(move || Ok((next_slice(&mut reader, session)?, reader))).await?;
+        let read = blocking(move || Ok((next_slice(&mut reader, session, skips_known)?, reader))).await?;
         let (slice, left) = read;
         reader = left;
         let Some(mut slice) = slice else { break };
         session = slice.session.clone();
-        is_late |= !slice.purged.is_empty() || !slice.summaries.is_empty();
-        end.summaries.append(&mut slice.summaries);
+        late.size += slice.summaries.iter().map(|summary| summary.text.len()).sum::<usize>();
+        late.summaries.append(&mut slice.summaries);
         if slice.ids.is_empty() {
             continue;
         }
-        end.purged.extend(slice.purged.iter().cloned());
+        late.purged.extend(slice.purged.iter().cloned());
         let write = move |batch: &Batch<'_>| add(batch, slice, is_own);
-        match run.store().write(write).await {
+        match run.write(write).await {
             Ok(Added { messages, is_new_session }) => {
                 report.received.messages += messages;
                 report.received.sessions += usize::from(is_new_session);
@@ -121,22 +138,30 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut R
     if let Some(gap) = gap {
         return Err(gap);
     }
-    run.store().write(move |batch| batch.synced().note_machine(&machine)).await?;
+    run.write(move |batch| batch.synced().note_machine(&machine)).await?;
     let name = name.to_string();
-    if is_late {
-        end.packs.push(name);
-        return Ok(());
+    if late.purged.is_empty() && late.summaries.is_empty() {
+        return run.write(move |batch| batch.synced().add_pack(&name)).await;
     }
-    run.store().write(move |batch| batch.synced().add_pack(&name)).await
+    end.packs.push(name);
+    end.purged.append(&mut late.purged);
+    end.summaries.append(&mut late.summaries);
+    end.size += late.size;
+    Ok(())
 }
 
 /// Reads the next part of a pack, of one session, on any thread.
-fn next_slice(reader: &mut PackReader, session: Option<PackSession>) -> Result<Option<Slice>> {
+fn next_slice(
+    reader: &mut PackReader,
+    session: Option<PackSession>,
+    skips_known: bool,
+) -> Result<Option<Slice>> {
     let mut slice = Slice { session, ..Slice::default() };
     let (mut entries, mut size, mut is_empty) = (Vec::new(), 0, true);
     while size < SLICE && entries.len() < ENTRIES {
         let Some(record) = reader.next()? else { break };
         is_empty = false;
+        size += reader.size;
         match record {
             Record::Session(next) => {
                 let is_begun = !entries.is_empty();
@@ -146,13 +171,7 @@ fn next_slice(reader: &mut PackReader, session: Option<PackSession>) -> Result<O
                 }
                 slice.session = Some(next);
             }
-            Record::Entry(entry) => {
-                size += match &entry.content {
-                    Content::Message(json) => json.len(),
-                    _ => 0,
-                };
-                entries.push(entry);
-            }
+            Record::Entry(entry) => entries.push(entry),
             Record::Purged(purged) => {
                 let session = slice.session.as_ref().map(|session| session.id.clone()).unwrap_or_default();
                 slice.purged.push(PurgedElsewhere {
@@ -167,10 +186,7 @@ fn next_slice(reader: &mut PackReader, session: Option<PackSession>) -> Result<O
                     content: Content::Purged(purged.nonce.0),
                 });
             }
-            Record::Summary(summary) => {
-                size += summary.text.len();
-                slice.summaries.push(summary);
-            }
+            Record::Summary(summary) => slice.summaries.push(summary),
         }
     }
     if is_empty {
@@ -180,7 +196,7 @@ fn next_slice(reader: &mut PackReader, session: Option<PackSession>) -> Result<O
         return Err(Error::invalid("it has an entry of no session"));
     }
     slice.ids = entries.iter().map(|entry| entry.id.clone()).collect();
-    slice.entries = Some(Handover { entries, ..Handover::default() }.prepare());
+    slice.entries = Some(Handover { entries, skips_known, ..Handover::default() }.prepare());
     Ok(Some(slice))
 }
 
@@ -225,24 +241,29 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.
 async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()> {
-    let AtTheEnd { purged, mut summaries, mut packs } = end;
+    let AtTheEnd { purged, mut summaries, mut packs, .. } = end;
+    if report.waiting > 0 {
+        // A summary may come before its messages.
+        packs.clear();
+    }
     if !purged.is_empty() {
         let most = run.most_purged;
         let purge = move |batch: &Batch<'_>| {
             let (texts, numbers) = batch.synced().to_purge(&purged)?;
-            let removed = texts.len();
+            let purge = Purge::Elsewhere(texts);
+            let removed = batch.upkeep().purge_plan(&purge)?.messages.len();
             if removed > most {
                 return Ok(Err(removed));
             }
             if removed > 0 {
-                batch.upkeep().purge(&Purge::Elsewhere(texts))?;
+                batch.upkeep().purge(&purge)?;
             }
             if !numbers.is_empty() {
                 batch.upkeep().renumber(&numbers)?;
             }
             Ok(Ok(removed))
         };
-        match run.store().write(purge).await? {
+        match run.write(purge).await? {
             Ok(removed) => report.purged = removed,
             Err(asked) => {
                 report.unconfirmed = asked;
@@ -259,19 +280,43 @@ async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()>
     summaries.sort_by_key(|summary| summary.depth);
     for slice in summaries.chunks(SUMMARIES).map(<[_]>::to_vec) {
         go_on(run.cancel)?;
-        let write = move |batch: &Batch<'_>| {
-            let hashes: Vec<Hash> = slice.iter().map(|summary| summary.hash).collect();
-            let known = |hash: &&Hash| Ok(batch.summaries().summary_by_hash(**hash)?.is_some());
-            let count = || hashes.iter().map(|hash| known(&hash).map(usize::from)).sum::<Result<usize>>();
-            let before = count()?;
-            // They are of no session that was here before.
-            let origin =
-                SummaryOrigin { conversation: ConversationId::NONE, since: batch.messages().last_rows()? };
-            restore_supplement(batch, origin, &slice)?;
-            batch.synced().add_summaries(&hashes)?;
-            Ok(count()? - before)
-        };
-        report.received.summaries += run.store().write(write).await?;
+        report.received.summaries += run.write(move |batch| add_summaries(batch, slice)).await?;
     }
-    run.store().write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name))).await
+    run.write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name))).await
+}
+
+/// Adds summaries of sessions that came from other machines; those of one's own sessions are made here, since anyone may
+/// have written these. Returns how many are new.
+fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usize> {
+    let mut added = 0;
+    for summary in summaries {
+        let hash = summary.hash;
+        batch.synced().add_summaries(&[hash])?;
+        if batch.summaries().summary_by_hash(hash)?.is_some() || !is_of_another(batch, &summary)? {
+            continue;
+        }
+        // It is of no session that was here before.
+        let origin =
+            SummaryOrigin { conversation: ConversationId::NONE, since: batch.messages().last_rows()? };
+        restore_supplement(batch, origin, &[summary])?;
+        added += usize::from(batch.summaries().summary_by_hash(hash)?.is_some());
+    }
+    Ok(added)
+}
+
+/// Whether a summary is of a session that came from another machine, or of summaries, which are.
+fn is_of_another(batch: &Batch<'_>, summary: &SummaryRecord) -> Result<bool> {
+    let names: Option<Vec<Hash>> = summary.sources.iter().map(|name| Hash::parse(name)).collect();
+    let Some(Sources::Messages(messages)) =
+        batch.summaries().named(summary.depth, &names.unwrap_or_default())?
+    else {
+        return Ok(summary.depth > 0);
+    };
+    let Some(first) = messages.first() else { return Ok(false) };
+    for session in batch.messages().sessions_of(*first)? {
+        if batch.synced().origin(session)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

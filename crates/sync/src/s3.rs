@@ -25,6 +25,8 @@ const VALID: Duration = Duration::from_secs(3_600);
 const CONNECT: Duration = Duration::from_secs(10);
 /// A server that is silent for longer, too.
 const SILENT: Duration = Duration::from_secs(30);
+/// The slowest upload that is waited for, bytes per second.
+const SLOWEST: u64 = 10_000;
 /// The pauses before a request is tried again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2)];
 /// The most bytes of a list of a thousand names, or of an error.
@@ -154,15 +156,19 @@ impl S3 {
             if let Some(body) = &body {
                 request = request.header("if-none-match", "*").body(body.clone());
             }
-            let failure = match request.send().await {
-                Ok(answer) => match answer.status() {
+            let size = body.as_ref().map_or(0, Vec::len) as u64;
+            let limit = SILENT + Duration::from_secs(size / SLOWEST);
+            let failure = match tokio::time::timeout(limit, request.send()).await {
+                Err(_) => self.failed("it does not answer"),
+                Ok(Ok(answer)) => match answer.status() {
                     status if status.is_success() => return Ok(answer),
                     StatusCode::NOT_FOUND if method != Method::PUT && !url.path().ends_with('/') => {
                         return Ok(answer);
                     }
                     StatusCode::PRECONDITION_FAILED => return Ok(answer),
                     status => {
-                        let is_final = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
+                        let passes = [StatusCode::TOO_MANY_REQUESTS, StatusCode::CONFLICT];
+                        let is_final = status.is_client_error() && !passes.contains(&status);
                         let said = self.body(answer, ANSWER).await.unwrap_or_default();
                         let error = self.failed(&said_in(status, &String::from_utf8_lossy(&said)));
                         if is_final {
@@ -171,7 +177,7 @@ impl S3 {
                         error
                     }
                 },
-                Err(error) => self.failed(&cause(&error.without_url())),
+                Ok(Err(error)) => self.failed(&cause(&error.without_url())),
             };
             match pauses.next() {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -183,7 +189,10 @@ impl S3 {
     async fn body(&self, mut answer: Response, most: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         loop {
-            match answer.chunk().await {
+            let Ok(chunk) = tokio::time::timeout(SILENT, answer.chunk()).await else {
+                return Err(self.failed("it has stopped answering"));
+            };
+            match chunk {
                 Ok(Some(chunk)) if (bytes.len() + chunk.len()) as u64 > most => {
                     return Err(self.failed("an answer is too long"));
                 }
@@ -224,7 +233,7 @@ fn client() -> Option<Client> {
     let make = || {
         // Fails if it is already installed.
         drop(rustls::crypto::ring::default_provider().install_default());
-        Client::builder().connect_timeout(CONNECT).read_timeout(SILENT).build().ok()
+        Client::builder().connect_timeout(CONNECT).build().ok()
     };
     CLIENT.get_or_init(make).clone()
 }

@@ -1,11 +1,11 @@
 //! Sends what no pack has yet, and writes packs again whose text was purged.
 
 use super::machine::ThisMachine;
-use super::pack::{PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
+use super::pack::{HIGHEST, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
 use super::{Report, Run};
 use lcm_compaction::redacted_json;
 use lcm_ingest::export::{LinePositions, line};
-use lcm_model::error::Result;
+use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_model::{Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
@@ -39,6 +39,11 @@ struct Filling<'v> {
 pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) -> Result<()> {
     loop {
         go_on(run.cancel)?;
+        if number >= HIGHEST {
+            return Err(Error::store(
+                "this machine's folder at the sync target has a pack with too high a number: remove it",
+            ));
+        }
         let (machine, redacts) = (run.machine.clone(), run.redacts);
         // The others are to know of this machine, even if it has nothing to say.
         let is_first = number == 1;
@@ -57,7 +62,7 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
             batch.synced().note_machine(&machine)?;
             batch.synced().add_pack(&name)
         };
-        run.store().write(note).await?;
+        run.write(note).await?;
         number += 1;
     }
 }
@@ -170,35 +175,48 @@ impl<'v> Filling<'v> {
 /// When the store or the target can't be used: the next sync goes on.
 pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
     run.target.sweep(&run.machine.id).await?;
+    let purged = run.store().read(|view| view.synced().purged()).await?;
     let mut is_whole = true;
     for name in listed.iter().filter(|name| name.machine == run.machine.id) {
         go_on(run.cancel)?;
         let Some(bytes) = run.target.get(name).await? else { continue };
-        let (old, is_it) = (name.clone(), bytes.clone());
-        // One that can't be read was refused before.
-        let Ok(reader) = blocking(move || PackReader::open(&old, is_it)).await else { continue };
-        let new = match run.store().read(move |view| written_again(view, reader)).await? {
-            Again::Pack(now) if now == bytes => continue,
+        let old = name.clone();
+        let again = match blocking(move || PackReader::open(&old, bytes)).await {
+            Ok(reader) => run.store().read(move |view| written_again(view, reader)).await,
+            Err(error) => Err(error),
+        };
+        let again = match again {
+            Ok(again) => again,
+            // It was refused before: it is none of ours, or a later version's.
+            Err(error) if error.code() == Code::Invalid => continue,
+            Err(error) if error.code() == Code::Format => {
+                is_whole = false;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let new = match again {
+            Again::Pack(now) if Hash::plain(&now) == name.hash => continue,
             Again::Pack(now) => Some(put(run, name.number, now).await?),
             Again::Nothing => None,
             Again::Lacking => {
                 let name = name.to_string();
-                run.store().write(move |batch| batch.synced().remove_pack(&name)).await?;
+                run.write(move |batch| batch.synced().remove_pack(&name)).await?;
                 is_whole = false;
                 continue;
             }
         };
-        run.target.remove(name).await?;
-        report.rewritten += 1;
         let old = name.to_string();
         let note = move |batch: &Batch<'_>| {
             batch.synced().remove_pack(&old)?;
             new.iter().try_for_each(|new| batch.synced().add_pack(new))
         };
-        run.store().write(note).await?;
+        run.write(note).await?;
+        run.target.remove(name).await?;
+        report.rewritten += 1;
     }
     if is_whole {
-        run.store().write(|batch| batch.synced().note_compared()).await?;
+        run.write(move |batch| batch.synced().note_compared(purged)).await?;
     }
     Ok(())
 }

@@ -3,14 +3,16 @@
 //! Both know four things: list, read, write unless it is there, remove. Nothing is ever locked or overwritten.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::pack::PackName;
+use super::pack::{PackName, is_machine};
 use super::s3::{S3, SCHEME};
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_store::tasks::blocking;
+use uuid::Uuid;
 
 /// The ending of an unfinished pack.
 const PART: &str = "part";
@@ -68,6 +70,9 @@ impl Target {
                 let path = folder.join(name.to_string());
                 blocking(move || match read(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) if is_of_file(&error) => {
+                        Err(Error::invalid(format!("it can't be read: {error}")))
+                    }
                     read => read.map(Some).map_err(|error| unreachable(&path, error)),
                 })
                 .await
@@ -117,9 +122,16 @@ impl Target {
     }
 }
 
+/// Whether only this file can't be read, and not the target.
+fn is_of_file(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, PermissionDenied};
+    matches!(error.kind(), InvalidData | InvalidInput | IsADirectory | PermissionDenied)
+}
+
 fn packs_in(folder: &Path) -> io::Result<Vec<PackName>> {
     let mut names = Vec::new();
-    for machine in entries(folder)? {
+    let is_machine = |path: &PathBuf| path.file_name().and_then(OsStr::to_str).is_some_and(is_machine);
+    for machine in entries(folder)?.into_iter().filter(is_machine) {
         for file in entries(&machine)? {
             let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
             names.extend(name.and_then(|name| PackName::parse(&name.replace('\\', "/"))));
@@ -161,7 +173,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let part = path.with_extension(PART);
+    // Another process may be writing the same.
+    let part = path.with_extension(format!("{}.{PART}", Uuid::new_v4().simple()));
     let mut file = std::fs::File::create(&part)?;
     file.write_all(bytes)?;
     file.sync_all()?;

@@ -124,8 +124,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "context",
         help: "How much old content the model sees. `lean` replaces old messages with the block as soon as that \
-               lowers the cost. Nothing is lost: the model can look up all of it. `full` changes nothing until Pi \
-               compacts. See context.md.",
+               lowers the cost. `full` changes nothing until Pi compacts. See context.md.",
         kind: Kind::Word { words: ["lean", "full"] },
     },
     Definition {
@@ -137,10 +136,10 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "compactionModels",
         help: "The models that write summaries, as `provider/id`, in order of preference. Models that Pi does not \
-               know or has no key for are skipped. If the list is empty, or none of its models answers, a \
-               small model of the session's provider is asked, then the session's own model; no other provider \
-               gets any text. `session` is the session's own model; with it in the list, no unlisted model is \
-               asked. In the environment variable, separate models with commas. See models.md.",
+               know or has no key for are skipped. Then a small model of the session's provider is asked, then the \
+               session's own model; no other provider gets any text. `session` is the session's own model; with it \
+               in the list, no unlisted model is asked. In the environment variable, separate models with commas. \
+               See models.md.",
         kind: Kind::Names {
             expected: "models as \"provider/id\", or \"session\"",
             read: model,
@@ -149,8 +148,8 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "leafChunkTokens",
-        help: "The amount of conversation per leaf summary, in tokens (approximate). Smaller values give more \
-               detailed summaries and more model calls.",
+        help: "The approximate amount of conversation per leaf summary, in tokens. Smaller values give more detail \
+               and more model calls.",
         kind: Kind::Number { default: 16_000, range: 500..=100_000 },
     },
     Definition {
@@ -169,15 +168,13 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "recallOnNew",
         help: "Tells the model of a new session, in the system prompt, how many earlier sessions the project has, \
-               when the newest began, and how to search them. Their content is not included. The text does not \
-               change while the session is open.",
+               when the newest began, and how to search them. Their content is not included.",
         kind: Kind::Switch { default: false },
     },
     Definition {
         key: "alsoRead",
         help: "The other agents whose new messages in this project are imported in the background at the start of a \
-               session: `claude-code`, `codex`, `gemini`, `opencode`. In the environment variable, separate them with \
-               commas. See your-data.md.",
+               session. In the environment variable, separate them with commas. See your-data.md.",
         kind: Kind::Names {
             expected: "a list of agents: \"claude-code\", \"codex\", \"gemini\", \"opencode\"",
             read: agent,
@@ -248,7 +245,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "directModelCalls",
         help: "Lets the engine call providers with a plain API key (OpenAI chat completions, Anthropic messages) \
-               directly. Other providers are called through Pi. When off, all calls go through Pi.",
+               directly. All other calls go through Pi.",
         kind: Kind::Switch { default: true },
     },
     Definition {

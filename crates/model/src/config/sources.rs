@@ -28,9 +28,6 @@ pub enum Origin {
     Environment,
 }
 
-/// The setting that a project can only switch off.
-const SYNC_TARGET: &str = "syncTarget";
-
 /// The sources of settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -154,10 +151,15 @@ impl Gathered {
                 self.problems.push(format!("{name} {place} is not a setting{meant}"));
                 continue;
             };
-            // A project can't choose where its users' histories go.
-            if definition.key == SYNC_TARGET && origin == Origin::Project && value != "" {
-                let where_to = "only Pi's global settings can name a target";
-                self.problems.push(format!("{name} {place} is left out: {where_to}"));
+            // A project can't choose where its users' histories go, nor that their secrets go there.
+            let is_weaker = match definition.key {
+                "syncTarget" => value != "",
+                "syncRedact" => value == false,
+                _ => false,
+            };
+            if is_weaker && origin == Origin::Project {
+                let only = "only Pi's global settings can say so";
+                self.problems.push(format!("{name} {place} is left out: {only}"));
                 continue;
             }
             if let Some(value) = value::accepted(definition, value, base) {

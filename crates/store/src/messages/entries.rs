@@ -1,11 +1,11 @@
 //! Entries: which messages a session shows, and the tree they form.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::params;
 
 use crate::columns::Queries as _;
-use crate::{MessageWriter, Messages};
+use crate::{MessageWriter, Messages, SyncedWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 
@@ -136,6 +136,9 @@ impl MessageWriter<'_> {
             }
         }
         let names: HashSet<&str> = free.iter().map(|(_, name)| name.as_str()).collect();
+        // Packs have them under their old ids.
+        let rows = free.iter().map(|(id, _)| EntryId(*id)).collect();
+        SyncedWriter::new(self.connection).forget(&BTreeSet::new(), &rows)?;
         for (id, _) in &free {
             let target: Option<String> =
                 self.connection.first("SELECT target FROM entries WHERE id = ?1", [id])?.flatten();

@@ -140,6 +140,21 @@ impl Upkeep<'_> {
         )
     }
 
+    /// The message below `parent` with this time, purged or not, that another session's entry with this id shows.
+    pub fn same_message(
+        &self,
+        entry_id: &str,
+        parent: Option<MessageId>,
+        timestamp: i64,
+    ) -> Result<Option<Head>> {
+        self.connection.first(
+            "SELECT id, lineage, height FROM messages m
+              WHERE parent_id IS ?1 AND timestamp = ?2 AND kind <> 3
+                AND EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = ?3 AND e.kind = 1)",
+            params![parent, timestamp, entry_id],
+        )
+    }
+
     /// Whether a message was purged that another entry with this id showed.
     pub fn is_variant_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
         let prefix = format!("{entry_id} purged ");

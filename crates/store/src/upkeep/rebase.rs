@@ -60,12 +60,34 @@ impl UpkeepWriter<'_> {
             };
             // Several edits of one message may change nothing visible.
             let others = (1..).map(|n: usize| above.1.edited(&n.to_string()));
+            let new =
+                if purged.contains_key(&tombstone.id) { self.free(tombstone, new, above.1)? } else { new };
             let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
             self.connection
                 .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
             changed.insert(tombstone.id.0, (old, new));
         }
         self.rename_summaries(&changed)
+    }
+
+    /// `lineage`, unless another placeholder has it: a pack can name one number twice. Then the message gets a number of its own.
+    fn free(&self, tombstone: &Tombstone, lineage: Hash, above: Hash) -> Result<Hash> {
+        let is_taken: bool = self.connection.one(
+            "SELECT EXISTS (SELECT 1 FROM messages
+              WHERE parent_id IS ?1 AND substr(lineage, 1, 16) = substr(?2, 1, 16) AND id <> ?3)",
+            params![tombstone.parent, lineage, tombstone.id],
+        )?;
+        if !is_taken {
+            return Ok(lineage);
+        }
+        let mut nonce = Nonce::default();
+        nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+        nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+        self.connection.change(
+            "UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4",
+            params![tombstone.id, nonce],
+        )?;
+        Ok(above.purged(&nonce))
     }
 
     /// The lineage of a message below a parent whose own changed from `was` to `is`. `None` if its text can't

@@ -326,6 +326,48 @@ fn what_is_purged_on_one_machine_is_gone_everywhere() {
 }
 
 #[test]
+fn a_purge_reaches_forks() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        for id in ["e1", "e2", "e3"] {
+            let above = id.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|n| *n > 1);
+            let above = above.map(|n| format!("e{}", n - 1));
+            ann.say("one", id, above.as_deref(), &format!("what {id} says, which is long enough")).await;
+        }
+        ann.sync(target.path()).await;
+        bob.sync(target.path()).await;
+        // A fork copies entries with their ids; the other machine has not heard of it when its message is purged.
+        ann.say("fork", "e1", None, "what e1 says, which is long enough").await;
+        ann.say("fork", "e2", Some("e1"), "what e2 says, which is long enough").await;
+        ann.purge("one", "e2").await;
+        for machine in [&ann, &bob, &ann, &bob] {
+            machine.sync(target.path()).await;
+        }
+        assert_eq!((bob.said().await, bob.lineages().await), (ann.said().await, ann.lineages().await));
+        assert!(
+            !is_anywhere(&bob.home.db_dir, "what e2 says") && !is_anywhere(target.path(), "what e2 says")
+        );
+    });
+}
+
+#[test]
+fn own_masked_packs_add_nothing() {
+    run(async {
+        let (target, other, ann) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Machine::new("ann"));
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPL2");
+        ann.say("one", "e1", None, &format!("the key is {key}, keep it")).await;
+        let masked = |target: &Path| Options { redacts: true, ..ann.options(target) };
+        ann.sync_as(masked(target.path())).await.unwrap();
+        let said = ann.said().await;
+        // Another target and back: own packs are read again.
+        ann.sync_as(masked(other.path())).await.unwrap();
+        ann.sync_as(masked(target.path())).await.unwrap();
+        assert_eq!(ann.said().await, said);
+    });
+}
+
+#[test]
 fn a_large_purge_waits_until_it_is_confirmed() {
     run(async {
         let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));

@@ -52,7 +52,7 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
     for (const name of ["read.txt", "edited.txt", "refused.txt"]) write(name, "one\ntwo\n");
     write("passing.test.mjs", 'import { test } from "node:test";\ntest("short", () => {});\n');
     write("failing.test.mjs", FAILING);
-    project.script.turns = [script(WORK), script(CHECK), { text: `All is tidy. ${filler("end", 900)}` }];
+    project.script.turns = [script(WORK), script(CHECK), { text: `All is tidy. ${filler("end", 3000)}` }];
     const first = project.startPi();
     await first.prompt("Tidy the files.");
     assert.ok(!project.lastTurn.toolNames.includes("read"), "the model has scripts alone");

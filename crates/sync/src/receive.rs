@@ -8,9 +8,8 @@ use std::collections::HashSet;
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
 use super::{Refused, Report, Run};
 use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
-use lcm_model::dag::Sources;
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::ids::ConversationId;
 use lcm_model::text::one_line;
 use lcm_model::{Content, Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
@@ -285,14 +284,13 @@ async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()>
     run.write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name))).await
 }
 
-/// Adds summaries of sessions that came from other machines; those of one's own sessions are made here, since anyone may
-/// have written these. Returns how many are new.
+/// Adds summaries of messages that no summary made here covers. Returns how many are new.
 fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usize> {
     let mut added = 0;
     for summary in summaries {
         let hash = summary.hash;
         batch.synced().add_summaries(&[hash])?;
-        if batch.summaries().summary_by_hash(hash)?.is_some() || !is_of_another(batch, &summary)? {
+        if batch.summaries().summary_by_hash(hash)?.is_some() {
             continue;
         }
         // It is of no session that was here before.
@@ -302,21 +300,4 @@ fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usi
         added += usize::from(batch.summaries().summary_by_hash(hash)?.is_some());
     }
     Ok(added)
-}
-
-/// Whether a summary is of a session that came from another machine, or of summaries, which are.
-fn is_of_another(batch: &Batch<'_>, summary: &SummaryRecord) -> Result<bool> {
-    let names: Option<Vec<Hash>> = summary.sources.iter().map(|name| Hash::parse(name)).collect();
-    let Some(Sources::Messages(messages)) =
-        batch.summaries().named(summary.depth, &names.unwrap_or_default())?
-    else {
-        return Ok(summary.depth > 0);
-    };
-    let Some(first) = messages.first() else { return Ok(false) };
-    for session in batch.messages().sessions_of(*first)? {
-        if batch.synced().origin(session)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -175,10 +175,13 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // Another process may be writing the same.
     let part = path.with_extension(format!("{}.{PART}", Uuid::new_v4().simple()));
-    let mut file = std::fs::File::create(&part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&part, path)
+    let written = std::fs::File::create(&part)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
 }
 
 fn unreachable(path: &Path, error: io::Error) -> Error {

@@ -52,8 +52,10 @@ for (const host of hostsFor("1.6.0").filter(({ version }) => version !== "0.87.1
     for (const name of ["read.txt", "edited.txt", "refused.txt"]) write(name, "one\ntwo\n");
     write("passing.test.mjs", 'import { test } from "node:test";\ntest("short", () => {});\n');
     write("failing.test.mjs", FAILING);
-    project.script.turns = [script(WORK), script(CHECK), { text: `All is tidy. ${filler("end", 3000)}` }];
+    // A block is no larger than what it replaces.
+    project.script.turns = [{ text: filler("ready", 6000) }, script(WORK), script(CHECK), { text: `All is tidy. ${filler("end", 300)}` }];
     const first = project.startPi();
+    await first.prompt("Are you ready?");
     await first.prompt("Tidy the files.");
     assert.ok(!project.lastTurn.toolNames.includes("read"), "the model has scripts alone");
     assert.match(answered(project), /no such port/);

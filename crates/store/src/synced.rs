@@ -1,8 +1,7 @@
 //! What a sync target has of this history: see docs/sync.md.
 //!
-//! A target's packs have entries. Rows of entries are never removed, so what is still to be sent is whatever is in none of
-//! the ranges of rows that were sent or received. A purge takes its entries out of the ranges: they are sent again, as
-//! purged.
+//! A target's packs have entries. Rows of entries are never removed, so ranges of rows tell what was sent or received, and
+//! all others are still to be sent. A purge takes its entries out of the ranges: they are sent again, as purged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -184,12 +183,12 @@ impl SyncedWriter<'_> {
         if self.connection.fact(TARGET)?.as_deref() == Some(target) {
             return Ok(());
         }
-        self.begin_again()?;
+        self.reset()?;
         self.connection.set_fact(TARGET, target)
     }
 
     /// Forgets what the target has.
-    pub fn begin_again(&self) -> Result<()> {
+    pub fn reset(&self) -> Result<()> {
         for sql in [
             "DELETE FROM synced", "DELETE FROM synced_summaries", "DELETE FROM packs", "DELETE FROM machines",
         ] {

@@ -195,7 +195,7 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
     let newest = own.last().copied().unwrap_or(0);
     if lacks(run, &listed, &own, if read.is_empty() { 0 } else { newest - OVERLAP }) {
         // A new disk, or something has removed old files: everything that no pack has is sent again.
-        run.write(|batch| batch.synced().begin_again()).await?;
+        run.write(|batch| batch.synced().reset()).await?;
         known.clear();
         listed = run.target.list(&HashMap::new()).await?;
     }

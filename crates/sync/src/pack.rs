@@ -29,6 +29,8 @@ pub(crate) const FULL: usize = 8 * 1024 * 1024;
 const LONGEST: u64 = 512 * 1024 * 1024;
 /// The most bytes that a pack unpacks to: a small one could otherwise fill the disk.
 const MOST: u64 = 2 * LONGEST;
+/// The largest pack that is read, in bytes: one message of the longest kind that does not compress.
+pub(crate) const LARGEST: u64 = 512 * 1024 * 1024;
 /// The end of a pack's name.
 const ENDING: &str = ".pack";
 /// No machine writes so many packs.

@@ -28,7 +28,7 @@ const LABEL: usize = 60;
 
 /// What is done once all packs are read.
 #[derive(Default)]
-struct AtTheEnd {
+struct Deferred {
     purged: Vec<PurgedElsewhere>,
     summaries: Vec<SummaryRecord>,
     packs: Vec<String>,
@@ -66,7 +66,7 @@ pub(super) async fn receive(
     // Until this has ended well.
     run.write(|batch| batch.synced().note_complete(false)).await?;
     run.progress.set(0, waiting.len());
-    let (all, mut end) = (waiting.len(), AtTheEnd::default());
+    let (all, mut end) = (waiting.len(), Deferred::default());
     loop {
         let (before, mut still) = (report.received.messages, Vec::new());
         let number = waiting.len();
@@ -96,7 +96,7 @@ pub(super) async fn receive(
 ///
 /// # Errors
 /// [`Code::Gap`] if some of it builds on what is not here, [`Code::Invalid`] if it is no pack.
-async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut Report) -> Result<()> {
+async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut Report) -> Result<()> {
     if end.size > MOST_SUMMARIES {
         return Err(Error::gap("the next sync reads it"));
     }
@@ -110,7 +110,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut AtTheEnd, report: &mut R
     let is_own = machine.id == run.machine.id;
     // What is masked is another text, and adds nothing where the original is.
     let skips_known = is_own || redacted;
-    let (mut session, mut gap, mut late) = (None, None, AtTheEnd::default());
+    let (mut session, mut gap, mut late) = (None, None, Deferred::default());
     loop {
         let read = blocking(move || Ok((next_slice(&mut reader, session, skips_known)?, reader))).await?;
         let (slice, left) = read;
@@ -239,8 +239,8 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
 }
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.
-async fn finish(run: &Run<'_>, end: AtTheEnd, report: &mut Report) -> Result<()> {
-    let AtTheEnd { purged, mut summaries, mut packs, .. } = end;
+async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()> {
+    let Deferred { purged, mut summaries, mut packs, .. } = end;
     if report.waiting > 0 {
         // A summary may come before its messages.
         packs.clear();

@@ -12,8 +12,7 @@ use rusty_s3::actions::ListObjectsV2;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 
 use super::OVERLAP;
-use super::pack::PackName;
-use super::target::LARGEST;
+use super::pack::{LARGEST, PackName};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
 

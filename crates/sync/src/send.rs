@@ -23,7 +23,7 @@ struct Pack {
 }
 
 /// What a pack is made of.
-struct Filling<'v> {
+struct PackBuilder<'v> {
     view: View<'v>,
     pack: PackWriter,
     label: &'v str,
@@ -82,16 +82,16 @@ fn next_pack(
 ) -> Result<Option<(Pack, usize)>> {
     let purged = view.synced().purged()?;
     let header = PackHeader::new(&machine.id, &machine.label, purged, redacts);
-    let mut filling = Filling::of(view, &header, &machine.label)?;
+    let mut builder = PackBuilder::of(view, &header, &machine.label)?;
     let (mut entries, mut summaries, mut messages) = (Vec::new(), Vec::new(), 0);
     'full: loop {
         let unsent = view.synced().unsent(entries.last().copied().unwrap_or(EntryId(0)), READ)?;
         let is_last = unsent.len() < READ;
         for entry in unsent {
-            if filling.pack.is_full() {
+            if builder.pack.is_full() {
                 break 'full;
             }
-            filling.entry(&entry)?;
+            builder.entry(&entry)?;
             messages += usize::from(entry.entry.is_said);
             entries.push(entry.entry.row);
         }
@@ -100,14 +100,14 @@ fn next_pack(
         }
     }
     // Masked messages have other hashes, by which no summary would be accepted.
-    if !redacts && !filling.pack.is_full() {
+    if !redacts && !builder.pack.is_full() {
         for (id, hash) in view.synced().unsent_summaries(READ)? {
             let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
             let sources = sources.iter().map(ToString::to_string).collect();
             let summary = view.summaries().summary(id)?.summary;
-            filling.pack.summary(&SummaryRecord { summary, sources })?;
+            builder.pack.summary(&SummaryRecord { summary, sources })?;
             summaries.push(hash);
-            if filling.pack.is_full() {
+            if builder.pack.is_full() {
                 break;
             }
         }
@@ -115,10 +115,10 @@ fn next_pack(
     if entries.is_empty() && summaries.is_empty() && !is_first {
         return Ok(None);
     }
-    Ok(Some((Pack { bytes: filling.pack.finish()?, entries, summaries, messages }, purged)))
+    Ok(Some((Pack { bytes: builder.pack.finish()?, entries, summaries, messages }, purged)))
 }
 
-impl<'v> Filling<'v> {
+impl<'v> PackBuilder<'v> {
     fn of(view: &View<'v>, header: &PackHeader, label: &'v str) -> Result<Self> {
         Ok(Self {
             view: *view,
@@ -182,7 +182,7 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
         let Some(bytes) = run.target.get(name).await? else { continue };
         let old = name.clone();
         let again = match blocking(move || PackReader::open(&old, bytes)).await {
-            Ok(reader) => run.store().read(move |view| written_again(view, reader)).await,
+            Ok(reader) => run.store().read(move |view| rewritten(view, reader)).await,
             Err(error) => Err(error),
         };
         let again = match again {
@@ -196,10 +196,10 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
             Err(error) => return Err(error),
         };
         let new = match again {
-            Again::Pack(now) if Hash::plain(&now) == name.hash => continue,
-            Again::Pack(now) => Some(put(run, name.number, now).await?),
-            Again::Nothing => None,
-            Again::Lacking => {
+            Rewritten::Pack(now) if Hash::plain(&now) == name.hash => continue,
+            Rewritten::Pack(now) => Some(put(run, name.number, now).await?),
+            Rewritten::Nothing => None,
+            Rewritten::Lacking => {
                 let name = name.to_string();
                 run.write(move |batch| batch.synced().remove_pack(&name)).await?;
                 is_whole = false;
@@ -222,7 +222,7 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
 }
 
 /// A pack as it would be written now.
-enum Again {
+enum Rewritten {
     Pack(Vec<u8>),
     /// Nothing of it is left.
     Nothing,
@@ -230,9 +230,9 @@ enum Again {
     Lacking,
 }
 
-fn written_again(view: &View<'_>, mut reader: PackReader) -> Result<Again> {
+fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
     let header = reader.header.clone();
-    let mut filling = Filling::of(view, &header, &header.label)?;
+    let mut builder = PackBuilder::of(view, &header, &header.label)?;
     let mut conversation = None;
     while let Some(record) = reader.next()? {
         match record {
@@ -241,21 +241,21 @@ fn written_again(view: &View<'_>, mut reader: PackReader) -> Result<Again> {
                 let stored =
                     conversation.map(|session| view.synced().entry(session, &id)).transpose()?.flatten();
                 match stored {
-                    Some(entry) => filling.entry(&entry)?,
+                    Some(entry) => builder.entry(&entry)?,
                     // A second message of one id gets another id when it is purged.
                     None if id.contains(' ') => {}
-                    None => return Ok(Again::Lacking),
+                    None => return Ok(Rewritten::Lacking),
                 }
             }
             Record::Summary(record) => {
                 if view.summaries().summary_by_hash(record.hash)?.is_some() {
-                    filling.is_empty = false;
-                    filling.pack.summary(&record)?;
+                    builder.is_empty = false;
+                    builder.pack.summary(&record)?;
                 }
             }
         }
     }
-    if filling.is_empty { Ok(Again::Nothing) } else { filling.pack.finish().map(Again::Pack) }
+    if builder.is_empty { Ok(Rewritten::Nothing) } else { builder.pack.finish().map(Rewritten::Pack) }
 }
 
 impl ThisMachine {

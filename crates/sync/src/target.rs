@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::pack::{PackName, is_machine};
+use super::pack::{LARGEST, PackName, is_machine};
 use super::s3::{S3, SCHEME};
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
@@ -16,8 +16,6 @@ use uuid::Uuid;
 
 /// The ending of an unfinished pack.
 const PART: &str = "part";
-/// The largest pack that is read, in bytes: one message of the longest kind that does not compress.
-pub(crate) const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// A project's place at a target.
 #[derive(Clone, Debug)]

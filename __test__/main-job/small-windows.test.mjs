@@ -33,9 +33,10 @@ for (const host of hostsFor()) {
       };
       const pi = project.startPi();
       for (let part = 1; part <= PROMPTS; part++) await pi.prompt(`please check part ${part} of the parser`);
+      // Pi is idle while a fold waits for its summaries, and may take the next prompt then.
+      await eventually(() => assert.match(JSON.stringify(project.lastTurn.messages), new RegExp(`check part ${PROMPTS} of`)));
       assert.deepEqual(rejected.map(({ index }) => index), []);
       assert.ok(blockOf(project.lastTurn), "the context was folded");
-      assert.match(JSON.stringify(project.lastTurn.messages), new RegExp(`check part ${PROMPTS} of`));
       const said = pi.ui("notify").filter(({ message }) => /reserveTokens/.test(message));
       assert.equal(said.length, 1);
       assert.match(said[0].message, /window of [\d,]+ tokens: it reserves 16,384 \(reserveTokens\) and keeps 20,000 \(keepRecentTokens\)/);

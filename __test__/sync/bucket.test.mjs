@@ -31,7 +31,7 @@ test("what was said on one machine is found on the others, with few requests", a
   assert.deepEqual(await bucket.counting(() => ann.sync(target)), { list: 1, get: 0, put: 1, delete: 0 });
   assert.match([...bucket.objects.keys()][0], new RegExp(`^team/one/${FOLDER}/[0-9a-f]{32}/0{8}1-[0-9a-f]{64}\\.pack$`));
   assert.deepEqual(await bucket.counting(() => bob.sync(target)), { list: 2, get: 1, put: 1, delete: 0 });
-  assert.match((await lcm(bob, "sessions")).stdout, / {2}on ann@laptop/);
+  assert.match((await lcm(bob, "sessions")).stdout, / {4}on ann@laptop: /);
   for (const machine of [ann, bob, cloud, ann]) {
     await machine.say(`More from ${machine.label}.`);
     await machine.sync(target);

@@ -88,10 +88,10 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
     for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
-        let on = machine.as_ref().map(|label| format!("  on {}", one_line(label, ID))).unwrap_or_default();
-        let line = cut(format!("{id:width$}  {span}  {}{on}", grouped_count(*messages, "message")));
+        let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
+        let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
-        out += &format!("{line}\n{}\n", cut(format!("    {about}")));
+        out += &format!("{line}\n{}\n", cut(format!("    {on}{about}")));
     }
     out + &count(sessions.len(), "session")
 }

@@ -87,7 +87,7 @@ test("an empty folder gets everything by the repository's address", async (t) =>
   const fresh = aMachine(t, "cloud");
   const { received } = await fresh.sync(target, "--project", "https://github.com/ann/shop.git");
   assert.equal(received.messages, 2);
-  assert.match((await lcm(fresh, "sessions")).stdout, /2 messages {2}on ann@laptop/);
+  assert.match((await lcm(fresh, "sessions")).stdout, /2 messages\n {4}on ann@laptop: /);
   assert.equal((await fresh.find("pelican")).length, 1);
   assertSame(ann, fresh);
 });

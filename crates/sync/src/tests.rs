@@ -597,6 +597,11 @@ enum Step {
         session: usize,
         entry: usize,
     },
+    /// A session is copied with its entries' ids, as Pi forks.
+    Fork {
+        machine: usize,
+        session: usize,
+    },
     Sync {
         machine: usize,
         stops_after: Option<usize>,
@@ -609,6 +614,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(machine, session, above)| Step::Say { machine, session, above }),
         1 => (0..3_usize, 0..2_usize, 0..20_usize)
             .prop_map(|(machine, session, entry)| Step::Purge { machine, session, entry }),
+        1 => (0..3_usize, 0..2_usize).prop_map(|(machine, session)| Step::Fork { machine, session }),
         3 => (0..3_usize, prop::option::of(0..3_usize))
             .prop_map(|(machine, stops_after)| Step::Sync { machine, stops_after }),
     ];
@@ -641,6 +647,16 @@ proptest! {
                         if there.iter().any(|(of, entry, ..)| *of == session && *entry == id) {
                             machines[*machine].purge(&session, &id).await;
                             purged.insert((session, id));
+                        }
+                    }
+                    Step::Fork { machine, session } => {
+                        let (machine, session) = (&machines[*machine], format!("session-{session}"));
+                        let there = machine.said().await.into_iter().filter(|(of, ..)| *of == session);
+                        // What is purged is in no session file.
+                        for (_, id, parent, json) in there.take_while(|(.., json)| json != "purged") {
+                            let [id, parent] = [Some(id), parent].map(|id| serde_json::to_string(&id).unwrap());
+                            let entry = format!(r#"{{"type":"message","id":{id},"parentId":{parent},"message":{json}}}"#);
+                            machine.add(&format!("fork-{number}"), &entry).await;
                         }
                     }
                     Step::Sync { machine, stops_after } => {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::health::{Health, PATIENCE, back_off};
+use super::health::{PATIENCE, back_off};
 use super::reported;
 use super::thinking::Thinking;
 use super::{
@@ -179,14 +179,11 @@ impl Chain {
             return Err(unasked(&alone(&name, rest)));
         }
         let began = Instant::now();
-        let mut is_slow = false;
-        let mut last = None;
+        let (mut is_slow, mut pause, mut last) = (false, None::<Duration>, None);
         for attempt in 0..=self.retries {
             if attempt > 0 {
-                tokio::time::sleep(back_off(attempt)).await;
+                tokio::time::sleep(pause.unwrap_or_default().max(back_off(attempt))).await;
             }
-            let waited = wait(health, key).await.map_err(|pause| unasked(&alone(&name, pause)));
-            waited.map_err(|next| last.take().unwrap_or(next))?;
             let asked = Instant::now();
             let mut answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             if answer.as_ref().is_err_and(|failure| failure.kind == Kind::Late) && server.was_shared(asked) {
@@ -213,18 +210,17 @@ impl Chain {
                     };
                 }
             };
-            is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW;
-            let again = failure.may_pass();
-            if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
-                health.paused(key, Duration::from_millis(ms.into()));
-            }
+            pause = failure.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
+            let is_long = pause.is_some_and(|pause| pause > PATIENCE);
+            is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW || is_long;
+            let again = failure.may_pass() && !is_long;
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
                 break;
             }
         }
         candidate.has_failed.store(true, Ordering::Relaxed);
-        health.failed(key, is_slow);
+        health.failed(key, is_slow, pause.filter(|pause| *pause > PATIENCE));
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 }
@@ -371,21 +367,6 @@ impl Candidate {
     fn title(&self) -> &str {
         self.name.as_deref().unwrap_or("session")
     }
-}
-
-/// Waits as long as the provider asks.
-///
-/// # Errors
-/// The pause, if that is too long.
-async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
-    // Other questions may get a longer pause meanwhile.
-    while let Some(pause) = health.pause(key) {
-        if pause > PATIENCE {
-            return Err(pause);
-        }
-        tokio::time::sleep(pause).await;
-    }
-    Ok(())
 }
 
 /// The message for a model that is skipped for this long.

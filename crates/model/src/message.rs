@@ -426,7 +426,12 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-pub(super) fn is_recall_tool(name: &str) -> bool {
+/// The text for search of a message's JSON.
+pub fn searchable(json: &str) -> String {
+    Message::parse(json).take_searchable()
+}
+
+fn is_recall_tool(name: &str) -> bool {
     matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
 }
 
@@ -447,7 +452,7 @@ fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-pub(super) fn push_line(out: &mut String, line: &str) {
+fn push_line(out: &mut String, line: &str) {
     if !out.is_empty() {
         out.push('\n');
     }

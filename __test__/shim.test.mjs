@@ -416,7 +416,7 @@ test("scripts can fill, compact and search a store through the engine", async (t
   await engine.flush();
 
   const request = { leafId: history.leaf, firstKeptEntryId: history.entries.at(-2).id, tokensBefore: 1 };
-  const facts = { model: { provider: "fake", id: "fake-model" }, auth: { ok: true }, oauth: false, ownStream: false };
+  const facts = { model: { provider: "fake", id: "fake-model" }, auth: { ok: true } };
   /** @type {any[]} */
   const asked = [];
   const outcome = ok(

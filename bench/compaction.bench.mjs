@@ -102,7 +102,7 @@ function model(onCall = () => {}) {
     if (kind === "models") return JSON.stringify(["bench/model"]);
     if (kind === "resolve") {
       const found = { provider: "bench", id: "model", api: "none", contextWindow: 200_000, maxTokens: 8192 };
-      return JSON.stringify({ model: found, auth: { ok: true, apiKey: "none" }, oauth: false, ownStream: true });
+      return JSON.stringify({ model: found, auth: { ok: true, apiKey: "none" } });
     }
     onCall();
     await new Promise((resolve) => setTimeout(resolve, MODEL_MS));

@@ -34,7 +34,7 @@ export function modelsOf(session, abort) {
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.lastRequest));
     if (!model) return JSON.stringify({ error: name ? "Pi does not know it" : "no model is chosen" });
     const auth = await registry.getApiKeyAndHeaders(model);
-    return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: registry.getRegisteredProviderIds().includes(model.provider) });
+    return JSON.stringify({ model, auth });
   };
 }
 
@@ -154,27 +154,41 @@ async function askPi(registry, model, request, abort, lastRequest) {
   // The engine decides about retries.
   const within = request.inSession && lastRequest.askOptions(request.inSession, request.maxTokens);
   const options = { maxTokens: request.maxTokens, reasoning: request.reasoning, signal, maxRetries: 0, ...(within ?? { cacheRetention: /** @type {const} */ ("none") }) };
-  return withoutRedirects((more) => registry.streamSimple(model, context, { ...options, ...more }).result());
+  // Pi would leave no room for an answer in a small window. The engine has made the question fit, by a smaller margin.
+  const asked = within ? model : { ...model, contextWindow: 0 };
+  return watched((more) => registry.streamSimple(asked, context, { ...options, ...more }).result());
 }
 
 /**
- * Lets Pi ask without following redirects, which would take the key and the conversation to another address.
+ * Lets Pi ask without following redirects, which would take the key and the conversation to another address, and adds to a failed answer how
+ * long the provider asks to wait.
  *
  * @param {(more: { fetch?: typeof fetch }) => Promise<any>} ask
  */
-async function withoutRedirects(ask) {
+async function watched(ask) {
   let isSent = false;
   let redirect = 0;
+  /** @type {number | undefined} */
+  let retryAfterMs;
   /** @type {typeof fetch} */
   const staying = async (input, init) => {
     isSent = true;
     const response = await fetch(input, { ...init, redirect: "manual" });
     if (response.status >= 300 && response.status < 400) redirect = response.status;
+    retryAfterMs = delayOf(response.headers);
     return response;
   };
   const answer = await ask({ fetch: staying });
   // Pi's Google adapters take no `fetch` and say so before they send anything. A provider's error may say the same.
   if (!isSent && /custom fetch is not supported/i.test(answer.errorMessage ?? "")) return ask({});
   // The status alone: each adapter words it in its own way, and the engine has words for it.
-  return redirect > 0 && answer.stopReason === "error" ? { ...answer, errorMessage: String(redirect) } : answer;
+  const errorMessage = redirect > 0 && answer.stopReason === "error" ? String(redirect) : answer.errorMessage;
+  return { ...answer, errorMessage, retryAfterMs };
+}
+
+/** How long a provider asks to wait, in ms. @param {Headers} headers */
+function delayOf(headers) {
+  const said = headers.get("retry-after") ?? "";
+  const ms = Number(headers.get("retry-after-ms") ?? (Number(said) * 1000 || Date.parse(said) - Date.now()));
+  return ms > 0 ? Math.ceil(ms) : undefined;
 }

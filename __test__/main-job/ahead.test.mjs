@@ -138,7 +138,7 @@ test("work ahead begins only where it is wanted", async (t) => {
 
 for (const host of hostsFor()) {
   test(`on ${host.name} in print mode a model call through Pi does not delay the exit`, async (t) => {
-    const project = await anAheadProject(t, host, { directModelCalls: false });
+    const project = await anAheadProject(t, host);
     const file = longSession(project, "left").write(project.sessionDir);
     project.script.summary = () => ({ hang: true });
     // The second question gives the calls time to start.

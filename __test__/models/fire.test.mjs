@@ -1,6 +1,6 @@
 /**
- * Failing providers: every way in which a provider fails, on the real Pi, called directly by the engine and through Pi's own call. The
- * table in docs/models.md has the results; `UPDATE_DOCS=1` writes it.
+ * Failing providers: every way in which a provider fails, on the real Pi. The table in docs/models.md has the results; `UPDATE_DOCS=1` writes
+ * it.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -23,25 +23,13 @@ const page = path.join(root, "docs", "models.md");
 /** Whether to also try failures that differ only in a value, and every failure in both formats. */
 const all = everything || Boolean(process.env.UPDATE_DOCS);
 
-/** The ways to call the model, and whether the engine does it directly. */
-const ways = { "asked straight": true, "asked through Pi": false };
-
 /** The wire formats, by the provider whose model speaks it. @type {Record<string, "openai" | "anthropic">} */
 const formats = { demo: "openai", claude: "anthropic" };
 
 for (const host of hostsFor()) {
-  test(host.name, { concurrency: 2 }, async (t) => {
-    const thorough = host.version === THOROUGH;
-    const tried = Object.entries(ways).filter(([name]) => thorough || name === "asked through Pi");
-    const outcomes = await Promise.all(
-      tried.map(async ([name, straight]) => {
-        /** @type {Outcomes} */
-        const came = new Map();
-        await t.test(name, (t) => allFires(t, host, straight, came));
-        return came;
-      }),
-    );
-    if (thorough) await t.test("docs/models.md has these results", () => documented(outcomes));
+  test(host.name, async (t) => {
+    const outcomes = await allFires(t, host);
+    if (host.version === THOROUGH) await t.test("docs/models.md has these results", () => documented(outcomes));
   });
 }
 
@@ -49,14 +37,15 @@ for (const host of hostsFor()) {
  * Runs all failures in one Pi, each in its own session.
  * @param {TestContext} t
  * @param {Host} host
- * @param {boolean} straight
- * @param {Outcomes} outcomes collects the results in the first format
+ * @returns {Promise<Outcomes>} the results in the first format
  */
-async function allFires(t, host, straight, outcomes) {
-  const project = await aProject(t, { host, api: "openai", settings: { lcm: { ...hasty, directModelCalls: straight } } });
+async function allFires(t, host) {
+  /** @type {Outcomes} */
+  const outcomes = new Map();
+  const project = await aProject(t, { host, api: "openai", settings: { lcm: hasty } });
   define(project);
   // Pi's library for OpenAI's format reports itself that it can't parse a stream.
-  if (!straight) project.noise = /^$|^Could not parse message into JSON: |^From chunk: /;
+  project.noise = /^$|^Could not parse message into JSON: |^From chunk: /;
   const pi = project.startPi();
   for (const [provider, format] of Object.entries(formats)) {
     const tried = triedIn(host, format);
@@ -65,7 +54,8 @@ async function allFires(t, host, straight, outcomes) {
       for (const fire of tried) {
         try {
           const outcome = await underFire(project, pi, fire, provider);
-          assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ api, streaming }) => api === format && streaming === !straight));
+          assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ api }) => api === format));
+          if (fire.once) assert.equal(project.summaryCalls.length, 1);
           if (format === "openai") outcomes.set(fire, outcome);
         } catch (error) {
           throw new Error(`${fire.name}: ${error instanceof Error ? error.message : error}`, { cause: error });
@@ -73,6 +63,7 @@ async function allFires(t, host, straight, outcomes) {
       }
     });
   }
+  return outcomes;
 }
 
 /** Adds a provider with the other format. @param {import("../support/project.mjs").Project} project */
@@ -89,20 +80,18 @@ function define({ agentDir, server }) {
  * @returns {Fire[]}
  */
 function triedIn(host, format) {
-  if (host.version !== THOROUGH) return format === "openai" ? fires.filter((_, at) => [3, 9, 12, 20].includes(at)) : [];
+  if (host.version !== THOROUGH) return format === "openai" ? fires.filter((_, at) => [4, 9, 12, 20].includes(at)) : [];
   return fires.filter(({ worded, like }) => all || (format === "openai" ? !like : worded));
 }
 
-/** Compares the page's table, without the failures that differ from another only in a value. @param {Outcomes[]} outcomes */
-function documented([straight, through]) {
-  const shown = (/** @type {string | undefined} */ reason) => reason?.replace(/^demo\/demo-model: /, "");
+/** Compares the page's table, without the failures that differ from another only in a value. @param {Outcomes} outcomes */
+function documented(outcomes) {
   /** @type {Map<string, string[]>} */
   const failures = new Map();
-  for (const [fire, { reason, block }] of straight) {
-    const other = through.get(fire);
-    for (const covered of [block, other?.block]) assert.match(covered ?? "", fire.harmless ? /^32 of 32 messages, by the model$/ : /^32 of 32 messages, by extracts$/, fire.name);
+  for (const [fire, { reason, block }] of outcomes) {
+    assert.match(block, fire.harmless ? /^32 of 32 messages, by the model$/ : /^32 of 32 messages, by extracts$/, fire.name);
     if (fire.like) continue;
-    const message = reason === other?.reason ? `${shown(reason)}` : `${shown(reason)}; through Pi: ${shown(other?.reason)}`;
+    const message = reason.replace(/^demo\/demo-model: /, "");
     failures.set(message, [...(failures.get(message) ?? []), fire.name]);
   }
   const rows = [["message", "failure"], ["---", "---"], ...[...failures].map(([message, names]) => [message, names.join("; ")])];

@@ -23,17 +23,18 @@ const THOUGHT = /** @type {Record<string, number>} */ ({ low: 6_000, medium: 20_
 const DEFAULT = "high";
 
 /** Local models, as a user describes them. A server with OpenAI's format has no word for `off` unless the description gives one. */
-const always = { id: "always", reasoning: true, maxTokens: 64_000, thinkingLevelMap: { off: null, minimal: null } };
+// Before 1.6.0, Pi instructs them in the role `developer` unless the description says that they do not know it.
+const compat = { supportsDeveloperRole: false };
+const always = { id: "always", reasoning: true, maxTokens: 64_000, compat, thinkingLevelMap: { off: null, minimal: null } };
 const models = [
   always,
-  { ...always, id: "through-pi", compat: { supportsDeveloperRole: false } },
   { ...always, id: "from-medium", thinkingLevelMap: { off: null, minimal: null, low: null, medium: "medium" } },
-  { id: "undescribed", reasoning: true, maxTokens: 64_000 },
+  { id: "undescribed", reasoning: true, maxTokens: 64_000, compat },
 ];
 
 /**
- * Which model writes, for what effort it is asked, directly or through Pi, and what is tried first.
- * @typedef {{ model: string, effort: string, direct?: boolean, first?: string[] }} Case
+ * Which model writes, for what effort it is asked, and what is tried first.
+ * @typedef {{ model: string, effort: string, first?: string[] }} Case
  */
 
 /** The models of Pi's catalog, by Pi. The oldest knows none that always thinks. @type {Record<string, Case[]>} */
@@ -51,10 +52,9 @@ const known = Object.fromEntries(
 
 /** @type {Case[]} */
 const others = [
-  { model: "demo/always", effort: "low", direct: true },
-  { model: "demo/through-pi", effort: "low" },
-  { model: "demo/from-medium", effort: "medium", direct: true, first: ["medium"] },
-  { model: "demo/undescribed", effort: "low", direct: true, first: [DEFAULT] },
+  { model: "demo/always", effort: "low" },
+  { model: "demo/from-medium", effort: "medium", first: ["medium"] },
+  { model: "demo/undescribed", effort: "low", first: [DEFAULT] },
 ];
 
 /** What a request asks the model to think. @param {Received} request */
@@ -77,10 +77,10 @@ for (const host of hostsFor("1.6.0")) {
     project.storeIn("store");
     const pi = project.startPi();
 
-    for (const { model, effort, direct = false, first = [] } of [...(known[host.version] ?? []), ...others]) {
+    for (const { model, effort, first = [] } of [...(known[host.version] ?? []), ...others]) {
       await t.test(`${model} writes summaries with effort ${effort}`, async (t) => {
         const name = model.replaceAll("/", "-");
-        project.storeIn(name, { compactionModels: [model], directModelCalls: direct, leafChunkTokens: 1_000, leafPassConcurrency: 1, background: false });
+        project.storeIn(name, { compactionModels: [model], leafChunkTokens: 1_000, leafPassConcurrency: 1, background: false });
         const history = project.history(name);
         history.talk(30, { name });
         await project.resume(pi, history);
@@ -92,7 +92,7 @@ for (const host of hostsFor("1.6.0")) {
         const chunks = calls.length - first.length;
         t.diagnostic(`${chunks} summaries: ${calls.map((call, at) => `${efforts[at]} of ${call.body.max_tokens ?? call.body.max_completion_tokens ?? call.body.max_output_tokens} tokens`).join(", ")}`);
         assert.equal(statistics(lastCompaction.summary).degraded, 0);
-        assert.ok(chunks >= 2 && calls.every(({ streaming }) => streaming === !direct));
+        assert.ok(chunks >= 2);
         // It is found out once what the description leaves out.
         assert.deepEqual(efforts, [...first, ...answered.map(() => effort)]);
         const written = calls.reduce((all, { judged }) => all + (judged.usage?.output ?? 0), 0);

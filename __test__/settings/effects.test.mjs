@@ -207,7 +207,6 @@ const ELSEWHERE = {
   syncLabel: "sync/in-pi.test",
   syncRedact: "sync/in-pi.test",
   compactInstructions: "main-job/compacting.test",
-  directModelCalls: "models/chain.test",
   modelTimeoutSeconds: "support/fires",
   sizeBudgetMegabytes: "settings/showing.test",
   status: "settings/showing.test",

@@ -56,8 +56,6 @@ export class FakeHost {
       getAll: () => [model],
       hasConfiguredAuth: () => true,
       getApiKeyAndHeaders: async () => ({ ok: true, apiKey: "a-key" }),
-      isUsingOAuth: () => false,
-      getRegisteredProviderIds: () => [],
     };
     /** A context's fields. @type {Record<string, any>} */
     this.plain = { waitForIdle: async () => {}, isProjectTrusted: () => true, getContextUsage: () => undefined, cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };

@@ -17,6 +17,7 @@ import { blockOf, drillDownIds, statistics } from "./block.mjs";
  * @property {string} name
  * @property {(isNew: boolean) => Reply} reply to a question that is new, or was asked before
  * @property {boolean} [isSilent] nothing arrives, or nothing more
+ * @property {boolean} [once] the server says that it need not be asked again
  * @property {boolean} [harmless] the summaries are still made
  * @property {boolean} [worded] the wire formats report this differently, so it runs in each
  * @property {string} [like] a failure that differs only in a value, and which `npm test` runs instead
@@ -31,7 +32,7 @@ export const fires = [
   { name: "403: not allowed", reply: () => ({ status: 403, errorBody: "not for you" }), like: "401: the key is wrong" },
   { name: "404: no such model", reply: () => ({ status: 404, errorBody: "no such model" }), like: "401: the key is wrong" },
   { name: "429: too many requests", reply: () => ({ status: 429, errorBody: "slow down" }) },
-  { name: "429 that says to come back in two minutes", reply: () => ({ status: 429, errorBody: "slow down", headers: { "retry-after": "120" } }) },
+  { name: "429 that says to come back in two minutes", reply: () => ({ status: 429, errorBody: "slow down", headers: { "retry-after": "120" } }), once: true, worded: true },
   { name: "429 at first, which says to come back at once", reply: (isNew) => (isNew ? { status: 429, headers: { "retry-after-ms": "50" } } : summary), harmless: true },
   { name: "500", reply: () => ({ status: 500, errorBody: "oh dear" }) },
   { name: "500 at first", reply: (isNew) => (isNew ? { status: 500 } : summary), harmless: true, like: "429 at first, which says to come back at once" },

@@ -80,7 +80,7 @@ async function rolling({ entries, kept, budget, chunk, model }) {
 
 /** The engine, as Pi's event calls it. @param {Task} task @returns {Promise<Result>} */
 async function ours({ entries, kept, budget, window, facts, model, folder }) {
-  const engine = await openEngine(folder(), 30_000, { LCM_DIRECT_MODEL_CALLS: "false", LCM_MAX_SUMMARY_TOKENS: String(budget) });
+  const engine = await openEngine(folder(), 30_000, { LCM_MAX_SUMMARY_TOKENS: String(budget) });
   try {
     for (let at = 0; at < entries.length; at += 200) said(engine.handOver(JSON.stringify(entries.slice(at, at + 200))));
     said(await engine.flush());

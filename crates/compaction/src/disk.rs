@@ -23,20 +23,14 @@ pub enum FileChange {
     Changed,
     /// It was deleted.
     Deleted,
-    /// It was text, and is no longer.
-    Binary,
-    /// It was smaller than what is compared.
-    Large,
 }
 
 impl FileChange {
-    /// What follows the file's name, if its contents did not merely change.
+    /// What follows the file's name.
     pub const fn how(self) -> &'static str {
         match self {
             Self::Changed => "",
             Self::Deleted => ", deleted",
-            Self::Binary => ", now binary",
-            Self::Large => ", now larger than 1 MB",
         }
     }
 }
@@ -50,7 +44,7 @@ enum KnownContent {
 
 /// Returns how the file at `path` changed since `messages` showed it, where `whole` says whether the first of
 /// them shows all of it. `None` if it is unchanged or can't be compared: outside `project`, not a regular
-/// file, binary before, or larger than 1 MB and perhaps so before.
+/// file, binary before, or larger than 1 MB.
 pub fn change<'m>(
     project: &Path,
     path: &str,
@@ -58,11 +52,9 @@ pub fn change<'m>(
     whole: bool,
 ) -> Option<FileChange> {
     let known = known(project, path, messages, whole)?;
-    let (content, change) = match content(project, path) {
-        DiskContent::Text(content) => (content, FileChange::Changed),
-        DiskContent::Binary(_) if known.is_binary() => return None,
-        DiskContent::Binary(content) => (content, FileChange::Binary),
-        DiskContent::Large => return known.is_small().then_some(FileChange::Large),
+    let content = match content(project, path) {
+        DiskContent::Text(_) if known.is_binary() => return None,
+        DiskContent::Text(content) => content,
         DiskContent::Gone => return Some(FileChange::Deleted),
         DiskContent::Unknown => return None,
     };
@@ -73,7 +65,7 @@ pub fn change<'m>(
             pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n')))
         }
     };
-    (!is_same).then_some(change)
+    (!is_same).then_some(FileChange::Changed)
 }
 
 fn known<'m>(
@@ -130,11 +122,6 @@ impl KnownContent {
         pieces.iter().any(|piece| piece.contains(['\0', char::REPLACEMENT_CHARACTER]))
     }
 
-    /// Whether the file was surely small enough to be compared, also with Windows line breaks.
-    fn is_small(&self) -> bool {
-        matches!(self, Self::Whole(text) if 2 * text.len() as u64 <= LARGEST)
-    }
-
     /// What is known after a write or edit; `None` if an edit does not apply.
     fn after(self, tool: &str, arguments: &Value) -> Option<Self> {
         let text = |value: &Value, key: &str| value[key].as_str().map(normal_part);
@@ -184,10 +171,8 @@ pub fn within(project: &Path, path: &str) -> String {
 }
 
 enum DiskContent {
-    Text(String),
     /// With marks in place of what is no text, as the tools show it.
-    Binary(String),
-    Large,
+    Text(String),
     Gone,
     Unknown,
 }
@@ -216,13 +201,8 @@ fn content(project: &Path, path: &str) -> DiskContent {
         return DiskContent::Unknown;
     }
     // A device or a pipe must not be opened.
-    match files::read(&real, LARGEST).map(String::from_utf8) {
-        Ok(Ok(text)) if !text.contains('\0') => DiskContent::Text(normal(&text)),
-        Ok(Ok(text)) => DiskContent::Binary(normal(&text)),
-        Ok(Err(error)) => DiskContent::Binary(normal(&String::from_utf8_lossy(error.as_bytes()))),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => DiskContent::Large,
-        Err(_) => DiskContent::Unknown,
-    }
+    files::read(&real, LARGEST)
+        .map_or(DiskContent::Unknown, |bytes| DiskContent::Text(normal(&String::from_utf8_lossy(&bytes))))
 }
 
 /// Text as the tools show it: without a byte order mark, with Unix line breaks, without blank lines at the
@@ -323,23 +303,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_binary_or_large_has_changed() {
+    fn a_binary_file_has_changed_if_it_was_text_and_a_large_one_is_not_compared() {
         let dir = tempfile::tempdir().unwrap();
         let change = |content: &[u8], seen: &str, whole| {
             fs::write(dir.path().join("a"), content).unwrap();
             change(dir.path(), "a", &[read(seen)], whole)
         };
         for binary in [b"a\0b".as_slice(), b"caf\xe9 au lait"] {
-            assert_eq!(change(binary, "seen", true), Some(FileChange::Binary));
+            assert_eq!(change(binary, "seen", true), Some(FileChange::Changed));
             assert_eq!(change(binary, "a", false), None, "what was shown is there");
             let shown = String::from_utf8_lossy(binary);
-            assert_eq!(change(binary, &shown, true), None, "it was binary before");
             assert_eq!(change(binary, &format!("{shown}!"), true), None, "it was binary before");
         }
         let large = vec![b'x'; 1_000_001];
-        assert_eq!(change(&large, "seen", true), Some(FileChange::Large));
-        assert_eq!(change(&large, "seen", false), None, "it may have been as large before");
-        assert_eq!(change(&large, &"x".repeat(600_000), true), None, "with Windows line breaks, it may too");
+        assert_eq!(change(&large, "seen", true), None);
         assert_eq!(change(&large[1..], "seen", true), Some(FileChange::Changed));
     }
 

@@ -83,7 +83,7 @@ pub fn added(details: &[Detail], summary: String) -> String {
 /// The same within `room` bytes, or `vital` for errors and changed files if that is more.
 #[must_use]
 pub fn added_within(details: &[Detail], summary: String, room: usize, vital: usize) -> String {
-    let (lower, numbers) = (paths::unfolded(&summary).to_lowercase(), numbers::said(&summary));
+    let (lower, numbers) = (paths::unfolded(&summary).to_lowercase(), numbers::numbers(&summary));
     let missing = details.iter().filter(|detail| match &detail.kind {
         DetailKind::Path(has_twin) => !paths::is_in(&lower, &detail.key, *has_twin),
         DetailKind::Error => !errors::is_in(&lower, &detail.key),

@@ -241,7 +241,7 @@ impl StandingInputs<'_> {
         for (path, file) in newest(self.facts, self.folder) {
             let change = match changes.iter().find(|(changed, ..)| *changed == path) {
                 Some((_, FileChange::Deleted, _)) => ", deleted on disk since you saw it".into(),
-                Some((_, change, _)) => format!(", changed on disk since you saw it{}", change.how()),
+                Some((_, FileChange::Changed, _)) => ", changed on disk since you saw it".into(),
                 None => String::new(),
             };
             let shown = text::one_line(&path, PATH);

@@ -23,39 +23,10 @@ pub fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// The text of a JSON string, in one copy of it: a text may be long. `None` if it is none.
+/// The text of a JSON string; `None` if it is none.
 pub fn read_text(json: &str) -> Option<String> {
-    let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
-    let mut out = String::with_capacity(rest.len());
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let (c, length) = match *rest.as_bytes().get(at + 1)? {
-            b'n' => ('\n', 2),
-            b't' => ('\t', 2),
-            b'r' => ('\r', 2),
-            b'b' => ('\u{8}', 2),
-            b'f' => ('\u{c}', 2),
-            b'u' => unicode(&rest[at..])?,
-            plain @ (b'"' | b'\\' | b'/') => (char::from(plain), 2),
-            _ => return None,
-        };
-        out.push(c);
-        rest = &rest[at + length..];
-    }
-    out.push_str(rest);
-    Some(out)
-}
-
-/// The character that `text` starts with as one or two `\uXXXX` escapes, and their length.
-fn unicode(text: &str) -> Option<(char, usize)> {
-    let high = unit(text)?;
-    let pair = match (high, unit(&text[6..])) {
-        (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
-            char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
-        }
-        _ => None,
-    };
-    Some(pair.map_or((char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), 6), |c| (c, 12)))
+    let text = || read_json(json).ok()?.as_str().map(ToOwned::to_owned);
+    serde_json::from_str(json).ok().or_else(text)
 }
 
 /// `json` with every lone `\uD8xx`–`\uDFxx` escape replaced by U+FFFD.
@@ -88,12 +59,8 @@ fn without_lone_surrogates(json: &str) -> String {
 
 /// The surrogate that `text` starts with as a `\uXXXX` escape.
 fn surrogate(text: &str) -> Option<u32> {
-    unit(text).filter(|unit| (0xd800..0xe000).contains(unit))
-}
-
-/// The number that `text` starts with as a `\uXXXX` escape.
-fn unit(text: &str) -> Option<u32> {
-    u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+    let unit = u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
+    (0xd800..0xe000).contains(&unit).then_some(unit)
 }
 
 /// `json` with each value nested deeper than [`DEEPEST`] replaced by a string of its JSON.

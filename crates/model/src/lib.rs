@@ -24,7 +24,6 @@ mod notes;
 mod passages;
 pub mod policy;
 pub mod quotes;
-mod searchable;
 mod summary;
 pub mod text;
 pub mod tokens;
@@ -39,10 +38,11 @@ pub use data::{DATA_MARK, as_indexed, is_of_data, may_be_data, without_base64};
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
 pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
-pub use message::{CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string};
+pub use message::{
+    CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string, searchable,
+};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};
-pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};
 pub use touched::Files;
 pub use usage::{MOST_REPORTED, Usage};

@@ -371,12 +371,6 @@ impl Message {
         files
     }
 
-    /// Whether a message with this JSON may contain a call that [`Message::files`] would use. A quick check
-    /// to skip most messages unparsed.
-    pub fn may_name_files(json: &str) -> bool {
-        json.contains(r#""path""#)
-    }
-
     /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);
@@ -426,7 +420,12 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-pub(super) fn is_recall_tool(name: &str) -> bool {
+/// The text for search of a message's JSON.
+pub fn searchable(json: &str) -> String {
+    Message::parse(json).take_searchable()
+}
+
+fn is_recall_tool(name: &str) -> bool {
     matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
 }
 
@@ -447,7 +446,7 @@ fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-pub(super) fn push_line(out: &mut String, line: &str) {
+fn push_line(out: &mut String, line: &str) {
     if !out.is_empty() {
         out.push('\n');
     }

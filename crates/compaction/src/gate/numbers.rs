@@ -40,10 +40,6 @@ const NO_THINGS: &str = " was has this its does always less plus minus thus bus 
     runs returns makes gives comes goes stays keeps access address pass across ";
 /// What joins numbers that share a unit.
 const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/", "bis"];
-/// Small numbers in words, each at the place of its value.
-const WORDS: [&str; 13] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-];
 /// Bytes of a word that does not describe a number; from how many things on the model's count is worth keeping.
 const SHORT: usize = 3;
 const MANY: f64 = 10.0;
@@ -56,8 +52,6 @@ pub(super) struct Number {
     /// In lowercase; all things that are counted have the same.
     unit: String,
     amount: f64,
-    /// The possible rounding error.
-    half: f64,
     /// Whether its unit is written after the next number.
     shares_unit: bool,
     start: usize,
@@ -80,19 +74,10 @@ impl Number {
         format!("{} {}", self.amount, self.unit)
     }
 
-    /// Whether `other`, from a summary, is the same number, possibly converted, rounded or without its unit.
+    /// Whether `other`, from a summary, is the same number, possibly without its unit.
     pub(super) fn is_said_by(&self, other: &Self) -> bool {
-        let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
-        let is_same = (self.amount - other.amount).abs() < 1e-9;
-        if other_unit.is_empty() {
-            return is_same && (unit == "port" || self.amount >= MANY || self.amount.fract() > 0.0);
-        }
-        let (amount, half, other_half) = (self.amount * times, self.half * times, other.half * other_times);
-        let rounded = if other_half > half { other_half.min(amount / 10.0) } else { 0.0 };
-        // Bytes may be converted by thousands.
-        let rounded =
-            if unit == "b" && self.unit != other.unit { rounded.max(amount * 0.08) } else { rounded };
-        unit == other_unit && (amount - other.amount * other_times).abs() <= rounded + 1e-9 * amount
+        let is_bare = || other.unit.is_empty() && (self.amount >= MANY || self.amount.fract() > 0.0);
+        (self.amount - other.amount).abs() < 1e-9 && (self.unit == other.unit || is_bare())
     }
 
     /// Returns the original text, after a word that describes it.
@@ -103,27 +88,6 @@ impl Number {
         let number = format!("{}{unit}", text[self.start..self.end].trim_start_matches(':'));
         if word.len() > SHORT { format!("{word} {number}") } else { number }
     }
-}
-
-/// The numbers in a summary, which may also be in words: `two hours`, `half an hour`, `a week`.
-pub(super) fn said(summary: &str) -> Vec<Number> {
-    let lower = summary.to_lowercase().replace("half an ", "0.5 ").replace("half a ", "0.5 ");
-    let mut digits = String::new();
-    for piece in lower.split_inclusive(|c: char| !c.is_alphabetic()) {
-        let word = piece.trim_end_matches(|c: char| !c.is_alphabetic());
-        let number =
-            WORDS.iter().position(|known| *known == word).or((word == "a" || word == "an").then_some(1));
-        match number {
-            Some(number) => digits.extend([&number.to_string(), &piece[word.len()..]]),
-            None if word == "hundred" => {
-                digits.replace_range(digits.trim_end().len().., &piece.replace(word, "00"));
-            }
-            None => digits.push_str(piece),
-        }
-    }
-    let mut all = numbers(summary);
-    all.extend(numbers(&digits));
-    all
 }
 
 /// The numbers in `text`. One without a unit gets that of the next, if they belong together.
@@ -170,8 +134,6 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         "billion" => 1e9,
         _ => 1e6,
     };
-    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let half = times * 0.5 / 10_f64.powi(i32::try_from(decimals).ok()?);
     let unit = match (group("port"), group("coin"), group("unit")) {
         ("", "", "") if things.is_empty() => String::new(),
         ("", "", "") => "things".to_owned(),
@@ -179,7 +141,7 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         ("", coin, ..) => coin.to_owned(),
         _ => "port".to_owned(),
     };
-    Some(Number { unit, amount: digits.parse::<f64>().ok()? * times, half, ..place })
+    Some(Number { unit, amount: digits.parse::<f64>().ok()? * times, ..place })
 }
 
 /// The canonical name of a unit. `MiB`, `Mi` and `MB` count as equal.
@@ -190,22 +152,4 @@ fn canonical(unit: &str) -> String {
     let unit = unit.trim_end_matches("/s");
     let is_one = |names: &&[&str]| names.iter().any(|name| unit.starts_with(name));
     UNITS.iter().find(|(_, names)| is_one(names)).map_or(unit, |(name, _)| name).to_owned()
-}
-
-/// The base unit, and the factor to it.
-fn base(unit: &str) -> (&str, f64) {
-    match unit {
-        "ns" => ("s", 1e-9),
-        "us" | "µs" => ("s", 1e-6),
-        "ms" => ("s", 1e-3),
-        "min" => ("s", 60.0),
-        "h" => ("s", 3_600.0),
-        "d" => ("s", 86_400.0),
-        "week" => ("s", 604_800.0),
-        "bytes" => ("b", 1.0),
-        "kb" => ("b", 1_024.0),
-        "mb" => ("b", 1_048_576.0),
-        "gb" => ("b", 1_073_741_824.0),
-        unit => (unit, 1.0),
-    }
 }

@@ -1,7 +1,6 @@
 //! Why there is no usable answer, and what follows: retry, ask another model, or do without.
 //!
-//! When the engine calls a provider itself, it sees the status and the headers. Through Pi only a text comes
-//! back, from which the same is parsed.
+//! Pi passes on a provider's text, from which the status and the kind are parsed.
 
 use std::time::Duration;
 
@@ -51,8 +50,6 @@ pub struct Failure {
     pub kind: Kind,
     /// What the call used nevertheless.
     pub usage: Option<Value>,
-    /// The HTTP status, if a complete answer came and it is known.
-    pub status: Option<u16>,
     /// The delay in ms that the provider asks for.
     pub retry_after_ms: Option<u32>,
     /// The answer was cut off because thinking took most of its tokens.
@@ -65,8 +62,6 @@ pub enum Kind {
     /// No answer, for a transient reason: retry.
     #[default]
     Broken,
-    /// No connection: retry, or ask in another way.
-    Unconnected,
     /// No answer in time, and a retry would likely time out too: ask the next model.
     Late,
     /// The provider rejects the question or the account: ask the next model.
@@ -120,13 +115,7 @@ impl Failure {
             (None, Some(json)) => complaint(Some(json), rest),
             (None, None) => in_words(text),
         };
-        Self { status, ..Self::of(kind_of(status, text), reason) }
-    }
-
-    /// An HTTP answer that does not answer the question.
-    pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
-        let reason = explained(status, json, text);
-        Self { status: Some(status), ..Self::of(kind_of(Some(status), text), reason) }
+        Self::of(kind_of(status, text), reason)
     }
 
     /// Whether the model answered, though uselessly; otherwise it could not be reached.
@@ -142,7 +131,7 @@ impl Failure {
     /// Its kind, for the log.
     pub(super) fn outcome(&self) -> &'static str {
         match self.kind {
-            Kind::Broken | Kind::Unconnected => "unreachable",
+            Kind::Broken => "unreachable",
             Kind::Late => "late",
             Kind::Rejected => "rejected",
             Kind::Refused => "refused",
@@ -160,7 +149,7 @@ impl Failure {
 
     /// Whether the same question to the same model may succeed in a moment.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Broken | Kind::Unconnected)
+        self.kind == Kind::Broken
     }
 }
 
@@ -201,7 +190,7 @@ fn kind_of(status: Option<u16>, text: &str) -> Kind {
 }
 
 /// What a provider says went wrong, truncated.
-pub(super) fn complaint(json: Option<&Value>, text: &str) -> String {
+fn complaint(json: Option<&Value>, text: &str) -> String {
     let said = json.and_then(|json| {
         let error = &json["error"];
         [&error["message"], &json["message"], &json["detail"], error].into_iter().find_map(Value::as_str)
@@ -221,69 +210,50 @@ mod tests {
     #[test]
     fn failures_through_pi_are_classified() {
         let cases = [
-            ("429 slow down", Some(429), "429: slow down", Kind::Broken),
-            (
-                r#"529 {"type":"error","error":{"message":"Overloaded"}}"#,
-                Some(529),
-                "529: Overloaded",
-                Kind::Broken,
-            ),
-            (r#"503: {"message":"later"}"#, Some(503), "503: later", Kind::Broken),
-            ("500 status code (no body)", Some(500), "500: status code (no body)", Kind::Broken),
-            ("429 insufficient_quota", Some(429), "429: insufficient_quota", Kind::Rejected),
-            ("401 bad key", Some(401), "401: bad key", Kind::Rejected),
-            ("404", Some(404), "404: no reason given", Kind::Rejected),
-            (
-                "307",
-                Some(307),
-                "307: it redirects to another address, which never gets the key",
-                Kind::Rejected,
-            ),
-            ("Connection error.", None, "the connection broke: Connection error.", Kind::Broken),
-            ("terminated", None, "the connection broke: terminated", Kind::Broken),
+            ("429 slow down", "429: slow down", Kind::Broken),
+            (r#"529 {"type":"error","error":{"message":"Overloaded"}}"#, "529: Overloaded", Kind::Broken),
+            (r#"503: {"message":"later"}"#, "503: later", Kind::Broken),
+            ("500 status code (no body)", "500: status code (no body)", Kind::Broken),
+            ("429 insufficient_quota", "429: insufficient_quota", Kind::Rejected),
+            ("401 bad key", "401: bad key", Kind::Rejected),
+            ("404", "404: no reason given", Kind::Rejected),
+            ("307", "307: it redirects to another address, which never gets the key", Kind::Rejected),
+            ("Connection error.", "the connection broke: Connection error.", Kind::Broken),
+            ("terminated", "the connection broke: terminated", Kind::Broken),
             (
                 "Stream ended without finish_reason",
-                None,
                 "the connection broke: Stream ended without finish_reason",
                 Kind::Broken,
             ),
             (
                 "Provider finish_reason: content_filter",
-                None,
                 "Provider finish_reason: content_filter",
                 Kind::Refused,
             ),
             (
                 "The model refused to complete the request",
-                None,
                 "The model refused to complete the request",
                 Kind::Refused,
             ),
-            ("Unexpected end of JSON input", None, "its answer is not JSON", Kind::Broken),
-            (r#"{"error":{"message":"Overloaded"}}"#, None, "Overloaded", Kind::Broken),
+            ("Unexpected end of JSON input", "its answer is not JSON", Kind::Broken),
+            (r#"{"error":{"message":"Overloaded"}}"#, "Overloaded", Kind::Broken),
             (
                 r#"400 {"error":{"code":400,"message":"request (9014 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error"}}"#,
-                Some(400),
                 "400: request (9014 tokens) exceeds the available context size (8192 tokens), try increasing it",
                 Kind::TooLong { room: 0 },
             ),
             (
                 "500 the request exceeds context size",
-                Some(500),
                 "500: the request exceeds context size",
                 Kind::TooLong { room: 0 },
             ),
-            ("no model is chosen", None, "no model is chosen", Kind::Rejected),
-            ("1234 things", None, "1234 things", Kind::Rejected),
-            ("", None, "no reason given", Kind::Rejected),
+            ("no model is chosen", "no model is chosen", Kind::Rejected),
+            ("1234 things", "1234 things", Kind::Rejected),
+            ("", "no reason given", Kind::Rejected),
         ];
-        for (text, status, reason, kind) in cases {
+        for (text, reason, kind) in cases {
             let failure = Failure::said(text);
-            assert_eq!(
-                (failure.status, failure.reason.as_str(), failure.kind),
-                (status, reason, kind),
-                "{text}"
-            );
+            assert_eq!((failure.reason.as_str(), failure.kind), (reason, kind), "{text}");
         }
     }
 }

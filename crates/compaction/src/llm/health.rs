@@ -12,8 +12,8 @@ use lcm_model::locks::lock;
 
 /// A model that did not answer a question, with all retries, is not asked for this long.
 const REST: Duration = Duration::from_secs(2 * 60);
-/// No provider can ask for a longer pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+/// No provider can ask for a longer one.
+const LONGEST_REST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The longest wait before the second attempt; doubled before each later one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -30,10 +30,8 @@ pub(super) struct Health(Mutex<HashMap<String, ModelHealth>>);
 struct ModelHealth {
     /// It failed, and rests until then.
     rests_until: Option<Instant>,
-    /// It failed slowly: also new work would only wait.
+    /// It failed slowly, or asked not to be asked: also new work would only wait.
     is_slow: bool,
-    /// Its provider asked for a pause until then.
-    paused_until: Option<Instant>,
 }
 
 impl Health {
@@ -42,24 +40,14 @@ impl Health {
         self.state(name, |state| state.rests_until.filter(|_| state.is_slow || !is_new)).and_then(left)
     }
 
-    /// How much longer its provider asks for a pause, if it does.
-    pub(super) fn pause(&self, name: &str) -> Option<Duration> {
-        self.state(name, |state| state.paused_until).and_then(left)
-    }
-
-    /// Records that its provider asks for a pause.
-    pub(super) fn paused(&self, name: &str, pause: Duration) {
-        let until = Instant::now() + pause.min(LONGEST_PAUSE);
-        self.state(name, |state| state.paused_until = state.paused_until.max(Some(until)));
-    }
-
-    /// Records that a question got no answer, and whether waiting for that took long.
-    pub(super) fn failed(&self, name: &str, is_slow: bool) {
-        let until = Instant::now() + REST;
+    /// Records that a question got no answer, whether waiting for that took long, and the long pause that the
+    /// provider asks for.
+    pub(super) fn failed(&self, name: &str, is_slow: bool, pause: Option<Duration>) {
+        let until = Instant::now() + pause.map_or(REST, |pause| pause.min(LONGEST_REST));
         self.state(name, |state| (state.rests_until, state.is_slow) = (Some(until), is_slow));
     }
 
-    /// Records an answer. A pause that the provider asked for stays.
+    /// Records an answer.
     pub(super) fn answered(&self, name: &str) {
         self.state(name, |state| state.rests_until = None);
     }
@@ -91,31 +79,20 @@ mod tests {
         let health = Health::default();
         let rests = |is_new| health.rest("m", is_new);
         assert_eq!(rests(false), None);
-        health.failed("m", false);
+        health.failed("m", false, None);
         assert_eq!((rests(false), rests(true)), (Some(REST), None), "new work tries what failed fast");
         assert_eq!(health.rest("another", false), None);
-        health.failed("m", true);
+        health.failed("m", true, None);
         assert_eq!(rests(true), Some(REST));
         health.answered("m");
         assert_eq!(rests(false), None);
-        health.failed("m", true);
+        health.failed("m", true, None);
         tokio::time::advance(REST).await;
         assert_eq!(rests(false), None);
-        health.failed("m", false);
+        health.failed("m", false, None);
         assert_eq!(rests(true), None, "it was slow only before");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_providers_pause_applies_to_all_questions_and_outlasts_an_answer() {
-        let health = Health::default();
-        health.paused("m", Duration::from_secs(7));
-        health.paused("m", Duration::from_secs(1));
-        health.answered("m");
-        assert_eq!((health.pause("m"), health.rest("m", false)), (Some(Duration::from_secs(7)), None));
-        health.paused("m", Duration::MAX);
-        assert_eq!(health.pause("m"), Some(LONGEST_PAUSE));
-        tokio::time::advance(LONGEST_PAUSE).await;
-        assert_eq!(health.pause("m"), None);
+        health.failed("m", true, Some(Duration::MAX));
+        assert_eq!(rests(true), Some(LONGEST_REST));
     }
 
     #[test]

@@ -1,30 +1,24 @@
 //! Asks a language model: one question, one answer, and what counts as an answer.
 //!
 //! The engine does not know who answers. Each compaction gets a [`Model`]: a script in tests, otherwise a
-//! [`Chain`] of models that Pi knows. The plain ones are asked directly ([`Direct`]), the others through Pi's
-//! own model call.
+//! [`Chain`] of models that Pi knows and asks.
 
 mod chain;
 mod cost;
-mod direct;
 mod failure;
 mod health;
 mod model_info;
 mod provider_state;
 mod queue;
 mod reported;
-mod secret;
 mod spend;
 mod thinking;
 
 pub use chain::{Chain, Host, Pending};
 pub(crate) use cost::{count_usage, usage};
-pub use direct::Direct;
-pub(crate) use direct::direct;
 pub use failure::{Failure, Kind};
-pub use model_info::{Facts, Headers, ModelFacts};
+pub use model_info::{Facts, ModelFacts};
 pub use provider_state::ProviderState;
-pub use secret::Secret;
 
 use std::collections::HashMap;
 
@@ -103,7 +97,7 @@ pub fn size(text: &str) -> usize {
 }
 
 /// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors have the same
-/// form.
+/// form; the shim adds the delay that the provider asks for.
 ///
 /// Only text counts: a reasoning model that only thought has not answered, nor has one whose answer was cut
 /// off.
@@ -113,11 +107,6 @@ pub fn size(text: &str) -> usize {
 pub fn read_reply(json: &str) -> Answer {
     let message = read_json(json)
         .map_err(|error| Failure::unreachable(format!("the model call returned no message: {error}")))?;
-    read_message(&message)
-}
-
-/// Reads the message itself. Every wire format is converted to it first, so that all are read alike.
-fn read_message(message: &Value) -> Answer {
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
     let fail = |failure| Err(Failure { usage: usage.clone(), ..failure });
     let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
@@ -126,7 +115,9 @@ fn read_message(message: &Value) -> Answer {
     match message["stopReason"].as_str() {
         Some("error" | "aborted") => {
             let reason = message["errorMessage"].as_str().unwrap_or("the model call failed");
-            return fail(Failure::said(reason));
+            let delay = message["retryAfterMs"].as_u64();
+            let retry_after_ms = delay.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX));
+            return fail(Failure { retry_after_ms, ..Failure::said(reason) });
         }
         Some("length") if text.is_empty() || usage.as_ref().is_some_and(thought) => {
             let failure = Failure::useless("the model used up the answer's tokens to think");

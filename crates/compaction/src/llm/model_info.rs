@@ -7,22 +7,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::Secret;
+/// Replaces a key.
+const HIDDEN: &str = "[key]";
+/// A word with this many characters of a key is a part of it.
+const TELLING: usize = 8;
 
 /// A model with what is needed to ask it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Deserialize)]
 pub struct Facts {
     pub model: ModelFacts,
     /// How to authenticate with its provider.
     #[serde(default)]
     pub auth: Auth,
-    /// The key comes from a subscription or a login.
-    #[serde(default)]
-    pub oauth: bool,
-    /// An extension asks it in its own way.
-    #[serde(default)]
-    pub own_stream: bool,
 }
 
 impl Facts {
@@ -73,10 +69,6 @@ pub struct ModelFacts {
     pub compat: Map<String, Value>,
     #[serde(deserialize_with = "lenient")]
     pub cost: Map<String, Value>,
-    pub headers: Headers,
-    /// Everything else in the description.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
 }
 
 /// A field of another type counts as absent.
@@ -90,49 +82,37 @@ fn count<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error>
     Ok(number.and_then(|number| format!("{number:.0}").parse().ok()))
 }
 
-/// The result of Pi's `getApiKeyAndHeaders`.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// The result of Pi's `getApiKeyAndHeaders`. It has no debug form, which would show the key.
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Auth {
     /// Whether the model can be asked.
     pub ok: bool,
     /// Why not.
+    #[serde(deserialize_with = "lenient")]
     pub error: Option<String>,
-    pub api_key: Option<Secret>,
-    /// Headers to send besides it.
-    pub headers: Headers,
-    /// The address for this key, if it differs.
-    pub base_url: Option<String>,
-    /// The provider's own settings, by name.
-    pub env: Headers,
+    #[serde(deserialize_with = "lenient")]
+    pub api_key: Option<String>,
 }
 
-/// Headers by name; `None` means that the header is not sent. They may contain keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Value")]
-pub struct Headers(Vec<(String, Option<Secret>)>);
-
-impl Headers {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All headers in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&Secret>)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_ref()))
-    }
-}
-
-impl From<Value> for Headers {
-    fn from(said: Value) -> Self {
-        let Value::Object(said) = said else { return Self::default() };
-        let value = |value| match value {
-            Value::Null => None,
-            Value::String(text) => Some(Secret::from(text.as_str())),
-            other => Some(Secret::from(other.to_string().as_str())),
-        };
-        Self(said.into_iter().map(|(name, said)| (name, value(said))).collect())
+impl Auth {
+    /// A provider's message without the key, which some quote, whole or in part.
+    pub(super) fn without_key(&self, said: &str) -> String {
+        let key = self.api_key.as_deref().unwrap_or_default().trim();
+        if key.is_empty() {
+            return said.to_owned();
+        }
+        let letters: Vec<char> = key.chars().collect();
+        let parts: Vec<String> = letters.windows(TELLING).map(|part| part.iter().collect()).collect();
+        let is_of_word = |letter: char| letter.is_alphanumeric() || "-_.*…+/".contains(letter);
+        let mut clean = String::with_capacity(said.len());
+        for piece in said.replace(key, HIDDEN).split_inclusive(|letter| !is_of_word(letter)) {
+            let word = piece.trim_end_matches(|letter| !is_of_word(letter));
+            let shows_key = parts.iter().any(|part| word.contains(part));
+            clean.push_str(if shows_key { HIDDEN } else { word });
+            clean.push_str(&piece[word.len()..]);
+        }
+        clean
     }
 }
 
@@ -150,35 +130,48 @@ mod tests {
             r#"{"model":{"id":"m/1","name":"M","api":"openai-completions","provider":"p","baseUrl":"http://h/v1","reasoning":true,
                 "maxTokens":4e3,"contextWindow":128000,"thinkingLevelMap":{"off":null,"low":"low"},"cost":{"input":0.25},
                 "compat":{"supportsStore":false},"headers":{"x-team":"a"},"lab":"L"},
-                "auth":{"ok":true,"apiKey":"k","headers":{"x-team":null},"env":{}},"oauth":false,"ownStream":true}"#,
+                "auth":{"ok":true,"apiKey":"k","headers":{"x-team":null},"env":{}}}"#,
         );
         assert_eq!(facts.name(), "p/m/1");
         assert_eq!((facts.model.max_tokens, facts.model.context_window), (Some(4_000), Some(128_000)));
-        assert!(facts.model.reasoning && facts.own_stream && !facts.oauth);
-        assert_eq!(serde_json::json!(facts.model.other), serde_json::json!({"name": "M", "lab": "L"}));
-        assert_eq!(facts.auth.headers.iter().collect::<Vec<_>>(), [("x-team", None)]);
-        assert_eq!(facts.auth.api_key.as_ref().map(Secret::reveal), Some("k"));
+        assert!(facts.model.reasoning);
+        assert_eq!(facts.auth.api_key.as_deref(), Some("k"));
         assert_eq!(facts.is_usable(), Ok(()));
     }
 
     #[test]
     fn missing_or_odd_fields_are_none() {
         let facts = read(
-            r#"{"model":{"id":7,"maxTokens":"many","contextWindow":-1,"compat":null,"headers":[]},"auth":{"headers":[]}}"#,
+            r#"{"model":{"id":7,"maxTokens":"many","contextWindow":-1,"compat":null},"auth":{"apiKey":7}}"#,
         );
         assert_eq!(facts.name(), "/");
         assert_eq!((facts.model.max_tokens, facts.model.context_window), (None, None));
-        assert_eq!(facts.is_usable(), Err("it has no key".into()));
-        let facts =
-            read(r#"{"model":{},"auth":{"ok":false,"error":"log in first","apiKey":null,"headers":null}}"#);
+        assert_eq!((facts.is_usable(), facts.auth.api_key), (Err("it has no key".into()), None));
+        let facts = read(r#"{"model":{},"auth":{"ok":false,"error":"log in first","apiKey":null}}"#);
         assert_eq!(facts.is_usable(), Err("log in first".into()));
     }
 
     #[test]
-    fn keys_are_not_printed() {
-        let facts = read(
-            r#"{"model":{"headers":{"a":"hidden"}},"auth":{"ok":true,"apiKey":"hidden","headers":{"b":"hidden"},"env":{"c":"hidden"}}}"#,
-        );
-        assert!(!format!("{facts:?}").contains("hidden"));
+    fn a_key_is_removed_from_a_providers_message() {
+        let auth = Auth { api_key: Some("sk-proj-Ab3dEf6hIj9kLmN0pQrS".into()), ..Auth::default() };
+        let cases = [
+            (
+                "Incorrect API key provided: sk-proj-Ab3dEf6hIj9kLmN0pQrS.",
+                "Incorrect API key provided: [key].",
+            ),
+            (r#"{"key":"sk-proj-Ab3dEf6hIj9kLmN0pQrS"}"#, r#"{"key":"[key]"}"#),
+            ("provided: sk-proj-****************pQrS. Find", "provided: [key] Find"),
+            ("key Ab3dEf6hIj… is wrong", "key [key] is wrong"),
+            (
+                "Bearer sk-proj-Ab3dEf6hIj9kLmN0pQrS, twice sk-proj-Ab3dEf6hIj9kLmN0pQrS",
+                "Bearer [key], twice [key]",
+            ),
+            ("the model `gpt-5` does not exist, skip it...", "the model `gpt-5` does not exist, skip it..."),
+            ("", ""),
+        ];
+        for (said, clean) in cases {
+            assert_eq!(auth.without_key(said), clean);
+        }
+        assert_eq!(Auth::default().without_key("said"), "said");
     }
 }

@@ -45,8 +45,7 @@ impl Server {
 
 /// Whether an address is this machine's or in a private network.
 fn is_near(url: &str) -> bool {
-    let Some(host) = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_lowercase))
-    else {
+    let Some(host) = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_lowercase)) else {
         return false;
     };
     let bare = host.trim_matches(['[', ']']);

@@ -82,7 +82,7 @@ fn lowest(model: &ModelFacts) -> (&'static str, usize) {
 }
 
 /// The provider's name for a level.
-pub(super) fn effort<'a>(model: &'a ModelFacts, level: &'a str) -> &'a str {
+fn effort<'a>(model: &'a ModelFacts, level: &'a str) -> &'a str {
     model.thinking_levels.get(level).and_then(Value::as_str).unwrap_or(level)
 }
 

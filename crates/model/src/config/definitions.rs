@@ -243,12 +243,6 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Text,
     },
     Definition {
-        key: "directModelCalls",
-        help: "Lets the engine call providers with a plain API key (OpenAI chat completions, Anthropic messages) \
-               directly. All other calls go through Pi.",
-        kind: Kind::Switch { default: true },
-    },
-    Definition {
         key: "modelTimeoutSeconds",
         help: "The timeout of a model call for a summary, in seconds; then the next model is asked. Raise it for a \
                slow local model. Without a useful answer, a compaction ends after at most twice this time plus ten \

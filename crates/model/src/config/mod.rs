@@ -67,7 +67,6 @@ pub struct Settings {
     pub leaf_pass_concurrency: usize,
     /// `compactionModels`, each as `provider/id` or `session`; the host reads them
     pub compaction_models: Vec<String>,
-    pub direct_model_calls: bool,
     pub model_timeout_seconds: usize,
     pub model_retries: usize,
     pub model_tokens_per_hour: usize,

@@ -1,16 +1,16 @@
 //! Lists the effective settings, and changes one in Pi's own files.
 //!
-//! A file is replaced completely or not at all, under Pi's own lock; its other contents stay.
+//! A file is replaced completely or not at all, under Pi's own lock; its other values stay.
 
-use std::fs::{self, TryLockError};
+use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::edit::{Refusal, edited};
+use super::edit::edited;
 use super::sources::{Gathered, gather, meant};
 use super::value;
 use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources};
@@ -130,22 +130,17 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(error)),
     };
-    let after = edited(&before, names, value).map_err(|refusal| {
-        let why = match refusal {
-            Refusal::Broken(why) => format!("no JSON ({why})"),
-            Refusal::NoObject => "not an object, or its lcm is not one".to_owned(),
-        };
+    let after = edited(&before, names, value).map_err(|why| {
         Error::invalid(format!("{} is {why}: fix it first; nothing was changed", path.display()))
     })?;
     if after == before {
         return Ok(());
     }
-    replace(&real, &after, &lock).map_err(failed)?.ok_or_else(|| in_use(path))
+    replace(&real, &after, &lock).map_err(failed)
 }
 
-/// Replaces a file's text and keeps its permissions, unless the lock was lost: a disk may be slow. A new file gets the
-/// permissions that Pi would give it.
-fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<Option<()>> {
+/// Replaces a file's text and keeps its permissions. A new file gets those that Pi would give it.
+fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<()> {
     let (temporary, mut file) = Temporary::beside(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
@@ -155,80 +150,44 @@ fn replace(path: &Path, text: &str, lock: &Lock) -> std::io::Result<Option<()>> 
         Err(_) => {
             use std::os::unix::fs::PermissionsExt as _;
             // The lock was created with the user's defaults.
-            let mode = fs::metadata(&lock.path)?.permissions().mode() & 0o666;
+            let mode = fs::metadata(&lock.0)?.permissions().mode() & 0o666;
             file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
         #[cfg(not(unix))]
         Err(_) => {}
     }
     drop(file);
-    if !lock.is_held() {
-        return Ok(None);
-    }
-    temporary.become_file(path.file_name().unwrap_or_default(), true).map(Some)
+    temporary.become_file(path.file_name().unwrap_or_default(), true)
 }
 
 /// The lock that Pi takes on its settings: a folder next to the file.
-struct Lock {
-    path: PathBuf,
-    /// What tells this lock from one that another program has put in its place.
-    made: Made,
-}
-
-/// A folder's number, where there are such, and its time: a number is used again.
-type Made = (u64, Option<SystemTime>);
+struct Lock(PathBuf);
 
 impl Lock {
     fn take(file: &Path) -> Result<Self> {
         let path = file.with_added_extension("lock");
         for _ in 0..RESTS {
-            match fs::create_dir(&path).and_then(|()| made(&path)) {
-                Ok(made) => return Ok(Self { path, made }),
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(Error::invalid(format!("{} can't be written: {error}", file.display())));
                 }
             }
-            if !Self::clear(&path) {
+            let age = fs::metadata(&path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
+            let is_stale = matches!(age, Ok(Ok(age)) if age > STALE);
+            if !(is_stale && fs::remove_dir(&path).is_ok()) {
                 std::thread::sleep(REST);
             }
         }
         Err(in_use(file))
     }
-
-    /// Removes a lock that was left behind. One process at a time looks and removes: for others, a fresh lock may
-    /// have taken its place since they looked.
-    fn clear(path: &Path) -> bool {
-        let folder = path.parent().and_then(|folder| fs::File::open(folder).ok());
-        // Not every system and disk can lock a folder.
-        if matches!(folder.as_ref().map(fs::File::try_lock), Some(Err(TryLockError::WouldBlock))) {
-            return false;
-        }
-        let age = fs::metadata(path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
-        matches!(age, Ok(Ok(age)) if age > STALE) && fs::remove_dir(path).is_ok()
-    }
-
-    /// Whether no other program has taken it for one that was left behind.
-    fn is_held(&self) -> bool {
-        made(&self.path).is_ok_and(|made| made == self.made)
-    }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.is_held() {
-            let _ = fs::remove_dir(&self.path);
-        }
+        let _ = fs::remove_dir(&self.0);
     }
-}
-
-fn made(lock: &Path) -> std::io::Result<Made> {
-    let metadata = fs::metadata(lock)?;
-    #[cfg(unix)]
-    let number = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let number = 0;
-    Ok((number, metadata.modified().ok()))
 }
 
 fn in_use(file: &Path) -> Error {
@@ -237,8 +196,7 @@ fn in_use(file: &Path) -> Error {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(unix)]
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::SystemTime;
 
     use super::*;
 
@@ -267,11 +225,11 @@ mod tests {
     #[test]
     fn a_value_is_saved_in_the_chosen_file_and_takes_effect() {
         let world = World::new();
-        fs::write(world.global(), "{\n\t\"theme\": \"dark\"\n}\n").unwrap();
+        fs::write(world.global(), "{\"theme\": \"dark\"}").unwrap();
         let (path, current) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
         assert_eq!((path, current.value, current.source), (world.global(), 3.into(), Origin::Global));
         let text = fs::read_to_string(world.global()).unwrap();
-        assert_eq!(text, "{\n\t\"theme\": \"dark\",\n\t\"lcm\": {\n\t\t\"maxDepth\": 3\n\t}\n}\n");
+        assert_eq!(text, "{\n  \"theme\": \"dark\",\n  \"lcm\": {\n    \"maxDepth\": 3\n  }\n}\n");
 
         let models = Some("a/b, c/d");
         let (path, current) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
@@ -345,42 +303,14 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
-    fn one_program_at_a_time_holds_the_lock_also_if_it_was_left_behind() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("settings.json");
-        let path = file.with_added_extension("lock");
-        let holders = AtomicUsize::new(0);
-        for _ in 0..20 {
-            fs::create_dir(&path).unwrap();
-            let old = SystemTime::now() - 2 * STALE;
-            fs::File::open(&path).unwrap().set_modified(old).unwrap();
-            std::thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        let _lock = Lock::take(&file).unwrap();
-                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
-                        std::thread::sleep(Duration::from_micros(200));
-                        holders.fetch_sub(1, Ordering::SeqCst);
-                    });
-                }
-            });
-        }
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_lock_that_another_program_has_taken_over_stays_and_nothing_is_written() {
+    fn a_lock_that_was_left_behind_is_removed() {
         let world = World::new();
-        fs::write(world.global(), "{}").unwrap();
-        let lock = Lock::take(&world.global()).unwrap();
-        fs::remove_dir(&lock.path).unwrap();
-        let theirs = Lock::take(&world.global()).unwrap();
-        assert_eq!(replace(&world.global(), "ours", &lock).unwrap(), None);
-        drop(lock);
-        assert!(theirs.is_held());
-        assert_eq!(fs::read_to_string(world.global()).unwrap(), "{}");
+        let path = world.global().with_added_extension("lock");
+        fs::create_dir(&path).unwrap();
+        fs::File::open(&path).unwrap().set_modified(SystemTime::now() - 2 * STALE).unwrap();
+        change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -20,12 +20,11 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::health::{Health, PATIENCE, back_off};
+use super::health::{PATIENCE, back_off};
 use super::reported;
 use super::thinking::Thinking;
 use super::{
-    Answer, Direct, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage,
-    direct, size,
+    Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage, size,
 };
 use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
@@ -73,8 +72,6 @@ pub struct Chain {
     candidates: OnceCell<Result<Vec<Candidate>, String>>,
     /// Whether the session's own model may be asked.
     own: bool,
-    /// Whether plain models may be asked without the host.
-    direct: bool,
     /// How often a question is retried.
     retries: u32,
     providers: Arc<ProviderState>,
@@ -94,10 +91,6 @@ struct ResolvedModel {
     facts: Facts,
     /// The key of its health record: with a new API key it gets a new chance.
     key: String,
-    /// For models that need no host.
-    line: Option<Direct>,
-    /// Only the host can reach it, for example because only the host trusts a certificate.
-    only_by_host: AtomicBool,
 }
 
 /// Why the next candidate is tried.
@@ -123,7 +116,6 @@ impl Chain {
             host,
             candidates: OnceCell::new(),
             own,
-            direct: settings.direct_model_calls,
             retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
             providers,
             calls: AtomicUsize::new(0),
@@ -148,15 +140,11 @@ impl Chain {
             let known = asked.await.unwrap_or_else(|_| Err("its key was not available in time".into()));
             let found = known.and_then(|facts| {
                 facts.is_usable()?;
-                let line = if self.direct { direct(&facts) } else { None };
-                Ok(ResolvedModel { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })
+                Ok(ResolvedModel { key: key_of(&facts), facts })
             });
-            let way = match &found {
-                Ok(ResolvedModel { line: Some(_), .. }) => "direct",
-                Ok(_) => "host",
-                Err(_) => "unusable",
-            };
-            self.log.event("model", &[("name", Field::Name(candidate.title())), ("way", Field::Name(way))]);
+            let outcome = if found.is_ok() { "usable" } else { "unusable" };
+            let fields = [("name", Field::Name(candidate.title())), ("outcome", Field::Name(outcome))];
+            self.log.event("model", &fields);
             found
         };
         candidate.found.get_or_init(look).await.as_ref().map_err(String::as_str)
@@ -191,14 +179,11 @@ impl Chain {
             return Err(unasked(&alone(&name, rest)));
         }
         let began = Instant::now();
-        let mut is_slow = false;
-        let mut last = None;
+        let (mut is_slow, mut pause, mut last) = (false, None::<Duration>, None);
         for attempt in 0..=self.retries {
             if attempt > 0 {
-                tokio::time::sleep(back_off(attempt)).await;
+                tokio::time::sleep(pause.unwrap_or_default().max(back_off(attempt))).await;
             }
-            let waited = wait(health, key).await.map_err(|pause| unasked(&alone(&name, pause)));
-            waited.map_err(|next| last.take().unwrap_or(next))?;
             let asked = Instant::now();
             let mut answer = asking.call_until_thought(attempt, request).await.map_err(Next::Stop)?;
             if answer.as_ref().is_err_and(|failure| failure.kind == Kind::Late) && server.was_shared(asked) {
@@ -225,18 +210,17 @@ impl Chain {
                     };
                 }
             };
-            is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW;
-            let again = failure.may_pass();
-            if let Some(ms) = failure.retry_after_ms.filter(|_| again) {
-                health.paused(key, Duration::from_millis(ms.into()));
-            }
+            pause = failure.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
+            let is_long = pause.is_some_and(|pause| pause > PATIENCE);
+            is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW || is_long;
+            let again = failure.may_pass() && !is_long;
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
                 break;
             }
         }
         candidate.has_failed.store(true, Ordering::Relaxed);
-        health.failed(key, is_slow);
+        health.failed(key, is_slow, pause.filter(|pause| *pause > PATIENCE));
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 }
@@ -280,26 +264,7 @@ impl Asking<'_> {
             return Ok(answer);
         }
         self.request.in_session = None;
-        let found = self.found;
-        let line = found.line.as_ref().filter(|line| line.takes(&self.request));
-        let line = line.filter(|_| !found.only_by_host.load(Ordering::Relaxed));
-        let Some(line) = line else { return self.ask_host().await };
-        self.admit()?;
-        let request = self.request.clone();
-        let answer = self.counted("direct", line.ask(&request)).await;
-        // Pi knows more ways to a server, and peculiarities of more of them.
-        let is_foreign = |failure: &Failure| match failure.kind {
-            Kind::TooLong { .. } => false,
-            kind => kind == Kind::Unconnected || matches!(failure.status, Some(400 | 404 | 422)),
-        };
-        if attempt > 0 || !answer.as_ref().is_err_and(is_foreign) {
-            return Ok(answer);
-        }
-        let answer = self.ask_host().await?;
-        if answer.as_ref().map_or_else(Failure::answered, |_| true) {
-            found.only_by_host.store(true, Ordering::Relaxed);
-        }
-        Ok(answer)
+        self.ask_host().await
     }
 
     /// Asks the session's own model within its conversation, if that costs less. `None` if it does not, or if
@@ -338,9 +303,8 @@ impl Asking<'_> {
         let way = if self.request.in_session.is_some() { "session" } else { "host" };
         let asked = self.chain.host.ask(self.candidate.name.as_deref(), self.request.clone());
         let answer = self.counted(way, asked).await;
-        let Some(key) = &self.found.facts.auth.api_key else { return Ok(answer) };
-        // Providers quote keys in error messages.
-        Ok(answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure }))
+        let auth = &self.found.facts.auth;
+        Ok(answer.map_err(|failure| Failure { reason: auth.without_key(&failure.reason), ..failure }))
     }
 
     /// Permission for a call.
@@ -410,21 +374,6 @@ impl Candidate {
     }
 }
 
-/// Waits as long as the provider asks.
-///
-/// # Errors
-/// The pause, if that is too long.
-async fn wait(health: &Health, key: &str) -> Result<(), Duration> {
-    // Other questions may get a longer pause meanwhile.
-    while let Some(pause) = health.pause(key) {
-        if pause > PATIENCE {
-            return Err(pause);
-        }
-        tokio::time::sleep(pause).await;
-    }
-    Ok(())
-}
-
 /// The message for a model that is skipped for this long.
 fn alone(name: &str, rest: Duration) -> String {
     format!("{name} failed before and is not asked for {} s", rest.as_secs() + 1)
@@ -433,7 +382,7 @@ fn alone(name: &str, rest: Duration) -> String {
 /// A hash for a model with its key and address, which reveals neither.
 fn key_of(facts: &Facts) -> String {
     let mut hasher = DefaultHasher::new();
-    facts.auth.api_key.as_ref().map(super::Secret::reveal).hash(&mut hasher);
+    facts.auth.api_key.hash(&mut hasher);
     facts.model.base_url.hash(&mut hasher);
     format!("{} {:x}", facts.name(), hasher.finish())
 }

@@ -67,7 +67,7 @@ async fn a_provider_in_trouble_is_not_asked_outside_the_session_at_once() {
         (400, ["resolve session", "ask in session", "ask session"].as_slice()),
         (500, &["resolve session", "ask in session"]),
     ] {
-        let fail = move |_: Option<&str>| Err(Failure::answered_with(status, None, "no"));
+        let fail = move |_: Option<&str>| Err(Failure::said(&format!("{status}: no")));
         let script = Script::with_cached(Some(5_000), |name| Some(facts(name)), fail);
         let script = Arc::new(script.naming(&[None]));
         let settings = Settings { model_retries: 0, ..settings() };

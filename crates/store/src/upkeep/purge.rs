@@ -50,7 +50,7 @@ impl Upkeep<'_> {
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
         let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
-        let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
+        let records = self.records_of(&asked, &traces)?;
         let mut plan = self.following(&(&asked | &records) | &answers, &telling, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {

@@ -5,7 +5,6 @@ mod background;
 mod boundary;
 mod commands;
 mod compacting;
-mod elsewhere;
 mod preamble;
 
 use std::collections::HashMap;
@@ -85,8 +84,6 @@ pub struct Engine {
     home: Home,
     importer: Importer,
     syncer: Syncer,
-    /// A message about this project's history under another setting.
-    elsewhere: Option<String>,
     providers: Arc<ProviderState>,
     background: Background,
     folding: Mutex<Folding>,
@@ -124,8 +121,6 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         let memory = Memory::of(Path::new(&home.cwd));
-        // A missing notice is not worth losing the session for.
-        let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
@@ -138,7 +133,6 @@ impl Engine {
             home,
             importer: Importer::default(),
             syncer: Syncer::default(),
-            elsewhere,
             background: Background::default(),
             folding: Mutex::default(),
             memory: Arc::new(memory),
@@ -152,7 +146,7 @@ impl Engine {
 
     /// What the user should know about where the history is kept.
     pub fn notice(&self) -> Option<&str> {
-        self.store.notice().or(self.elsewhere.as_deref())
+        self.store.notice()
     }
 
     /// The addition to the system prompt. It never changes while the session is open, because providers cache

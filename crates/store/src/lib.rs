@@ -24,7 +24,7 @@ mod view;
 pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
-pub use db::project::{History, database_of, history_before, merge_log, project_of, real_path};
+pub use db::project::{database_of, merge_log, project_of, real_path};
 pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;

@@ -34,7 +34,7 @@ use lcm_model::text;
 use lcm_recall::Scope;
 use lcm_store::branch::Memory;
 use lcm_store::tasks::blocking;
-use lcm_store::{Counted, Place, Store, View, project_of, real_path};
+use lcm_store::{Place, Store, Totals, View, project_of, real_path};
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -89,8 +89,6 @@ pub struct Engine {
     folding: Mutex<Folding>,
     memory: Arc<Memory>,
     notepad: Notepad,
-    /// The summaries that the footer has counted.
-    counted: Arc<Mutex<Option<Counted>>>,
     /// The progress of a running compaction.
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number.
@@ -137,7 +135,6 @@ impl Engine {
             folding: Mutex::default(),
             memory: Arc::new(memory),
             notepad: Notepad::default(),
-            counted: Arc::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
             closing: CancellationToken::new(),
@@ -265,13 +262,10 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let counted = Arc::clone(&self.counted);
         let look = move |view: &View<'_>| {
-            let messages = view.messages().said_in(conversation)?;
-            let (summaries, depth) = view.summaries().count_on(conversation, &mut lock(&counted))?;
-            Ok((messages, summaries, depth, view.database().page_bytes()?))
+            Ok((view.summaries().totals(conversation)?, view.database().page_bytes()?))
         };
-        let (messages, summaries, depth, bytes) = self.store.read(look).await?;
+        let (Totals { messages, summaries, depth, .. }, bytes) = self.store.read(look).await?;
         let summaries = match summaries {
             0 => String::new(),
             n => format!(" | {} (depth {depth})", text::count(n, "summary")),

@@ -46,7 +46,7 @@ pub use messages::shown::Shown;
 pub use messages::stored::StoredMessage;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
-pub use summaries::counts::{Counted, DepthCount, Totals};
+pub use summaries::counts::{DepthCount, Totals};
 pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
 pub use synced::{Machine, PurgedElsewhere, Synced, SyncedEntry, SyncedWriter};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::fold::Handover;
-use super::order::Order;
+use super::order::{Order, SLICE};
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
@@ -20,8 +20,8 @@ use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_one, read_json
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
 
-/// Characters of JSON per transaction: other sessions can write in between.
-pub(super) const SLICE: usize = 256 * 1024;
+/// The bytes that are read at a time.
+const BUFFER: usize = 256 * 1024;
 /// The header is within this many bytes, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
 /// The longest line of a session file or of another agent's log, and the longest file that is one record, in bytes. Importing it
@@ -203,8 +203,7 @@ impl SessionFile {
         self
     }
 
-    /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
-    /// the file.
+    /// Returns the next entries, about a [`SLICE`], parents before children; `None` at the end of the file.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);
@@ -220,7 +219,7 @@ impl SessionFile {
 
     fn read_on(&mut self) -> Result<()> {
         let mut taken = 0;
-        while taken < SLICE {
+        while taken < SLICE.0 {
             let Some(entry) = self.entry()? else {
                 self.ended = true;
                 break;
@@ -360,7 +359,7 @@ impl Lines {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
-        let reader = reading(file, SLICE).map_err(unreadable)?;
+        let reader = reading(file, BUFFER).map_err(unreadable)?;
         Ok(Self {
             reader,
             cancel: cancel.clone(),

@@ -35,11 +35,6 @@ impl Handover {
         PreparedHandover { handover: self, ready }
     }
 
-    /// The bytes of its messages.
-    pub(super) fn size(&self) -> usize {
-        self.messages().map(str::len).sum()
-    }
-
     /// The JSON of each message, in order.
     fn messages(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter_map(|entry| match &entry.content {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, KnownEntries, SessionFile, Slices};
 use super::fold::Handover;
-use super::order::{Order, size_of};
+use super::order::{Order, SLICE, size_of};
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::Hash;
@@ -18,8 +18,6 @@ use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};
 
-/// Characters of JSON per transaction.
-const SLICE: usize = 256 * 1024;
 /// Messages that are looked up at a time.
 const LOOKED_UP: usize = 1000;
 
@@ -146,7 +144,7 @@ impl OldSessions {
 impl OldSessionEntries {
     /// The id of the next entry, and that of its parent if it has one.
     fn next_place(&mut self) -> Option<(String, Option<String>)> {
-        let Handover { mut entries, orphans, .. } = self.order.take(1);
+        let Handover { mut entries, orphans, .. } = self.order.take((1, 1));
         let place = entries.pop()?;
         let parent = place.parent.filter(|_| !orphans.contains(&place.id));
         Some((place.id, parent))
@@ -168,7 +166,8 @@ impl Slices for OldSessionEntries {
     fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
-        while size < SLICE
+        while size < SLICE.0
+            && slice.entries.len() < SLICE.1
             && let Some((id, parent)) = self.next_place()
         {
             go_on(&self.cancel)?;

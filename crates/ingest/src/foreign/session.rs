@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Above, Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record};
 use crate::damage::{says_nothing, whole_objects};
-use crate::file::{Header, KnownEntries, LINE, SLICE, Slices};
+use crate::file::{Header, KnownEntries, LINE, Slices};
 use crate::fold::Handover;
-use crate::order::Order;
+use crate::order::{Order, SLICE};
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -382,7 +382,7 @@ impl Slices for ForeignSession {
                 return Ok(None);
             }
             let mut taken = 0;
-            while taken < SLICE && !self.ended {
+            while taken < SLICE.0 && !self.ended {
                 taken += self.take_next(known)?;
             }
             if self.ended {

@@ -289,8 +289,6 @@ impl RunningImport<'_> {
             Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
         });
         let (mut sessions, old) = opened.await?;
-        // An import marks sessions as opened.
-        let seen = store.read(|view| view.messages().sessions_seen()).await?;
         loop {
             let read = blocking(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
@@ -299,7 +297,7 @@ impl RunningImport<'_> {
         }
         // Anyone may have made another file.
         if let Some((old, _)) = old.filter(|_| is_of_ours) {
-            self.report.summaries += take_over(store, &old, seen).await?;
+            self.report.summaries += take_over(store, &old).await?;
             let path = file.path.clone();
             store.write(move |batch| batch.upkeep().note_backup(&path)).await?;
         }

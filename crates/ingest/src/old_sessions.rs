@@ -196,15 +196,10 @@ impl Slices for OldSessionEntries {
     }
 }
 
-/// Copies from a database what an import of it does not bring. `seen` is when sessions were seen here before that.
-/// Returns how many summaries are here now.
-pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String, i64>) -> Result<usize> {
+/// Copies the summaries of a database. Returns how many of them are here now.
+pub async fn take_over(store: &Store, old: &SharedOldStore) -> Result<usize> {
     let old = Arc::clone(old);
-    let read = move || {
-        let old = lock(&old);
-        Ok((old.summaries()?, old.times()?))
-    };
-    let (summaries, times) = blocking(read).await?;
+    let summaries = blocking(move || lock(&old).summaries()).await?;
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
@@ -215,12 +210,6 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String
         };
         adopted += store.write(write).await?;
     }
-    let write = move |batch: &Batch<'_>| {
-        times
-            .iter()
-            .try_for_each(|times| batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied()))
-    };
-    store.write(write).await?;
     Ok(adopted)
 }
 

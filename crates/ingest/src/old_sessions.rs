@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, KnownEntries, SessionFile, Slices};
+use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
 use super::fold::Handover;
 use super::order::{Order, SLICE, size_of};
 use lcm_model::error::Result;
@@ -191,8 +191,8 @@ impl Slices for OldSessionEntries {
         Ok((!slice.entries.is_empty()).then_some(slice))
     }
 
-    fn broken(&self) -> usize {
-        self.lost
+    fn findings(&self) -> Findings {
+        Findings { broken: self.lost, ..Findings::default() }
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
         while let Some(slice) = entries.slice(&KnownEntries::default()).unwrap() {
             read.extend(slice.entries);
         }
-        assert_eq!((read.len(), entries.broken()), (MANY, MANY));
+        assert_eq!((read.len(), entries.findings().broken), (MANY, MANY));
         assert!(read.iter().all(|entry| entry.parent.is_none()), "nothing readable is above them");
     }
 

@@ -77,7 +77,7 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
             found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header.id))
         };
         let (meant, others): (Vec<_>, Vec<_>) = agent.open(path, cancel)?.into_iter().partition(is_meant);
-        let mut broken = others.iter().map(Slices::broken).sum();
+        let mut broken = others.iter().map(|session| session.findings().broken).sum();
         return Ok(Box::new(meant.into_iter().map(move |session| {
             let (is_side_chain, broken) = (session.is_side_chain(), std::mem::take(&mut broken));
             let so_far = SoFar { is_side_chain, is_in_database, broken, ..SoFar::default() };

@@ -85,9 +85,7 @@ impl PreparedHandover {
         since: LastRows,
     ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
-        let brings_purged =
-            self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
-        SessionFold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
+        SessionFold { batch, conversation, before, since, purged: OnceCell::new() }
             .all(self.handover, self.ready.into_iter())
     }
 }
@@ -138,8 +136,6 @@ struct SessionFold<'f> {
     before: LastRows,
     /// The last rows before the session's first hand-over.
     since: LastRows,
-    /// Whether some of its messages come purged.
-    brings_purged: bool,
     /// What was purged of other agents' sessions, once it is needed.
     purged: OnceCell<PurgedTexts>,
 }
@@ -286,11 +282,6 @@ impl SessionFold<'_> {
                 Some(nonce) => batch.upkeep().add_purged(above, &nonce, new.timestamp).map(Some),
                 None => Ok(None),
             };
-        }
-        // Nothing below a message that is new itself was purged.
-        let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
-        if is_below_new && !self.brings_purged {
-            return Ok(None);
         }
         batch.upkeep().purged_as(conversation, entry_id, new)
     }

@@ -13,9 +13,7 @@ use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
-use lcm_store::{
-    Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, purged_variant,
-};
+use lcm_store::{Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -213,7 +211,7 @@ impl SessionFold<'_> {
         // Pi's own summary of a branch; anything else that carries summaries is no message.
         let may_carry = ready.as_ref().is_none_or(|ready| ready.message.role == Role::BranchSummary);
         let carried = if may_carry { carried(&entry.content).map(Cow::into_owned) } else { None };
-        let role = match &mut entry.content {
+        let shows = match &mut entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let purged =
@@ -233,7 +231,7 @@ impl SessionFold<'_> {
                     None => (batch.messages().add_message(&new)?, new.lineage, new.height),
                 };
                 head = Some(shown);
-                EntryRole::Message(shown.0)
+                Shows::Message(shown.0)
             }
             Content::Purged(nonce) => {
                 // A fork shows what its origin shows.
@@ -244,16 +242,18 @@ impl SessionFold<'_> {
                     None => batch.upkeep().add_purged(above, nonce, entry.timestamp)?,
                 };
                 head = Some(purged);
-                EntryRole::Message(purged.0)
+                Shows::Message(purged.0)
             }
-            Content::Edit { target, replacement: None } => EntryRole::Edit { target, rendition: None },
+            Content::Edit { target, replacement: None } => {
+                Shows::Edit { target: target.clone(), rendition: None }
+            }
             Content::Edit { target, replacement: Some(replacement) } => {
                 self.replacing(target, replacement, entry.timestamp)?
             }
-            Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
-            Content::Other => EntryRole::Link,
+            Content::Compaction(_) | Content::OtherCompaction(_) => Shows::Compaction,
+            Content::Other => Shows::Link,
         };
-        let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
+        let new = NewEntry { entry_id: &id, parent, shows, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
@@ -288,12 +288,12 @@ impl SessionFold<'_> {
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no
     /// purged one.
-    fn replacing<'e>(&self, target: &'e str, replacement: &str, entry_time: i64) -> Result<EntryRole<'e>> {
+    fn replacing(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Shows> {
         if self.batch.upkeep().shows_purged(self.conversation, target)? {
-            return Ok(EntryRole::Edit { target, rendition: None });
+            return Ok(Shows::Edit { target: target.to_owned(), rendition: None });
         }
         let rendition = self.add_rendition(target, replacement, entry_time)?;
-        Ok(rendition.map_or(EntryRole::Link, |_| EntryRole::Edit { target, rendition }))
+        Ok(rendition.map_or(Shows::Link, |_| Shows::Edit { target: target.to_owned(), rendition }))
     }
 
     /// Stores the message of the entry `target` as an edit shows it.

@@ -37,7 +37,7 @@ pub use messages::codec::reading;
 #[cfg(any(test, feature = "testing"))]
 pub use messages::codec::unseal;
 pub use messages::counts::LastRows;
-pub use messages::entries::{EntryRole, Head, NewEntry};
+pub use messages::entries::{Head, NewEntry};
 pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, RowOrder};
 pub use messages::row_ranges::{Around, RowRanges};

@@ -31,18 +31,9 @@ const LEFT: &str = "\"branch_summary\"";
 /// A message that repeats others.
 pub(crate) struct Copy {
     pub id: MessageId,
-    pub kind: CopyKind,
     pub names: BTreeSet<String>,
     /// What it repeats others in, with whitespace folded.
     pub text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CopyKind {
-    /// A tool's answer.
-    Answer,
-    /// A summary of a branch.
-    Account,
 }
 
 /// What identifies purged messages in a copy.
@@ -55,11 +46,9 @@ pub(crate) struct Traces {
 impl Copy {
     fn of(id: MessageId, json: &str) -> Option<Self> {
         let message = Message::parse(json);
-        let is_answer = message.is_recall_echo();
-        let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
+        let is_ours = message.is_recall_echo() || CompactionDetails::of_left_branch(json).is_some();
         let names = is_ours.then(|| names_held(json).collect())?;
-        let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
-        Some(Self { id, kind, names, text: folded(&message.readable()) })
+        Some(Self { id, names, text: folded(&message.readable()) })
     }
 
     /// Whether it repeats anything of `traces`.

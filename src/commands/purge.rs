@@ -83,8 +83,7 @@ fn wish(asked: &CommandContext<'_>) -> (Wish, String) {
 
 /// The first messages that a plan removes: id, role, time and first words.
 async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<String> {
-    let besides = [&plan.answers, &plan.accounts, &plan.records];
-    let removed = plan.messages.iter().filter(|id| !besides.iter().any(|others| others.contains(id)));
+    let removed = plan.messages.difference(&plan.repeating);
     let (scope, first): (_, Vec<_>) = (asked.scope.clone(), removed.copied().take(NAMED).collect());
     let more = removed_messages(plan).saturating_sub(NAMED);
     let read = move |view: &View<'_>| {
@@ -106,13 +105,13 @@ async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<Stri
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.
 fn removed_messages(plan: &PurgePlan) -> usize {
-    plan.messages.len() - plan.ignored - plan.answers.len() - plan.accounts.len() - plan.records.len()
+    plan.messages.len() - plan.ignored - plan.repeating.len()
 }
 
 /// What of `what` would be removed, or was: `complete` says whether nothing is left in the file and its log,
 /// or why that could not be ensured.
 fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<bool>>) -> Answer {
-    let PurgePlan { ignored, answers, accounts, records, summaries, times, sessions, .. } = plan;
+    let PurgePlan { ignored, repeating, summaries, times, sessions, .. } = plan;
     let messages = removed_messages(plan);
     let sessions: Vec<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
     let time = match *times {
@@ -123,9 +122,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let mut removed = vec![grouped_count(messages, "message") + &time];
     for (n, noun, what) in [
         (*ignored, "message", " that search ignores"),
-        (answers.len(), "tool result", " mentioning them"),
-        (accounts.len(), "branch summary", " containing such summaries"),
-        (records.len(), "message", " of other agents with records that contain them"),
+        (repeating.len(), "message", " repeating or mentioning them"),
         (summaries.len(), "derived summary", ""),
     ] {
         if n > 0 {
@@ -172,9 +169,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     text += &remains(still, done);
     let json = json!({
         "what": what, "done": done, "messages": messages, "ignored": ignored,
-        // Our tools' answers that repeat them, and our summaries of abandoned branches that carry summaries of
-        // them.
-        "places": plan.places, "lists": plan.lists.len(), "answers": answers.len(), "accounts": accounts.len(), "records": records.len(), "summaries": summaries.len(),
+        "places": plan.places, "lists": plan.lists.len(), "repeating": repeating.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,
     });

@@ -11,12 +11,11 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::Doctor;
+use super::check;
 use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
 use lcm_ingest::{SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
-use lcm_model::ids::ConversationId;
 use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::tasks::blocking;
@@ -115,7 +114,7 @@ async fn fill(
     for old in olds_with_rows() {
         let source = Source::Rebuild(Arc::clone(old), Arc::clone(&purged));
         rebuilt.lost += finished(import(fresh, folders, &source, progress, cancel).await?)?.lost;
-        take_over(&fresh.store, old, HashMap::new()).await?;
+        take_over(&fresh.store, old).await?;
     }
     finished(import(fresh, folders, &Source::Project, progress, cancel).await?)?;
     let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();
@@ -160,8 +159,7 @@ async fn prove(
         let lacking = text::count(lacking, "message");
         return Err(Error::store(format!("the new database would lack {lacking}; nothing was changed")));
     }
-    let doctor = Doctor { store: fresh.store.clone(), open: ConversationId::NONE, cancel: cancel.clone() };
-    let report = doctor.check().await?;
+    let report = check(&fresh.store, cancel).await?;
     let Some(check) = report.checks.iter().find(|check| !check.is_sound()) else { return Ok(()) };
     let found = check.findings.first().map(|found| format!("{}: {}", found.what, found.named.join(", ")));
     let what = found.or_else(|| check.unfinished.clone()).unwrap_or_default();

@@ -5,7 +5,6 @@ mod background;
 mod boundary;
 mod commands;
 mod compacting;
-mod elsewhere;
 mod preamble;
 
 use std::collections::HashMap;
@@ -35,7 +34,7 @@ use lcm_model::text;
 use lcm_recall::Scope;
 use lcm_store::branch::Memory;
 use lcm_store::tasks::blocking;
-use lcm_store::{Counted, Place, Store, View, project_of, real_path};
+use lcm_store::{Place, Store, Totals, View, project_of, real_path};
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -85,15 +84,11 @@ pub struct Engine {
     home: Home,
     importer: Importer,
     syncer: Syncer,
-    /// A message about this project's history under another setting.
-    elsewhere: Option<String>,
     providers: Arc<ProviderState>,
     background: Background,
     folding: Mutex<Folding>,
     memory: Arc<Memory>,
     notepad: Notepad,
-    /// The summaries that the footer has counted.
-    counted: Arc<Mutex<Option<Counted>>>,
     /// The progress of a running compaction.
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number.
@@ -124,8 +119,6 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         let memory = Memory::of(Path::new(&home.cwd));
-        // A missing notice is not worth losing the session for.
-        let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
@@ -138,12 +131,10 @@ impl Engine {
             home,
             importer: Importer::default(),
             syncer: Syncer::default(),
-            elsewhere,
             background: Background::default(),
             folding: Mutex::default(),
             memory: Arc::new(memory),
             notepad: Notepad::default(),
-            counted: Arc::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
             closing: CancellationToken::new(),
@@ -152,7 +143,7 @@ impl Engine {
 
     /// What the user should know about where the history is kept.
     pub fn notice(&self) -> Option<&str> {
-        self.store.notice().or(self.elsewhere.as_deref())
+        self.store.notice()
     }
 
     /// The addition to the system prompt. It never changes while the session is open, because providers cache
@@ -271,13 +262,10 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let counted = Arc::clone(&self.counted);
         let look = move |view: &View<'_>| {
-            let messages = view.messages().said_in(conversation)?;
-            let (summaries, depth) = view.summaries().count_on(conversation, &mut lock(&counted))?;
-            Ok((messages, summaries, depth, view.database().page_bytes()?))
+            Ok((view.summaries().totals(conversation)?, view.database().page_bytes()?))
         };
-        let (messages, summaries, depth, bytes) = self.store.read(look).await?;
+        let (Totals { messages, summaries, depth, .. }, bytes) = self.store.read(look).await?;
         let summaries = match summaries {
             0 => String::new(),
             n => format!(" | {} (depth {depth})", text::count(n, "summary")),

@@ -170,12 +170,8 @@ async fn what_pi_shows_is_summarized_and_the_earlier_text_is_found() {
         let back = Opened::new(third.machine, "one", &entries).await;
         assert!(back.start(&entries).await > 0, "{case}");
         assert!(back.shown(leaf).await.contains("hazel0"), "{case}");
-        let report = crate::doctor::Doctor {
-            store: back.machine.home.store.clone(),
-            open: back.persistor.conversation(),
-            cancel: CancellationToken::new(),
-        };
-        let report = report.check().await.unwrap();
+        let cancel = CancellationToken::new();
+        let report = crate::doctor::check(&back.machine.home.store, &cancel).await.unwrap();
         assert!(report.is_sound(), "{case}: {report:?}");
     }
 }

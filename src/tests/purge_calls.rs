@@ -7,7 +7,7 @@ use super::purge_agents::{claude, codex, purge, stored};
 use lcm_model::Message;
 
 #[tokio::test]
-async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {
+async fn the_results_and_the_events_of_a_purged_call_go_with_it() {
     let machine = Machine::new();
     let call =
         |id: &str, input: Value| json!([{"type": "tool_use", "id": id, "name": "Write", "input": input}]);
@@ -32,48 +32,6 @@ async fn a_result_that_repeats_the_arguments_of_a_purged_call_goes_with_it() {
     assert_eq!(all.len(), 5);
     purge(&machine, all[0].0).await;
     assert_eq!(stored(&machine).await, all[3..]);
-}
-
-#[tokio::test]
-async fn an_argument_that_each_record_has_in_a_field_of_its_own_links_no_result() {
-    let call = |input: Value| json!([{"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": input}]);
-    let result =
-        |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": format!("Found by {id}.")});
-    let branch = json!({"gitBranch": "main"});
-    for (path, left) in [(None, 2), (Some("docs"), 1)] {
-        let machine = Machine::new();
-        let input = json!({"pattern": "main", "path": path.unwrap_or(&machine.home.cwd)});
-        let mut answer =
-            claude(&machine, "u2", "user", json!([result("toolu_0"), result("toolu_1")]), branch.clone());
-        answer["toolUseResult"] = json!({"path": "docs"});
-        let records = [claude(&machine, "u1", "assistant", call(input), branch.clone()), answer];
-        let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
-        std::fs::write(&log, records.map(|record| format!("{record}\n")).concat()).unwrap();
-        machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
-        let all = stored(&machine).await;
-        purge(&machine, all[0].0).await;
-        assert_eq!(stored(&machine).await, all[3 - left..], "{path:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_result_that_shows_all_lines_of_a_purged_call_stays() {
-    let machine = Machine::new();
-    let text: String = (0..20_000).map(|n| format!("line {n} of a long file with some text\n")).collect();
-    let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"content": text}}]);
-    let shown: String = text.lines().map(|line| format!("1: {line}\n")).collect();
-    let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": shown}]);
-    let records = [
-        claude(&machine, "u1", "assistant", call, json!({})),
-        claude(&machine, "u2", "user", result, json!({"toolUseResult": {"content": text}})),
-    ];
-    let log = machine.at("44444444-4444-4444-8444-444444444444.jsonl");
-    std::fs::write(&log, records.map(|record| format!("{record}\n")).concat()).unwrap();
-    machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
-    let all = stored(&machine).await;
-    purge(&machine, all[0].0).await;
-    // It shows them itself.
-    assert_eq!(stored(&machine).await, all[1..]);
 }
 
 #[tokio::test]

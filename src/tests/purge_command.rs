@@ -98,7 +98,7 @@ async fn the_record_of_a_scripts_calls_is_purged_with_the_script() {
     ask(&secrets, "purge e14 --yes").await;
     let script = secrets.session.entries.iter().rev().nth(3).unwrap()["id"].as_str().unwrap();
     let done = ask(&secrets, &format!("purge {script} --yes")).await;
-    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(1)));
+    assert_eq!((&done.answer["messages"], &done.answer["repeating"]), (&json!(1), &json!(1)));
     secrets.assert_gone().await;
     let left = everything(&secrets.store).await;
     assert!(left.contains("Bye.") && !left.contains("Welcome."));
@@ -131,10 +131,10 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     secrets.ingest("one", &secrets.session).await;
 
     let asked = ask(&secrets, &format!("purge {name}")).await;
-    assert!(asked.text.contains(", 5 tool results mentioning them, and "), "{}", asked.text);
+    assert!(asked.text.contains(", 5 messages repeating or mentioning them, and "), "{}", asked.text);
     assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
-    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(5)));
+    assert_eq!((&done.answer["messages"], &done.answer["repeating"]), (&json!(1), &json!(5)));
     secrets.assert_gone().await;
     let left = everything(&secrets.store).await;
     assert!(
@@ -162,7 +162,7 @@ async fn a_branch_summary_is_purged_with_the_summaries_it_carries() {
     secrets.session = secrets.session.at("e2").entry("branch_summary", fields).chat(2, 10);
     secrets.ingest("one", &secrets.session).await;
     let plan = secrets.purge("e14").await;
-    assert_eq!((plan.messages.len(), plan.answers.len(), plan.accounts.len()), (2, 0, 1));
+    assert_eq!((plan.messages.len(), plan.repeating.len()), (2, 1));
     secrets.assert_gone().await;
     secrets.ingest("one", &secrets.session).await;
     secrets.assert_gone().await;
@@ -185,7 +185,7 @@ async fn a_branch_summary_with_old_hashes_is_named() {
     secrets.ingest("one", &secrets.session).await;
     let account = secrets.message_of(secrets.session.leaf()).await;
     let plan = secrets.purge("e14").await;
-    assert_eq!((plan.accounts.len(), plan.naming), (0, BTreeSet::from([account])));
+    assert_eq!((plan.repeating.len(), plan.naming), (0, BTreeSet::from([account])));
 }
 
 #[tokio::test]

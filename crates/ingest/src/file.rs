@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::fold::Handover;
-use super::order::Order;
+use super::order::{Order, SLICE};
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
@@ -20,8 +20,8 @@ use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_one, read_json
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
 
-/// Characters of JSON per transaction: other sessions can write in between.
-pub(super) const SLICE: usize = 256 * 1024;
+/// The bytes that are read at a time.
+const BUFFER: usize = 256 * 1024;
 /// The header is within this many bytes, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
 /// The longest line of a session file or of another agent's log, and the longest file that is one record, in bytes. Importing it
@@ -92,38 +92,8 @@ pub(super) trait Slices: Send + 'static {
     /// no content.
     fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>>;
 
-    /// Lines, records or rows so far that could not be read.
-    fn broken(&self) -> usize;
-
-    /// The numbers of these lines, as far as they have some.
-    fn broken_lines(&self) -> &[usize] {
-        &[]
-    }
-
-    /// The numbers and lengths of the lines so far that are too long. They count as broken, too.
-    fn too_long(&self) -> &[(usize, u64)] {
-        &[]
-    }
-
-    /// Records so far of unknown kinds.
-    fn unknown(&self) -> usize {
-        0
-    }
-
-    /// Messages so far that were `known`; `None` if the caller has to count them.
-    fn known(&self) -> Option<usize> {
-        None
-    }
-
-    /// Whether its last line is unfinished.
-    fn is_unfinished(&self) -> bool {
-        false
-    }
-
-    /// Whether it ends where an agent is still writing.
-    fn is_growing(&self) -> bool {
-        false
-    }
+    /// What is known besides the entries that were read.
+    fn findings(&self) -> Findings;
 
     /// Takes the summaries that an export added to what was read so far.
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -131,25 +101,38 @@ pub(super) trait Slices: Send + 'static {
     }
 }
 
+/// What is known of a session besides its entries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    /// Lines, records or rows that could not be read.
+    pub broken: usize,
+    /// The numbers of these lines, as far as they have some.
+    pub broken_lines: Vec<usize>,
+    /// The numbers and lengths of those that are too long.
+    pub too_long: Vec<(usize, u64)>,
+    /// Records of unknown kinds.
+    pub unknown: usize,
+    /// Messages that were known; `None` if the caller has to count them.
+    pub known: Option<usize>,
+    /// Whether its last line is unfinished.
+    pub is_unfinished: bool,
+    /// Whether it ends where an agent is still writing.
+    pub is_growing: bool,
+}
+
 impl Slices for SessionFile {
     fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
-    fn broken(&self) -> usize {
-        self.broken.len()
-    }
-
-    fn broken_lines(&self) -> &[usize] {
-        &self.broken
-    }
-
-    fn too_long(&self) -> &[(usize, u64)] {
-        &self.lines.too_long
-    }
-
-    fn is_unfinished(&self) -> bool {
-        self.is_unfinished
+    fn findings(&self) -> Findings {
+        Findings {
+            broken: self.broken.len(),
+            broken_lines: self.broken.clone(),
+            too_long: self.lines.too_long.clone(),
+            is_unfinished: self.is_unfinished,
+            ..Findings::default()
+        }
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -203,8 +186,7 @@ impl SessionFile {
         self
     }
 
-    /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
-    /// the file.
+    /// Returns the next entries, about a [`SLICE`], parents before children; `None` at the end of the file.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);
@@ -220,7 +202,7 @@ impl SessionFile {
 
     fn read_on(&mut self) -> Result<()> {
         let mut taken = 0;
-        while taken < SLICE {
+        while taken < SLICE.0 {
             let Some(entry) = self.entry()? else {
                 self.ended = true;
                 break;
@@ -360,7 +342,7 @@ impl Lines {
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
-        let reader = reading(file, SLICE).map_err(unreadable)?;
+        let reader = reading(file, BUFFER).map_err(unreadable)?;
         Ok(Self {
             reader,
             cancel: cancel.clone(),

@@ -13,9 +13,7 @@ use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
-use lcm_store::{
-    Batch, EntryRole, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, purged_variant,
-};
+use lcm_store::{Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, purged_variant};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -33,11 +31,6 @@ impl Handover {
     pub fn prepare(self) -> PreparedHandover {
         let ready = self.messages().map(Ready::of).collect();
         PreparedHandover { handover: self, ready }
-    }
-
-    /// The bytes of its messages.
-    pub(super) fn size(&self) -> usize {
-        self.messages().map(str::len).sum()
     }
 
     /// The JSON of each message, in order.
@@ -90,9 +83,7 @@ impl PreparedHandover {
         since: LastRows,
     ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
-        let brings_purged =
-            self.handover.entries.iter().any(|entry| matches!(entry.content, Content::Purged(_)));
-        SessionFold { batch, conversation, before, since, brings_purged, purged: OnceCell::new() }
+        SessionFold { batch, conversation, before, since, purged: OnceCell::new() }
             .all(self.handover, self.ready.into_iter())
     }
 }
@@ -143,8 +134,6 @@ struct SessionFold<'f> {
     before: LastRows,
     /// The last rows before the session's first hand-over.
     since: LastRows,
-    /// Whether some of its messages come purged.
-    brings_purged: bool,
     /// What was purged of other agents' sessions, once it is needed.
     purged: OnceCell<PurgedTexts>,
 }
@@ -222,7 +211,7 @@ impl SessionFold<'_> {
         // Pi's own summary of a branch; anything else that carries summaries is no message.
         let may_carry = ready.as_ref().is_none_or(|ready| ready.message.role == Role::BranchSummary);
         let carried = if may_carry { carried(&entry.content).map(Cow::into_owned) } else { None };
-        let role = match &mut entry.content {
+        let shows = match &mut entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
                 let purged =
@@ -242,7 +231,7 @@ impl SessionFold<'_> {
                     None => (batch.messages().add_message(&new)?, new.lineage, new.height),
                 };
                 head = Some(shown);
-                EntryRole::Message(shown.0)
+                Shows::Message(shown.0)
             }
             Content::Purged(nonce) => {
                 // A fork shows what its origin shows.
@@ -253,16 +242,18 @@ impl SessionFold<'_> {
                     None => batch.upkeep().add_purged(above, nonce, entry.timestamp)?,
                 };
                 head = Some(purged);
-                EntryRole::Message(purged.0)
+                Shows::Message(purged.0)
             }
-            Content::Edit { target, replacement: None } => EntryRole::Edit { target, rendition: None },
+            Content::Edit { target, replacement: None } => {
+                Shows::Edit { target: target.clone(), rendition: None }
+            }
             Content::Edit { target, replacement: Some(replacement) } => {
                 self.replacing(target, replacement, entry.timestamp)?
             }
-            Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
-            Content::Other => EntryRole::Link,
+            Content::Compaction(_) | Content::OtherCompaction(_) => Shows::Compaction,
+            Content::Other => Shows::Link,
         };
-        let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
+        let new = NewEntry { entry_id: &id, parent, shows, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
@@ -292,22 +283,17 @@ impl SessionFold<'_> {
                 None => Ok(None),
             };
         }
-        // Nothing below a message that is new itself was purged.
-        let is_below_new = new.parent.is_some_and(|above| self.before.is_before(above));
-        if is_below_new && !self.brings_purged {
-            return Ok(None);
-        }
         batch.upkeep().purged_as(conversation, entry_id, new)
     }
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no
     /// purged one.
-    fn replacing<'e>(&self, target: &'e str, replacement: &str, entry_time: i64) -> Result<EntryRole<'e>> {
+    fn replacing(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Shows> {
         if self.batch.upkeep().shows_purged(self.conversation, target)? {
-            return Ok(EntryRole::Edit { target, rendition: None });
+            return Ok(Shows::Edit { target: target.to_owned(), rendition: None });
         }
         let rendition = self.add_rendition(target, replacement, entry_time)?;
-        Ok(rendition.map_or(EntryRole::Link, |_| EntryRole::Edit { target, rendition }))
+        Ok(rendition.map_or(Shows::Link, |_| Shows::Edit { target: target.to_owned(), rendition }))
     }
 
     /// Stores the message of the entry `target` as an edit shows it.

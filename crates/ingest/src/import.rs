@@ -289,8 +289,6 @@ impl RunningImport<'_> {
             Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
         });
         let (mut sessions, old) = opened.await?;
-        // An import marks sessions as opened.
-        let seen = store.read(|view| view.messages().sessions_seen()).await?;
         loop {
             let read = blocking(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
@@ -299,7 +297,7 @@ impl RunningImport<'_> {
         }
         // Anyone may have made another file.
         if let Some((old, _)) = old.filter(|_| is_of_ours) {
-            self.report.summaries += take_over(store, &old, seen).await?;
+            self.report.summaries += take_over(store, &old).await?;
             let path = file.path.clone();
             store.write(move |batch| batch.upkeep().note_backup(&path)).await?;
         }
@@ -327,22 +325,18 @@ impl RunningImport<'_> {
         }
         let SoFar { is_side_chain, is_in_database, broken, said: stored } =
             std::mem::take(&mut reading.so_far);
-        let (slices, report) = (reading.slices(), &mut self.report);
-        report.is_growing |= slices.is_growing();
-        report.unfinished += usize::from(slices.is_unfinished());
-        let broken = broken + slices.broken();
+        let (found, supplements) = (reading.slices().findings(), reading.slices().supplements());
+        let report = &mut self.report;
+        report.is_growing |= found.is_growing;
+        report.unfinished += usize::from(found.is_unfinished);
+        let broken = broken + found.broken;
         if broken > 0 && !is_in_database {
-            report.broken_in.push((name_of(file), slices.broken_lines().to_vec()));
+            report.broken_in.push((name_of(file), found.broken_lines));
         }
-        let too_long = slices.too_long().iter();
-        report.too_long.extend(too_long.map(|(number, bytes)| LongLine {
-            file: name_of(file),
-            number: *number,
-            bytes: *bytes,
-        }));
+        let long = |(number, bytes)| LongLine { file: name_of(file), number, bytes };
+        report.too_long.extend(found.too_long.into_iter().map(long));
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
-        report.unknown += slices.unknown();
-        let (known, supplements) = (slices.known(), slices.supplements());
+        report.unknown += found.unknown;
         let Some(conversation) = conversation else {
             report.silent += usize::from(!is_side_chain);
             return Ok(());
@@ -352,7 +346,7 @@ impl RunningImport<'_> {
             let origin = SummaryOrigin { conversation, since };
             store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
-        let known = match known {
+        let known = match found.known {
             // Other sessions may have the same messages.
             Some(known) => known + said.saturating_sub(new),
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),

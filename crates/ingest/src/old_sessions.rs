@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, KnownEntries, SessionFile, Slices};
+use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
 use super::fold::Handover;
-use super::order::{Order, size_of};
+use super::order::{Order, SLICE, size_of};
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::Hash;
@@ -18,8 +18,6 @@ use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};
 
-/// Characters of JSON per transaction.
-const SLICE: usize = 256 * 1024;
 /// Messages that are looked up at a time.
 const LOOKED_UP: usize = 1000;
 
@@ -146,7 +144,7 @@ impl OldSessions {
 impl OldSessionEntries {
     /// The id of the next entry, and that of its parent if it has one.
     fn next_place(&mut self) -> Option<(String, Option<String>)> {
-        let Handover { mut entries, orphans, .. } = self.order.take(1);
+        let Handover { mut entries, orphans, .. } = self.order.take((1, 1));
         let place = entries.pop()?;
         let parent = place.parent.filter(|_| !orphans.contains(&place.id));
         Some((place.id, parent))
@@ -168,7 +166,8 @@ impl Slices for OldSessionEntries {
     fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
-        while size < SLICE
+        while size < SLICE.0
+            && slice.entries.len() < SLICE.1
             && let Some((id, parent)) = self.next_place()
         {
             go_on(&self.cancel)?;
@@ -192,20 +191,15 @@ impl Slices for OldSessionEntries {
         Ok((!slice.entries.is_empty()).then_some(slice))
     }
 
-    fn broken(&self) -> usize {
-        self.lost
+    fn findings(&self) -> Findings {
+        Findings { broken: self.lost, ..Findings::default() }
     }
 }
 
-/// Copies from a database what an import of it does not bring. `seen` is when sessions were seen here before that.
-/// Returns how many summaries are here now.
-pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String, i64>) -> Result<usize> {
+/// Copies the summaries of a database. Returns how many of them are here now.
+pub async fn take_over(store: &Store, old: &SharedOldStore) -> Result<usize> {
     let old = Arc::clone(old);
-    let read = move || {
-        let old = lock(&old);
-        Ok((old.summaries()?, old.times()?))
-    };
-    let (summaries, times) = blocking(read).await?;
+    let summaries = blocking(move || lock(&old).summaries()).await?;
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
@@ -216,12 +210,6 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, seen: HashMap<String
         };
         adopted += store.write(write).await?;
     }
-    let write = move |batch: &Batch<'_>| {
-        times
-            .iter()
-            .try_for_each(|times| batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied()))
-    };
-    store.write(write).await?;
     Ok(adopted)
 }
 
@@ -263,7 +251,7 @@ mod tests {
         while let Some(slice) = entries.slice(&KnownEntries::default()).unwrap() {
             read.extend(slice.entries);
         }
-        assert_eq!((read.len(), entries.broken()), (MANY, MANY));
+        assert_eq!((read.len(), entries.findings().broken), (MANY, MANY));
         assert!(read.iter().all(|entry| entry.parent.is_none()), "nothing readable is above them");
     }
 

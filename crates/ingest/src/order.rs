@@ -9,6 +9,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::fold::Handover;
 use lcm_model::{Content, Entry};
 
+/// The bytes of messages, and the entries, that one transaction writes: other sessions can write in between.
+pub(super) const SLICE: (usize, usize) = (1024 * 1024, 1000);
+
 /// Puts entries in order.
 #[derive(Default)]
 pub(super) struct Order {
@@ -64,11 +67,12 @@ impl Order {
         }
     }
 
-    /// Takes the entries that are in order, about `size` characters.
-    pub fn take(&mut self, size: usize) -> Handover {
+    /// Takes the entries that are in order, about as many bytes and entries as `most` says.
+    pub fn take(&mut self, most: (usize, usize)) -> Handover {
         let mut handover = Handover::default();
         let mut taken = 0;
-        while taken < size
+        while taken < most.0
+            && handover.entries.len() < most.1
             && let Some(entry) = self.ready.pop_front()
         {
             taken += size_of(&entry);
@@ -113,7 +117,7 @@ mod tests {
             order.push(Entry { id: (*id).into(), parent, timestamp: 0, content: Content::Other });
         }
         order.end();
-        let Handover { entries, orphans, .. } = order.take(usize::MAX);
+        let Handover { entries, orphans, .. } = order.take((usize::MAX, usize::MAX));
         let mut orphans: Vec<String> = orphans.into_iter().collect();
         orphans.sort();
         (entries.into_iter().map(|entry| entry.id).collect(), orphans)
@@ -168,7 +172,7 @@ mod tests {
         }
         order.end();
         for _ in 0..2 {
-            let Handover { entries, orphans, .. } = order.take(1);
+            let Handover { entries, orphans, .. } = order.take((1, 1));
             assert_eq!((entries.len(), orphans.contains("a")), (1, true));
         }
     }

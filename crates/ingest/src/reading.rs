@@ -20,19 +20,16 @@ use tokio_util::sync::CancellationToken;
 const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
-/// The bytes of messages, and the entries, that one transaction writes.
-const SLICE: (usize, usize) = (2 * 1024 * 1024, 1000);
-
 /// A session that is read.
 pub(super) struct Reading {
     /// Its header, and Pi's file.
     pub session: Arc<(Header, Option<String>)>,
     slices: Box<dyn Slices>,
     known: KnownEntries,
+    /// Entries before its first message.
     waiting: Handover,
     /// Whether it is stored, or has a message.
     is_stored: bool,
-    has_ended: bool,
     /// What is known of it so far.
     pub so_far: SoFar,
 }
@@ -80,7 +77,7 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
             found.sessions.as_ref().is_none_or(|ids| ids.contains(&session.header.id))
         };
         let (meant, others): (Vec<_>, Vec<_>) = agent.open(path, cancel)?.into_iter().partition(is_meant);
-        let mut broken = others.iter().map(Slices::broken).sum();
+        let mut broken = others.iter().map(|session| session.findings().broken).sum();
         return Ok(Box::new(meant.into_iter().map(move |session| {
             let (is_side_chain, broken) = (session.is_side_chain(), std::mem::take(&mut broken));
             let so_far = SoFar { is_side_chain, is_in_database, broken, ..SoFar::default() };
@@ -112,7 +109,6 @@ impl Reading {
             known: KnownEntries::default(),
             waiting: Handover::default(),
             is_stored: false,
-            has_ended: false,
             so_far,
         }
     }
@@ -134,11 +130,7 @@ impl Reading {
 
     /// Reads and prepares the next entries that are not stored; `None` at the end.
     pub fn next(&mut self) -> Result<Option<PreparedHandover>> {
-        while !self.has_ended && !self.is_enough() {
-            let Some(slice) = self.slices.slice(&self.known)? else {
-                self.has_ended = true;
-                break;
-            };
+        while let Some(slice) = self.slices.slice(&self.known)? {
             let (old, new): (Vec<_>, Vec<_>) =
                 slice.entries.into_iter().partition(|entry| self.known.entries.contains(&entry.id));
             self.so_far.said.extend(old.into_iter().filter_map(said_by));
@@ -146,21 +138,11 @@ impl Reading {
             self.waiting.orphans.extend(slice.orphans);
             // A session is stored with its first message.
             self.is_stored |= says_anything(&self.waiting);
+            if self.is_stored && !self.waiting.entries.is_empty() {
+                return Ok(Some(std::mem::take(&mut self.waiting).prepare()));
+            }
         }
-        if self.waiting.entries.is_empty() || !self.is_stored {
-            return Ok(None);
-        }
-        let rest = self.waiting.entries.split_off(self.waiting.entries.len().min(SLICE.1));
-        let orphans = self.waiting.orphans.clone();
-        let entries = std::mem::replace(&mut self.waiting.entries, rest);
-        if self.waiting.entries.is_empty() {
-            self.waiting.orphans.clear();
-        }
-        Ok(Some(Handover { entries, orphans, ..Handover::default() }.prepare()))
-    }
-
-    fn is_enough(&self) -> bool {
-        self.is_stored && (self.waiting.entries.len() >= SLICE.1 || self.waiting.size() >= SLICE.0)
+        Ok(None)
     }
 
     /// What the file has besides entries.

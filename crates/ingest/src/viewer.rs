@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::export::record;
 use lcm_model::SummaryRecord;
-use lcm_model::dag::{BranchEntry, Forest, MessageKind, Node, Sources, Step};
+use lcm_model::dag::{BranchEntry, Forest, MessageKind, Node, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use lcm_model::tokens;
@@ -95,21 +95,11 @@ impl SessionOutline {
         let names = &outline.names;
         let nodes = view.summaries().nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
         let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
-        let lasts = nodes.iter().filter_map(|node| match &node.sources {
-            Sources::Messages(messages) => messages.last().copied(),
-            Sources::Summaries(_) => None,
-        });
-        let deciding = tree.deciding(&lasts.collect());
-        let mut frontiers: HashMap<EntryId, Vec<String>> = HashMap::new();
         for end in &ends {
-            let at = deciding.get(end);
-            if let Some(at) = at.filter(|at| !frontiers.contains_key(at)) {
-                let cover = Cover::among(nodes.iter().map(Arc::clone), &tree.branch(*at));
-                let hash = |id| Ok(view.summaries().summary(id)?.hash.to_string());
-                frontiers.insert(*at, cover.summaries().map(hash).collect::<Result<_>>()?);
-                wanted.extend(cover.forest.holding());
-            }
-            let frontier = at.and_then(|at| frontiers.get(at)).cloned().unwrap_or_default();
+            let cover = Cover::among(nodes.iter().map(Arc::clone), &tree.branch(*end));
+            let hash = |id| Ok(view.summaries().summary(id)?.hash.to_string());
+            let frontier = cover.summaries().map(hash).collect::<Result<_>>()?;
+            wanted.extend(cover.forest.holding());
             let leaf = tree.entry(*end).map(|leaf| leaf.entry_id.clone());
             outline.branches.extend(leaf.map(|leaf| BranchRecord { leaf, frontier }));
         }

@@ -44,7 +44,6 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("messages/counts", "o.id < e.id)\n       AND ", "o.id < e.id) AND e.conversation_id = ?1"),
     ("messages/packed", "{bounds}", "?1 AND ?2"),
     ("messages/shown", "{index}", "INDEXED BY messages_unusual"),
-    ("summaries/counts", "FROM summaries s ", "FROM summaries s WHERE first_message BETWEEN ?2 AND ?3"),
     ("summaries/records", "{condition}", "depth = 0"),
     (
         "synced",

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Above, Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record};
 use crate::damage::{says_nothing, whole_objects};
-use crate::file::{Header, KnownEntries, LINE, SLICE, Slices};
+use crate::file::{Findings, Header, KnownEntries, LINE, Slices};
 use crate::fold::Handover;
-use crate::order::Order;
+use crate::order::{Order, SLICE};
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -35,14 +35,9 @@ pub(crate) struct ForeignSession {
     last: Option<String>,
     /// The time of the last record.
     time: i64,
-    /// The numbers of damaged lines.
-    broken_lines: Vec<usize>,
-    unknown: usize,
+    findings: Findings,
     /// Messages that were already stored.
     known: usize,
-    is_growing: bool,
-    /// Whether the last line is unfinished.
-    is_unfinished: bool,
     ended: bool,
 }
 
@@ -94,6 +89,7 @@ impl ForeignSession {
             agent,
             header: Header { id, cwd: log.cwd.clone(), parent },
             context: ReaderState { version: log.version.clone(), ..ReaderState::default() },
+            findings: Findings { broken: log.broken, ..Findings::default() },
             log,
             order: Order::default(),
             threads: vec![Thread { side: None, last: None, prompts: 0 }],
@@ -104,11 +100,7 @@ impl ForeignSession {
             above: HashMap::new(),
             last: None,
             time: began,
-            broken_lines: Vec::new(),
-            unknown: 0,
             known: 0,
-            is_growing: false,
-            is_unfinished: false,
             ended: false,
         }
     }
@@ -136,10 +128,10 @@ impl ForeignSession {
 
     fn add(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
         if reading.is_growing {
-            (self.is_growing, self.ended) = (true, true);
+            (self.findings.is_growing, self.ended) = (true, true);
             return 0;
         }
-        self.unknown += usize::from(reading.is_unknown);
+        self.findings.unknown += usize::from(reading.is_unknown);
         self.time = reading.time.unwrap_or(self.time);
         match self.agent.rewrites {
             true => self.take_version(record, reading, known),
@@ -174,8 +166,8 @@ impl ForeignSession {
     }
 
     fn note_broken(&mut self) {
-        self.log.broken += 1;
-        self.broken_lines.extend(self.log.records.line());
+        self.findings.broken += 1;
+        self.findings.broken_lines.extend(self.log.records.line());
     }
 
     /// Adds a record that never changes.
@@ -348,7 +340,7 @@ impl ForeignSession {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
             Some(Raw::Cut(line)) => {
-                self.is_unfinished = true;
+                self.findings.is_unfinished = true;
                 self.take_damaged(&line, true, known)
             }
             Some(Raw::Broken { is_message }) => {
@@ -382,7 +374,7 @@ impl Slices for ForeignSession {
                 return Ok(None);
             }
             let mut taken = 0;
-            while taken < SLICE && !self.ended {
+            while taken < SLICE.0 && !self.ended {
                 taken += self.take_next(known)?;
             }
             if self.ended {
@@ -391,31 +383,11 @@ impl Slices for ForeignSession {
         }
     }
 
-    fn broken(&self) -> usize {
-        self.log.broken
-    }
-
-    fn broken_lines(&self) -> &[usize] {
-        &self.broken_lines
-    }
-
-    fn too_long(&self) -> &[(usize, u64)] {
-        self.log.records.too_long()
-    }
-
-    fn unknown(&self) -> usize {
-        self.unknown
-    }
-
-    fn known(&self) -> Option<usize> {
-        Some(self.known)
-    }
-
-    fn is_unfinished(&self) -> bool {
-        self.is_unfinished
-    }
-
-    fn is_growing(&self) -> bool {
-        self.is_growing
+    fn findings(&self) -> Findings {
+        Findings {
+            too_long: self.log.records.too_long().to_vec(),
+            known: Some(self.known),
+            ..self.findings.clone()
+        }
     }
 }

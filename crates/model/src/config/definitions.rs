@@ -118,7 +118,7 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "projectIdentity",
         help: "What shares one history: the folder that Pi works in (`cwd`), or the whole git repository with all \
                its folders and worktrees (`git`). Submodules, and folders outside a repository, always have their \
-               own. After a change, a notification names the previous database; `/lcm import FOLDER` adds its history.",
+               own. After a change, `/lcm import FOLDER` adds the history of before.",
         kind: Kind::Word { words: ["cwd", "git"] },
     },
     Definition {

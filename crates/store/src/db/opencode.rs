@@ -4,8 +4,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
-use std::ops::Range;
 use std::path::Path;
 
 use rusqlite::limits::Limit;
@@ -35,12 +33,10 @@ pub struct OpenCode {
     connection: Connection,
     /// Bytes of text that it may still give.
     left: Cell<u64>,
-    /// The hashes of the sessions that can be read.
-    sessions: RefCell<HashSet<u64>>,
+    /// The sessions that can be read.
+    sessions: RefCell<HashSet<String>>,
     /// The rows of all sessions; `None` before they are read.
     rows: RefCell<Option<Rows>>,
-    /// Hashes ids: a large database has millions, which would not fit into memory otherwise.
-    hash: RandomState,
     cancel: CancellationToken,
 }
 
@@ -56,7 +52,7 @@ pub struct OpenCodeSession {
 }
 
 /// Where a row is: its table, and its number there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenCodePlace(&'static str, i64);
 
 impl OpenCodePlace {
@@ -66,26 +62,25 @@ impl OpenCodePlace {
     }
 }
 
-/// What orders a row.
+/// A row, and what orders it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The hash of the session or message that it belongs to.
-    above: u64,
     seq: i64,
     time: i64,
-    /// The start of its id, which begins with its time.
-    start: [u8; 16],
-    /// The hash of its id, which is empty if it is no text.
-    id: u64,
+    /// Empty if it is no text.
+    id: String,
     place: OpenCodePlace,
 }
 
+/// Rows by the session or message that they belong to.
+type Keys = HashMap<String, Vec<Key>>;
+
 /// The rows of all sessions.
-#[derive(Default)]
 struct Rows {
-    /// The hash of each message's session, its row, and which of the parts are its own; by session, and then in order.
-    messages: Box<[(u64, OpenCodePlace, Range<usize>)]>,
-    /// The rows of the parts of one message after the other.
-    parts: Box<[i64]>,
+    /// The messages of each session, in order.
+    messages: Keys,
+    /// The parts of each message.
+    parts: Keys,
     /// Rows that can't be read or belong to no session or message.
     lost: usize,
 }
@@ -103,8 +98,8 @@ impl OpenCode {
         let connection = untrusted::open(path, cancel).map_err(unreadable)?;
         let longest = i32::try_from(most.clamp(SHORTEST, LONGEST)).unwrap_or(i32::MAX);
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(unreadable)?;
-        let (sessions, rows, hash) = Default::default();
-        let opened = Self { connection, left: Cell::new(most), sessions, rows, hash, cancel: cancel.clone() };
+        let (sessions, rows) = Default::default();
+        let opened = Self { connection, left: Cell::new(most), sessions, rows, cancel: cancel.clone() };
         TABLES.iter().try_for_each(|table| opened.check(table))?;
         Ok(opened)
     }
@@ -125,7 +120,9 @@ impl OpenCode {
 
     /// All sessions, and the number of those that can't be read.
     pub fn sessions(&self) -> Result<(Vec<OpenCodeSession>, usize)> {
-        let (keys, mut lost) = self.keys("session", "''", "time_created")?;
+        let (mut keys, mut lost) = self.keys("session", "''", "time_created")?;
+        let mut keys = keys.remove("").unwrap_or_default();
+        keys.sort();
         lost += keys.len();
         let mut sessions = Vec::new();
         for Key { place, .. } in keys {
@@ -139,7 +136,7 @@ impl OpenCode {
             let lengths = [id, directory, version].into_iter().chain(parent).map(String::len);
             if lengths.clone().all(|length| length <= LONGEST_KEY) {
                 self.spend(lengths.sum())?;
-                self.sessions.borrow_mut().insert(self.hash.hash_one(id));
+                self.sessions.borrow_mut().insert(id.clone());
                 sessions.push(session);
                 lost -= 1;
             }
@@ -155,10 +152,13 @@ impl OpenCode {
             none => none.insert(self.all_rows()?),
         };
         let mut found = Vec::new();
-        let (messages, session) = (&rows.messages, self.hash.hash_one(session));
-        for (_, place, parts) in &messages[equal(messages, session, |message| message.0)] {
-            found.push(*place);
-            found.extend(rows.parts[parts.clone()].iter().map(|part| OpenCodePlace("part", *part)));
+        for Key { id, place, .. } in rows.messages.remove(session).unwrap_or_default() {
+            found.push(place);
+            // Of two messages with one id the first has the parts.
+            let parts = if place.is_message() { rows.parts.remove(&id) } else { None };
+            let mut parts = parts.unwrap_or_default();
+            parts.sort();
+            found.extend(parts.iter().map(|part| part.place));
         }
         // The first session reports what can't be read.
         found.extend(vec![NOWHERE; std::mem::take(&mut rows.lost)]);
@@ -167,73 +167,52 @@ impl OpenCode {
 
     /// Reads each table once: without an index, looking up each message would take too long.
     fn all_rows(&self) -> Result<Rows> {
-        // Without the rest of their keys: most rows are parts.
-        let mut parts: Vec<(u64, [u8; 16], i64)> = Vec::new();
-        let mut lost = self.each_key("part", "message_id", "0", &mut |key| {
-            parts.push((key.above, key.start, key.place.1));
-        })?;
-        parts.sort_unstable();
-        lost += parts.len();
-        let (mut messages, lost_messages) = self.keys("message", "session_id", "time_created")?;
-        lost += lost_messages;
+        let (parts, lost_parts) = self.keys("part", "message_id", "0")?;
+        let (mut messages, mut lost) = self.keys("message", "session_id", "time_created")?;
+        lost += lost_parts;
+        messages.values_mut().for_each(|messages| messages.sort());
         // Newer versions store a message in one row; a session continued there has both kinds.
         let newer = "session_message";
         if self.connection.table_exists(None, newer).map_err(unreadable)? {
             let (new, lost_new) = self.keys(newer, "session_id", "time_created")?;
             lost += lost_new;
-            let known: HashSet<_> = messages.iter().map(|key| (key.above, key.id)).collect();
-            let nameless = self.hash.hash_one("");
-            let mut latest = HashMap::new();
-            for mut key in new {
-                if key.id == nameless || !known.contains(&(key.above, key.id)) {
-                    // Their own order is kept.
-                    let latest = latest.entry(key.above).or_insert(key.time);
-                    *latest = key.time.max(*latest);
-                    key.time = *latest;
-                    messages.push(key);
+            for (session, mut new) in new {
+                new.sort();
+                let messages = messages.entry(session).or_default();
+                let known: HashSet<String> = messages.iter().map(|message| message.id.clone()).collect();
+                new.retain(|message| message.id.is_empty() || !known.contains(&message.id));
+                // Their own order is kept.
+                let mut latest = i64::MIN;
+                for message in &mut new {
+                    latest = latest.max(message.time);
+                    message.time = latest;
                 }
+                messages.extend(new);
+                messages.sort_by_key(|message| message.time);
             }
-            sort(&mut messages, |key| (0, key.time, 0, [0; 16], 0));
         }
-        sort(&mut messages, |key| (key.above, 0, 0, [0; 16], 0));
         let sessions = self.sessions.borrow();
-        lost += messages.len();
-        let mut with_parts: HashSet<u64> = HashSet::new();
-        let readable = messages.into_iter().filter(|key| sessions.contains(&key.above)).map(|key| {
-            let may_have_parts = key.place.0 == "message" && with_parts.insert(key.id);
-            let own = if may_have_parts { equal(&parts, key.id, |part| part.0) } else { 0..0 };
-            lost -= 1 + own.len();
-            (key.above, key.place, own)
-        });
-        let messages = readable.collect();
-        Ok(Rows { messages, parts: parts.into_iter().map(|part| part.2).collect(), lost })
+        lost += messages
+            .extract_if(|session, _| !sessions.contains(session))
+            .map(|(_, keys)| keys.len())
+            .sum::<usize>();
+        let readable: HashSet<&str> =
+            messages.values().flatten().map(|message| message.id.as_str()).collect();
+        let is_lost = |(message, _): &(&String, &Vec<Key>)| !readable.contains(message.as_str());
+        lost += parts.iter().filter(is_lost).map(|(_, keys)| keys.len()).sum::<usize>();
+        Ok(Rows { messages, parts, lost })
     }
 
-    /// The keys of a table's rows in order, and the number of rows that have none. SQLite would sort long keys in
-    /// files, without limit.
-    fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Vec<Key>, usize)> {
-        let mut keys = Vec::new();
-        let lost = self.each_key(table, above, time, &mut |key| keys.push(key))?;
-        sort(&mut keys, |key| (0, key.seq, key.time, key.start, key.place.1));
-        Ok((keys, lost))
-    }
-
-    /// Passes the keys of a table's rows to `sink`, and returns the number of rows that have none; damage that
-    /// hides the rest counts as one.
-    fn each_key(
-        &self,
-        table: &'static str,
-        above: &str,
-        time: &str,
-        sink: &mut dyn FnMut(Key),
-    ) -> Result<usize> {
+    /// The keys of a table's rows, and the number of rows that have none; damage that hides the rest counts as one. SQLite would
+    /// sort long keys in files, without limit.
+    fn keys(&self, table: &'static str, above: &str, time: &str) -> Result<(Keys, usize)> {
         let has_seq = self.connection.column_exists(None, table, "seq").map_err(unreadable)?;
         let number = |column: &str| format!("iif(typeof({column}) = 'integer', {column}, 0)");
         let [seq, time] = [if has_seq { "seq" } else { "0" }, time].map(number);
         let sql = format!("SELECT rowid, {above}, {seq}, {time}, id FROM {table}");
         let mut query = self.connection.prepare(&sql).map_err(unreadable)?;
         let mut rows = query.query([]).map_err(unreadable)?;
-        let mut lost = 0;
+        let (mut keys, mut lost) = (Keys::new(), 0);
         loop {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
@@ -253,13 +232,10 @@ impl OpenCode {
                 lost += 1;
                 continue;
             };
-            let mut start = [0; 16];
-            start.iter_mut().zip(id.bytes()).for_each(|(to, byte)| *to = byte);
-            let [above, id] = [above, id].map(|text| self.hash.hash_one(text));
-            let place = OpenCodePlace(table, number(0)?);
-            sink(Key { above, seq: number(2)?, time: number(3)?, start, id, place });
+            let (seq, time, place) = (number(2)?, number(3)?, OpenCodePlace(table, number(0)?));
+            keys.entry(above.to_owned()).or_default().push(Key { seq, time, id: id.to_owned(), place });
         }
-        Ok(lost)
+        Ok((keys, lost))
     }
 
     /// A row; `None` if it can't be read.
@@ -306,19 +282,6 @@ impl OpenCode {
     fn stopped(&self, error: rusqlite::Error) -> Error {
         if self.cancel.is_cancelled() { Error::cancelled() } else { unreadable(error) }
     }
-}
-
-/// What keys are sorted by.
-type By = (u64, i64, i64, [u8; 16], i64);
-
-/// Sorts keys; equal ones keep their order. One function for all, since each sort adds to the download.
-fn sort(keys: &mut [Key], by: fn(&Key) -> By) {
-    keys.sort_by_key(by);
-}
-
-/// Where a sorted list has this key.
-fn equal<T>(sorted: &[T], key: u64, of: impl Fn(&T) -> u64) -> Range<usize> {
-    sorted.partition_point(|item| of(item) < key)..sorted.partition_point(|item| of(item) <= key)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]

@@ -6,8 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{connection, schema};
-use crate::columns::Queries as _;
-use crate::{Database, DatabaseWriter};
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
@@ -15,18 +13,6 @@ use lcm_model::ids::Hash;
 
 /// No file by which git finds a repository is larger.
 const GIT_FILE: u64 = 64 * 1024;
-/// In `_metadata`, the key prefix for a folder that is part of this history.
-const MEMBER: &str = "member:";
-/// The key prefix for a folder whose own history the user has been told about.
-const TOLD: &str = "told_of:";
-
-/// A database in the folder of databases.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct History {
-    pub path: PathBuf,
-    pub project: String,
-}
-
 /// A project's folder as its database names it: the real path, or the path as given if the folder no longer
 /// exists.
 pub fn real_path(cwd: &Path) -> String {
@@ -144,51 +130,6 @@ pub fn merge_log(path: &Path) -> Result<bool> {
         Ok(mode) => mode == "delete",
         Err(error) => !is_busy(&error),
     })
-}
-
-/// The history that this project had before its setting `projectIdentity` changed, if any: that of the folder
-/// alone, or of the repository.
-pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Option<History> {
-    let (own, repository) = (real_path(cwd), repository_of(cwd)?.to_string_lossy().into_owned());
-    if own == repository {
-        return None;
-    }
-    let project = match identity {
-        ProjectIdentity::Git => own.clone(),
-        ProjectIdentity::Cwd => repository,
-    };
-    let path = dir.join(format!("{}.db", name_of(&project)));
-    let connection = is_own(&path).then(|| connection::open_unchanged(&path).ok()).flatten()?;
-    let was_used = match identity {
-        ProjectIdentity::Git => "SELECT EXISTS (SELECT 1 FROM conversations) AND ?1 <> ''",
-        // Other people may work in the repository's main folder without sharing it.
-        ProjectIdentity::Cwd => "SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)",
-    };
-    let member = format!("{MEMBER}{own}");
-    let was_used = connection.query_row(was_used, [member], |row| row.get::<_, bool>(0));
-    was_used.unwrap_or_default().then_some(History { path, project })
-}
-
-impl Database<'_> {
-    /// Whether this folder is recorded as part of this history, and whether the user was told about that
-    /// other history.
-    pub fn knows_folder(&self, folder: &str, other: Option<&str>) -> Result<(bool, bool)> {
-        let fact = |prefix: &str, name| self.connection.fact(&format!("{prefix}{name}"));
-        let told = other.map_or(Ok(None), |other| fact(TOLD, other))?;
-        Ok((fact(MEMBER, folder)?.is_some(), told.is_some()))
-    }
-}
-
-impl DatabaseWriter<'_> {
-    /// Records a folder as part of this history, and that the user was told about another one.
-    pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
-        for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
-            if let Some(name) = name {
-                self.connection.add_fact(&format!("{prefix}{name}"), &now.to_string())?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

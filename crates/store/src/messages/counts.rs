@@ -99,13 +99,6 @@ impl Messages<'_> {
         self.connection.one(sql, []).map(|(message, entry)| LastRows { message, entry })
     }
 
-    /// Whether an entry of a session that was added after `last` shows a message from before.
-    pub(crate) fn shows_older(&self, conversation: ConversationId, last: LastRows) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM entries NOT INDEXED
-                                   WHERE id > ?2 AND conversation_id = ?1 AND message_id <= ?3)";
-        self.connection.one(sql, (conversation, last.entry, last.message))
-    }
-
     /// Whether an entry of a session that was added before `since` shows a message.
     pub fn showed(&self, conversation: ConversationId, message: MessageId, since: LastRows) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM entries

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use rusqlite::params;
 
 use crate::columns::Queries as _;
-use crate::{MessageWriter, Messages, SyncedWriter};
+use crate::{MessageWriter, Messages, Shows, SyncedWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 
@@ -16,20 +16,8 @@ pub type Head = (MessageId, Hash, i64);
 pub struct NewEntry<'a> {
     pub entry_id: &'a str,
     pub parent: Option<EntryId>,
-    pub role: EntryRole<'a>,
+    pub shows: Shows,
     pub head: Option<MessageId>,
-}
-
-/// What an entry does.
-pub enum EntryRole<'a> {
-    /// Only links its children to its parent.
-    Link,
-    /// Shows a message.
-    Message(MessageId),
-    /// Replaces (or, with `None`, hides) what another entry shows.
-    Edit { target: &'a str, rendition: Option<MessageId> },
-    /// A compaction.
-    Compaction,
 }
 
 impl Messages<'_> {
@@ -153,11 +141,11 @@ impl MessageWriter<'_> {
 
     /// Stores an entry, and returns its row. [`MessageWriter::count_added`] counts its message.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
-        let (kind, message, target) = match entry.role {
-            EntryRole::Link => (0, None, None),
-            EntryRole::Message(message) => (1, Some(message), None),
-            EntryRole::Edit { target, rendition } => (2, rendition, Some(target)),
-            EntryRole::Compaction => (3, None, None),
+        let (kind, message, target) = match &entry.shows {
+            Shows::Link => (0, None, None),
+            Shows::Message(message) => (1, Some(*message), None),
+            Shows::Edit { target, rendition } => (2, *rendition, Some(target)),
+            Shows::Compaction => (3, None, None),
         };
         let NewEntry { entry_id, parent, head, .. } = entry;
         let row = self.connection.insert(

@@ -1,7 +1,5 @@
 //! The sessions of a project and their key facts.
 
-use std::collections::HashMap;
-
 use rusqlite::{Row, ToSql, params};
 
 use crate::columns::{FromRow, Queries as _, writing};
@@ -88,11 +86,6 @@ impl Messages<'_> {
     /// Pi's id of a session.
     pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
         self.connection.one("SELECT session_id FROM conversations WHERE id = ?1", [conversation])
-    }
-
-    /// When each session was last opened, in ms, by Pi's id.
-    pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
-        self.connection.all("SELECT session_id, seen_at FROM conversations", [])
     }
 
     /// At most `most` sessions of other agents that have messages, the one with the latest message first.

@@ -5,25 +5,9 @@ use serde_json::Value;
 
 use crate::columns::{Queries as _, from_row};
 use crate::summaries::extras::Extras;
-use crate::{LastRows, Messages, Summaries};
+use crate::{Messages, Summaries};
 use lcm_model::error::Result;
-use lcm_model::ids::{ConversationId, SummaryId};
-
-/// The query that counts the summaries of the session `?1` by depth, of those that meet a condition.
-macro_rules! by_depth {
-    ($which:literal) => {
-        concat!(
-            "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
-               FROM summaries s ",
-            $which,
-            " AND EXISTS (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-              AND EXISTS (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
-            GROUP BY depth ORDER BY depth"
-        )
-    };
-}
+use lcm_model::ids::ConversationId;
 
 /// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,18 +30,6 @@ pub struct DepthCount {
 
 from_row!(DepthCount { depth, summaries, degraded });
 
-/// The summaries of one session, counted when the store's last rows were these. So that a later count reads only what
-/// is new: rows are only added, and any other change is counted in [`Messages::rewritten`].
-#[derive(Debug)]
-pub struct Counted {
-    conversation: ConversationId,
-    rewritten: i64,
-    last: LastRows,
-    newest: SummaryId,
-    summaries: usize,
-    depth: u32,
-}
-
 impl Totals {
     /// The totals of these depths, of a session with so many messages.
     pub fn of(messages: usize, depths: &[DepthCount]) -> Self {
@@ -77,46 +49,23 @@ impl Summaries<'_> {
         Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
-    /// The number of a session's summaries and their greatest depth. Costs as much as there is new since `known`, which
-    /// it updates.
-    pub fn count_on(
-        &self,
-        conversation: ConversationId,
-        known: &mut Option<Counted>,
-    ) -> Result<(usize, u32)> {
-        let messages = Messages::new(self.connection);
-        let (rewritten, last) = (messages.rewritten()?, messages.last_rows()?);
-        let newest = self.newest_summary()?;
-        let before = match known.take() {
-            Some(before) if before.conversation != conversation || before.rewritten != rewritten => None,
-            // Summaries from before may be of its messages now.
-            Some(before) if messages.shows_older(conversation, before.last)? => None,
-            before => before,
-        };
-        let (counted, new) = match before {
-            Some(Counted { newest: before, summaries, depth, .. }) => {
-                let new = match before == newest {
-                    true => Vec::new(),
-                    false => self.connection.all(by_depth!("WHERE id > ?2"), (conversation, before))?,
-                };
-                ((summaries, depth), new)
-            }
-            None => ((0, 0), self.depths(conversation)?),
-        };
-        let new = Totals::of(0, &new);
-        let (summaries, depth) = (counted.0 + new.summaries, counted.1.max(new.depth));
-        *known = Some(Counted { conversation, rewritten, last, newest, summaries, depth });
-        Ok((summaries, depth))
-    }
-
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
         // Only the summaries that begin with one of the session's rows.
         let Some((lowest, highest)) = Messages::new(self.connection).counts(conversation)?.rows else {
             return Ok(Vec::new());
         };
-        let sql = by_depth!("INDEXED BY summaries_by_first_message WHERE first_message BETWEEN ?2 AND ?3");
-        self.connection.all(sql, (conversation, lowest, highest))
+        self.connection.all(
+            "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+               FROM summaries s INDEXED BY summaries_by_first_message
+              WHERE first_message BETWEEN ?2 AND ?3
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
+              GROUP BY depth ORDER BY depth",
+            (conversation, lowest, highest),
+        )
     }
 
     /// The usage of each summary's model calls, for one session or for all.

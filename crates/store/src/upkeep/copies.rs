@@ -14,7 +14,7 @@ use lcm_model::dag::Sources;
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId, SummaryId};
 use lcm_model::text::folded;
-use lcm_model::{CompactionDetails, Message, Part, Role, SCRIPT_TOOL};
+use lcm_model::{CompactionDetails, Message, Part, SCRIPT_TOOL};
 
 /// The fewest digits of a short id.
 const FEWEST: usize = 6;
@@ -24,8 +24,6 @@ const DIGITS: usize = 10;
 pub(super) const BEGINNING: usize = 32;
 /// The bytes that are compared in another agent's record: many results of tools begin alike.
 const LONGER: usize = 128;
-/// The most beginnings that are searched one by one, which is faster than hashing each place of a text.
-const FEW: usize = 16;
 
 /// Occurs in the summary of an abandoned branch.
 const LEFT: &str = "\"branch_summary\"";
@@ -33,42 +31,29 @@ const LEFT: &str = "\"branch_summary\"";
 /// A message that repeats others.
 pub(crate) struct Copy {
     pub id: MessageId,
-    pub kind: CopyKind,
     pub names: BTreeSet<String>,
     /// What it repeats others in, with whitespace folded.
     pub text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CopyKind {
-    /// A tool's answer.
-    Answer,
-    /// A summary of a branch.
-    Account,
 }
 
 /// What identifies purged messages in a copy.
 pub(crate) struct Traces {
     /// What begins with each of these: more of the text, which distinguishes the messages of other agents.
     beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
-    /// Those of them that are said, and not inserted by an agent: such text is often the same.
-    said: HashSet<Vec<u8>>,
     names: BTreeSet<String>,
 }
 
 impl Copy {
     fn of(id: MessageId, json: &str) -> Option<Self> {
         let message = Message::parse(json);
-        let is_answer = message.is_recall_echo();
-        let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
+        let is_ours = message.is_recall_echo() || CompactionDetails::of_left_branch(json).is_some();
         let names = is_ours.then(|| names_held(json).collect())?;
-        let kind = if is_answer { CopyKind::Answer } else { CopyKind::Account };
-        Some(Self { id, kind, names, text: folded(&message.readable()) })
+        Some(Self { id, names, text: folded(&message.readable()) })
     }
 
     /// Whether it repeats anything of `traces`.
     pub(crate) fn repeats(&self, traces: &Traces) -> bool {
-        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), &|_, _| true)
+        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), |_, _| true)
     }
 }
 
@@ -81,36 +66,16 @@ impl Traces {
     /// Whether the text of a record has more of a purged message, and what its messages show does not. Whitespace is folded in both.
     pub(crate) fn are_told(&self, text: &str, own: &str) -> bool {
         let (text, own) = (text.as_bytes(), own.as_bytes());
-        let is_in_it =
-            |at: usize, said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
-        self.are_in(text, &|at, longer| longer.iter().any(|said| is_in_it(at, said)))
-    }
-
-    /// Whether a text that search ignores has more of what was said.
-    pub(crate) fn are_quoted(&self, text: &str) -> bool {
-        let text = text.as_bytes();
-        let is_it = |at: usize, said: &Vec<u8>| self.said.contains(said) && text[at..].starts_with(said);
-        self.are_in(text, &|at, longer| longer.iter().any(|said| is_it(at, said)))
+        self.are_in(text, |at, longer| {
+            let is_in_it = |said: &Vec<u8>| text[at..].starts_with(said) && memmem::find(own, said).is_none();
+            longer.iter().any(is_in_it)
+        })
     }
 
     /// Whether a text has a beginning at a place that `is_it` accepts, given what else begins with it.
-    fn are_in(&self, text: &[u8], is_it: &dyn Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
-        if self.beginnings.len() > FEW {
-            return (text.windows(BEGINNING).enumerate())
-                .any(|(at, part)| self.beginnings.get(part).is_some_and(|longer| is_it(at, longer)));
-        }
-        self.beginnings.iter().any(|(beginning, longer)| {
-            let finder = memmem::Finder::new(beginning);
-            let mut from = 0;
-            // Places may overlap.
-            while let Some(at) = finder.find(&text[from..]).map(|at| from + at) {
-                if is_it(at, longer) {
-                    return true;
-                }
-                from = at + 1;
-            }
-            false
-        })
+    fn are_in(&self, text: &[u8], is_it: impl Fn(usize, &HashSet<Vec<u8>>) -> bool) -> bool {
+        let has = |(at, part)| self.beginnings.get(part).is_some_and(|longer| is_it(at, longer));
+        text.windows(BEGINNING).enumerate().any(has)
     }
 }
 
@@ -154,7 +119,6 @@ impl Upkeep<'_> {
     /// The beginnings of these messages and of their parts, except copies, which all begin alike.
     pub(crate) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
-        let mut all_said = HashSet::new();
         for id in messages {
             let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
             let message = Message::parse(&json);
@@ -168,13 +132,10 @@ impl Upkeep<'_> {
             let texts = parts.chain([folded(&message.readable())]);
             for text in texts.filter(|text| text.len() >= BEGINNING) {
                 let text = &text.as_bytes()[..text.len().min(LONGER)];
-                if message.role != Role::System {
-                    all_said.insert(text.to_vec());
-                }
                 beginnings.entry(text[..BEGINNING].to_vec()).or_default().insert(text.to_vec());
             }
         }
-        Traces { beginnings, said: all_said, names: BTreeSet::new() }
+        Traces { beginnings, names: BTreeSet::new() }
     }
 
     /// The short ids of everything a purge removes.

@@ -150,16 +150,6 @@ pub struct OldSummary {
     sources: Vec<Hash>,
 }
 
-/// A session's times in an old database.
-#[derive(Clone, Debug)]
-pub struct OldTimes {
-    pub session_id: String,
-    started_at: i64,
-    seen_at: i64,
-}
-
-from_row!(OldTimes { session_id, started_at, seen_at });
-
 impl OldStore {
     /// Reads a database of ours, whoever made it, until `cancel` is raised. A copy of its rows is kept next to the file
     /// `beside`.
@@ -413,11 +403,6 @@ impl OldStore {
         Ok(found)
     }
 
-    /// When its sessions were seen.
-    pub fn times(&self) -> Result<Vec<OldTimes>> {
-        self.readable("SELECT session_id, started_at, seen_at FROM conversations")
-    }
-
     /// What it records about itself.
     pub fn facts(&self) -> Result<HashMap<String, String>> {
         self.readable("SELECT key, value FROM _metadata")
@@ -507,19 +492,6 @@ impl UpkeepWriter<'_> {
         let prepared = PreparedText::of(&old.summary.text);
         let summary = old.summary.summary.clone();
         summaries.add_summary(&NewSummary { summary, sources, prepared }).map(|_| true)
-    }
-
-    /// Merges a session's times: it started at the earlier time of both databases. It was last opened when
-    /// the old one says, or at `before` (ms), its time here before the import, if that is later.
-    pub fn adopt_times(&self, times: &OldTimes, before: Option<i64>) -> Result<()> {
-        self.connection.change(
-            "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = ?3 WHERE session_id = ?1",
-            rusqlite::params![
-                times.session_id,
-                times.started_at,
-                before.unwrap_or(i64::MIN).max(times.seen_at)
-            ],
-        )
     }
 
     /// Records what an old database records about itself, unless that is known here.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
 
-use super::copies::{Copy, CopyKind};
+use super::copies::Copy;
 use super::holding::{Holding, Needles};
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::purged::nonce;
@@ -49,9 +49,8 @@ impl Upkeep<'_> {
         let asked = &asked | &self.said_in_forks(&asked)?;
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
-        let (mut answers, mut accounts) = (self.results_of_scripts(&asked)?, BTreeSet::new());
-        let records = &self.carriers_of(&asked)? | &self.records_near(&asked, &traces)?;
-        let mut plan = self.following(&(&asked | &records) | &answers, &telling, tombstones)?;
+        let mut repeating = &self.results_of_scripts(&asked)? | &self.records_of(&asked, &traces)?;
+        let mut plan = self.following(&asked | &repeating, &telling, tombstones)?;
         copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
@@ -60,23 +59,16 @@ impl Upkeep<'_> {
             if more.is_empty() {
                 break;
             }
-            for copy in &more {
-                match copy.kind {
-                    CopyKind::Answer => &mut answers,
-                    CopyKind::Account => &mut accounts,
-                }
-                .insert(copy.id);
-            }
-            plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
+            repeating.extend(more.into_iter().map(|copy: Copy| copy.id));
+            plan.messages.extend(&repeating);
             plan = self.following(plan.messages, &telling, tombstones)?;
         }
-        let others = &(&(&plan.messages - &answers) - &accounts) - &records;
+        let others = &plan.messages - &repeating;
         let ignores =
             |tombstone: &&Tombstone| tombstone.kind == MessageKind::System && others.contains(&tombstone.id);
         plan.ignored =
             Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
-        (plan.answers, plan.accounts, plan.records) = (answers, accounts, records);
-        (plan.places, plan.lists) = (places, lists);
+        (plan.repeating, plan.places, plan.lists) = (repeating, places, lists);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;
         Ok(plan)
@@ -165,7 +157,7 @@ impl Upkeep<'_> {
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
-            if ![&plan.answers, &plan.accounts, &plan.records].iter().any(|copies| copies.contains(message)) {
+            if !plan.repeating.contains(message) {
                 let time: i64 =
                     self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
                 let (from, to) = plan.times.unwrap_or((time, time));

@@ -27,12 +27,8 @@ pub enum Purge {
 pub struct PurgePlan {
     /// The messages, including those that only repeat them.
     pub messages: BTreeSet<MessageId>,
-    /// Of these, our tools' answers that repeat or name what is removed.
-    pub answers: BTreeSet<MessageId>,
-    /// Of these, our summaries of abandoned branches that carry a removed summary.
-    pub accounts: BTreeSet<MessageId>,
-    /// Of these, messages of other agents whose records contain what is removed.
-    pub records: BTreeSet<MessageId>,
+    /// Of these, those that only repeat, name or summarize what is removed.
+    pub repeating: BTreeSet<MessageId>,
     /// How many of the others search ignores, if it does not ignore all.
     pub ignored: usize,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.

@@ -1,4 +1,4 @@
-//! Data in text, such as base64 and hashes. Its words are of no use in a search and would fill the index, so
+//! Data in text, such as base64, hex dumps and hashes. Its words are of no use in a search and would fill the index, so
 //! the index omits it, or keeps only the beginning of a word. Its exact text is still found, by reading the messages.
 
 use std::borrow::Cow;
@@ -48,6 +48,8 @@ const MARGIN: usize = 12;
 const IDS: usize = 4;
 const ID: usize = 16;
 const IDS_SHARE: usize = 3;
+/// The fewest bytes on a line of a hex dump.
+const DUMPED: u64 = 8;
 
 fn is_of_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
@@ -187,33 +189,84 @@ pub(super) fn is_random(word: &str) -> bool {
     }
 }
 
-/// Lines of base64, which are known by the lines beside them: as long, or the last and shorter.
+/// A line of data.
+enum Line {
+    Base64(Range<usize>),
+    Dump { range: Range<usize>, address: Address, bytes: u64 },
+}
+
+/// The address at the beginning of a line, as hexadecimal and octal number.
+type Address = [Option<u64>; 2];
+
+/// Lines of base64 and of hex dumps, which are known by the lines beside them.
 fn data_in_lines(text: &str) -> Vec<Range<usize>> {
     if text.bytes().filter(u8::is_ascii_digit).count() * DIGITS < text.len() {
         return Vec::new();
     }
     let mut at = 0;
-    let lines: Vec<Option<Range<usize>>> = (text.split_inclusive('\n'))
+    let lines: Vec<Option<Line>> = (text.split_inclusive('\n'))
         .map(|line| {
             let start = at;
             at += line.len();
-            base64(line, start)
+            dump(line, start).or_else(|| base64(line, start))
         })
         .collect();
     let beside = |at: usize| lines.get(at).and_then(Option::as_ref);
-    let is_data = |(at, line): &(usize, &Range<usize>)| {
+    let is_data = |(at, line): &(usize, &Line)| {
         let (last, next) = (at.checked_sub(1).and_then(beside), beside(at + 1));
-        last.is_some_and(|last| last.len() >= line.len()) || next.is_some_and(|next| line.len() >= next.len())
+        last.is_some_and(|last| last.leads_to(line)) || next.is_some_and(|next| line.leads_to(next))
     };
     let known = lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.as_ref()?)));
-    known.filter(is_data).map(|(_, line)| line.clone()).collect()
+    known.filter(is_data).map(|(_, line)| line.range().clone()).collect()
 }
 
-/// The base64 in a line that begins at `start`.
-fn base64(line: &str, start: usize) -> Option<Range<usize>> {
+impl Line {
+    fn range(&self) -> &Range<usize> {
+        match self {
+            Self::Base64(range) | Self::Dump { range, .. } => range,
+        }
+    }
+
+    /// Whether `next` continues it: as long, or the last and shorter; with the address behind its bytes.
+    fn leads_to(&self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Base64(one), Self::Base64(other)) => one.len() >= other.len(),
+            (Self::Dump { address, bytes, .. }, Self::Dump { address: behind, .. }) => {
+                let is_behind = |(at, behind): (&Option<u64>, &Option<u64>)| {
+                    at.and_then(|at| at.checked_add(*bytes)).is_some_and(|end| Some(end) == *behind)
+                };
+                address.iter().zip(behind).any(is_behind)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A line of base64 that begins at `start`.
+fn base64(line: &str, start: usize) -> Option<Line> {
     let (at, run) = pieces(line, |c| !is_of_data(c)).max_by_key(|(_, run)| run.len())?;
     let is_data = run.len() >= LINE && line.len() <= run.len() + MARGIN && is_data(run);
-    is_data.then(|| start + at..start + at + run.len())
+    is_data.then(|| Line::Base64(start + at..start + at + run.len()))
+}
+
+/// A line of a hex dump that begins at `start`: an address, and bytes in groups.
+fn dump(line: &str, start: usize) -> Option<Line> {
+    let mut words = pieces(line, |c| c.is_ascii_whitespace()).filter(|(_, word)| !word.is_empty());
+    let address = words.next()?.1.trim_end_matches(':').trim_start_matches("0x");
+    if address.len() < HEX || u64::from_str_radix(address, 16).is_err() {
+        return None;
+    }
+    let (mut bytes, mut end) = (0, start);
+    for (at, group) in words {
+        let digits = group.trim_start_matches("0x");
+        if !matches!(digits.len(), 2 | 4 | 8 | 16) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            break;
+        }
+        bytes += digits.len() as u64 / 2;
+        end = start + at + group.len();
+    }
+    let address = [16, 8].map(|radix| u64::from_str_radix(address, radix).ok());
+    (bytes >= DUMPED).then_some(Line::Dump { range: start..end, address, bytes })
 }
 
 /// Splits `getUserName2` into `get`, `User`, `Name`, `2`, also if it is random.
@@ -272,6 +325,11 @@ mod tests {
         let base64 = "q3Zx8RkT0bYv7NfLs1JdWcE5hUoGa2MiPp9+/yQ4".to_owned();
         assert_eq!(indexed(&format!("key:\n> {base64}\n> {base64}\n> q3Zx8=\n")), "key:\n> \n> \n> q3Zx8=\n");
         assert!(indexed(&format!("key: {base64}")).contains("q3Zx8RkT0bYv"));
+        let dump = "00000010: 7f45 4c46 0201 0100 0000 0000 0000 0000  .ELF....\n\
+                    00000020: 0300 3e00 0100 0000 c010 0000 0000 0000  ..>.....\n";
+        assert_eq!(indexed(dump), "  .ELF....\n  ..>.....\n");
+        let octal = "0000020 45 4c 46 02 01 01 00 00\n0000030 00 00 00 00 00 00 00 00\n";
+        assert_eq!(indexed(octal), "\n\n");
         for [path, next] in [
             [
                 "backups/2026-11-20-09-12-30/server-2/part-0001",

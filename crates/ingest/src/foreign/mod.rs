@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -315,33 +316,17 @@ fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
     Ok(time.or_else(|| i64::try_from(written()?.as_millis()).ok()).unwrap_or_default())
 }
 
-/// A record with its fields; an empty list if it is not an object.
+/// A record with its fields: none if it is not an object.
 struct Record<'a> {
     json: &'a str,
-    fields: Option<Fields<'a>>,
+    fields: Fields<'a>,
     /// Its kind and id, if it does not name them itself.
     row: Option<(&'static str, String)>,
 }
 
 impl Record<'_> {
-    fn text(&self, name: &str) -> Option<String> {
-        self.fields.as_ref()?.text(name)
-    }
-
-    fn value(&self, name: &str) -> Value {
-        self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.fields.as_ref().is_some_and(|fields| fields.has(name))
-    }
-
-    fn has_object(&self, name: &str) -> bool {
-        self.fields.as_ref().and_then(|fields| fields.json(name)).is_some_and(|json| json.starts_with('{'))
-    }
-
     fn is(&self, name: &str) -> bool {
-        self.fields.as_ref().and_then(|fields| fields.json(name)) == Some("true")
+        self.json(name) == Some("true")
     }
 
     fn kind(&self) -> String {
@@ -352,9 +337,13 @@ impl Record<'_> {
     fn whole(&self) -> Value {
         read_json(self.json).unwrap_or_default()
     }
+}
 
-    fn time(&self) -> Option<i64> {
-        self.fields.as_ref()?.time()
+impl<'a> Deref for Record<'a> {
+    type Target = Fields<'a>;
+
+    fn deref(&self) -> &Fields<'a> {
+        &self.fields
     }
 }
 

@@ -117,11 +117,12 @@ impl ForeignSession {
 
     /// Adds a record. Returns about how many bytes that takes.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) -> usize {
-        let record = Record { json, fields: Fields::of(json), row };
-        if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+        let fields = Fields::of(json);
+        if fields.is_none() && row.is_none() && read_json(json).is_err() {
             self.note_broken();
             return self.take_damaged(json, false, known);
         }
+        let record = Record { json, fields: fields.unwrap_or_default(), row };
         let reading = (self.agent.read)(&mut self.context, &record);
         self.add(&record, reading, known)
     }
@@ -144,7 +145,7 @@ impl ForeignSession {
         let mut from = 0;
         for at in whole_objects(line) {
             let json = &line[at.clone()];
-            let record = Record { json, fields: Fields::of(json), row: None };
+            let record = Record { json, fields: Fields::of(json).unwrap_or_default(), row: None };
             let reading = (self.agent.read)(&mut self.context, &record);
             // A part of a broken record.
             if reading.is_unknown {
@@ -161,7 +162,11 @@ impl ForeignSession {
     fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
         // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
         if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
-            self.add(&Record { json: text, fields: None, row: None }, ReadRecord::default(), known);
+            self.add(
+                &Record { json: text, fields: Fields::default(), row: None },
+                ReadRecord::default(),
+                known,
+            );
         }
     }
 

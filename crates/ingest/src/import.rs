@@ -18,7 +18,7 @@ use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
 use super::foreign::Agent;
 use super::old_sessions::take_over;
-use super::reading::{Reading, SoFar, open, open_database};
+use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -299,9 +299,8 @@ impl RunningImport<'_> {
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
             (next, reading) = read?;
         }
-        let SoFar { is_side_chain, is_in_database, broken, said: stored } =
-            std::mem::take(&mut reading.so_far);
         let (found, supplements) = (reading.slices().findings(), reading.slices().supplements());
+        let Reading { is_side_chain, is_in_database, broken, said: stored, .. } = reading;
         let report = &mut self.report;
         report.is_growing |= found.is_growing;
         report.unfinished += usize::from(found.is_unfinished);

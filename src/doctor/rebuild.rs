@@ -19,7 +19,9 @@ use lcm_model::files::temporary::Temporary;
 use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::tasks::blocking;
-use lcm_store::{Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, project_of};
+use lcm_store::{
+    Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, joinable, project_of, replace,
+};
 
 /// What was rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +61,7 @@ pub async fn rebuild(
     let (project, stop) = (project_of(Path::new(&home.cwd), home.identity), cancel.clone());
     let (olds, part, store) = blocking(move || {
         let failed = |error| Error::storing("the new database can't be written", error);
-        let olds = Store::joinable(&own)?.into_iter().map(|path| Old::open(path, &own, &stop));
+        let olds = joinable(&own)?.into_iter().map(|path| Old::open(path, &own, &stop));
         let olds = olds.collect::<Result<Vec<_>>>()?;
         let (part, _) = Temporary::beside(&own).map_err(failed)?;
         let store = Store::create(&part.path(), &project)?;
@@ -76,7 +78,8 @@ pub async fn rebuild(
         kept: names.iter().map(|(_, kept)| kept.clone()).collect(),
         ..rebuilt
     };
-    blocking(move || Store::replace(part, &names)).await?;
+    let failed = |error| Error::storing("the new database could not be put in its place", error);
+    blocking(move || replace(part, &names).map_err(failed)).await?;
     Ok(rebuilt)
 }
 

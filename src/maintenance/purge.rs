@@ -55,6 +55,8 @@ impl std::fmt::Display for Wish {
     }
 }
 
+/// The fewest characters of a session's id that name it.
+const BEGINNING: usize = 8;
 /// The fewest characters of a text to purge.
 const SHORTEST: usize = 4;
 
@@ -157,7 +159,12 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     if let Some(message) = view.upkeep().purgeable_at(scope.conversation, wish)? {
         return Ok(Purge::Message(message));
     }
-    match view.upkeep().sessions_like(wish)?.as_slice() {
+    // A very short beginning may be a typo.
+    let sessions = match wish.len() < BEGINNING {
+        true => view.messages().conversation(wish)?.into_iter().collect(),
+        false => view.index().conversations_like(wish)?,
+    };
+    match sessions.as_slice() {
         [session] => Ok(Purge::Session(*session)),
         [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),
         _ => Err(unclear(format!("several sessions begin with {}: add digits", one_line(wish, 40)))),

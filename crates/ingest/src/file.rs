@@ -201,13 +201,11 @@ impl SessionFile {
     }
 
     fn read_on(&mut self) -> Result<()> {
-        let mut taken = 0;
-        while taken < SLICE.0 {
+        while !self.order.is_enough() {
             let Some(entry) = self.entry()? else {
                 self.ended = true;
                 break;
             };
-            taken += entry.len();
             // Without an id, no tree can contain it.
             if let Ok(entry) = parse_one(&entry) {
                 self.order.push(entry);

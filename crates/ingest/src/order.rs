@@ -10,7 +10,7 @@ use super::fold::Handover;
 use lcm_model::{Content, Entry};
 
 /// The bytes of messages, and the entries, that one transaction writes: other sessions can write in between.
-pub(super) const SLICE: (usize, usize) = (1024 * 1024, 1000);
+pub(super) const SLICE: (usize, usize) = (2 * 1024 * 1024, 1000);
 
 /// Puts entries in order.
 #[derive(Default)]
@@ -24,6 +24,8 @@ pub(super) struct Order {
     /// The number of entries so far; an id may be repeated.
     entries: usize,
     ready: VecDeque<Entry>,
+    /// Their size.
+    bytes: usize,
     orphans: HashSet<String>,
 }
 
@@ -67,6 +69,11 @@ impl Order {
         }
     }
 
+    /// Whether a [`SLICE`] is in order.
+    pub fn is_enough(&self) -> bool {
+        self.bytes >= SLICE.0 || self.ready.len() >= SLICE.1
+    }
+
     /// Takes the entries that are in order, about as many bytes and entries as `most` says.
     pub fn take(&mut self, most: (usize, usize)) -> Handover {
         let mut handover = Handover::default();
@@ -76,6 +83,7 @@ impl Order {
             && let Some(entry) = self.ready.pop_front()
         {
             taken += size_of(&entry);
+            self.bytes -= size_of(&entry);
             // The mark stays: a repeated id may be returned twice, in two slices.
             if self.orphans.contains(&entry.id) {
                 handover.orphans.insert(entry.id.clone());
@@ -92,6 +100,7 @@ impl Order {
             self.held.remove(&entry.id);
             // The stack takes the last child first.
             next.extend(self.waiting.remove(&entry.id).into_iter().flatten().rev().map(|(_, child)| child));
+            self.bytes += size_of(&entry);
             self.ready.push_back(entry);
         }
     }

@@ -30,13 +30,6 @@ pub(super) struct Reading {
     waiting: Handover,
     /// Whether it is stored, or has a message.
     is_stored: bool,
-    /// What is known of it so far.
-    pub so_far: SoFar,
-}
-
-/// What is known of a session besides its entries.
-#[derive(Default)]
-pub(super) struct SoFar {
     pub is_side_chain: bool,
     pub is_in_database: bool,
     /// What could not be read of the file besides it.
@@ -80,16 +73,15 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
         let mut broken = others.iter().map(|session| session.findings().broken).sum();
         return Ok(Box::new(meant.into_iter().map(move |session| {
             let (is_side_chain, broken) = (session.is_side_chain(), std::mem::take(&mut broken));
-            let so_far = SoFar { is_side_chain, is_in_database, broken, ..SoFar::default() };
-            Reading::new(session.header.clone(), None, Box::new(session), so_far)
+            let reading = Reading::new(session.header.clone(), None, Box::new(session));
+            Reading { is_side_chain, is_in_database, broken, ..reading }
         })));
     }
     if let Some((old, purged)) = &found.database {
         let mut sessions = OldSessions::of(Arc::clone(old), purged.clone(), cancel)?;
         return Ok(Box::new(std::iter::from_fn(move || {
             let (header, file, slices) = sessions.next().transpose()?.ok()?;
-            let so_far = SoFar { is_in_database, ..SoFar::default() };
-            Some(Reading::new(header, file, Box::new(slices), so_far))
+            Some(Reading { is_in_database, ..Reading::new(header, file, Box::new(slices)) })
         })));
     }
     let file = SessionFile::open(path)?.until(cancel);
@@ -98,18 +90,21 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
         return Err(Error::invalid(NO_ID));
     }
     let name = path.to_string_lossy().into_owned();
-    Ok(Box::new(std::iter::once(Reading::new(header, Some(name), Box::new(file), SoFar::default()))))
+    Ok(Box::new(std::iter::once(Reading::new(header, Some(name), Box::new(file)))))
 }
 
 impl Reading {
-    fn new(header: Header, file: Option<String>, slices: Box<dyn Slices>, so_far: SoFar) -> Self {
+    fn new(header: Header, file: Option<String>, slices: Box<dyn Slices>) -> Self {
         Self {
             session: Arc::new((header, file)),
             slices,
             known: KnownEntries::default(),
             waiting: Handover::default(),
             is_stored: false,
-            so_far,
+            is_side_chain: false,
+            is_in_database: false,
+            broken: 0,
+            said: Vec::new(),
         }
     }
 
@@ -133,7 +128,7 @@ impl Reading {
         while let Some(slice) = self.slices.slice(&self.known)? {
             let (old, new): (Vec<_>, Vec<_>) =
                 slice.entries.into_iter().partition(|entry| self.known.entries.contains(&entry.id));
-            self.so_far.said.extend(old.into_iter().filter_map(said_by));
+            self.said.extend(old.into_iter().filter_map(said_by));
             self.waiting.entries.extend(new);
             self.waiting.orphans.extend(slice.orphans);
             // A session is stored with its first message.

@@ -24,6 +24,7 @@ mod view;
 pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
+pub use db::opening::{joinable, replace};
 pub use db::project::{database_of, merge_log, project_of, real_path};
 pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;

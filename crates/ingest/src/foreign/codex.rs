@@ -140,7 +140,7 @@ fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
     let kind = record.kind();
     let id = record.value("ordinal").as_u64().map(|ordinal| ordinal.to_string());
     let is_event = matches!(kind.as_str(), "event_msg" | "turn_context");
-    if is_event && record.has_object("payload") {
+    if is_event && record.json("payload").is_some_and(|json| json.starts_with('{')) {
         return ReadRecord { id, time: record.time(), ..ReadRecord::default() };
     }
     let payload = record.value("payload");

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -69,8 +70,6 @@ pub(super) struct FoundLogs {
     pub unreadable: Vec<Unreadable>,
     /// The folders so far, without links.
     seen: HashSet<PathBuf>,
-    /// Whether files that `export --from` wrote are logs too: in a folder that the user names.
-    has_exports: bool,
 }
 
 /// All other agents.
@@ -91,7 +90,7 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 impl Agent {
     /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
     pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> FoundLogs {
-        let mut found = FoundLogs { has_exports: path.is_some(), ..FoundLogs::default() };
+        let mut found = FoundLogs::default();
         match path {
             Some(file) if file.is_file() => found.logs.push(file.to_owned()),
             Some(folder) => self.look_into(folder, 0, &mut found),
@@ -139,11 +138,7 @@ impl Agent {
             };
             if is_dir && depth < DEEPEST {
                 self.look_into(&path, depth + 1, found);
-            } else if !is_dir
-                && ((self.is_log)(&path)
-                    || found.has_exports && path.extension().is_some_and(|end| end == "log"))
-                && path.metadata().is_ok_and(|about| about.len() > 0)
-            {
+            } else if !is_dir && (self.is_log)(&path) && path.metadata().is_ok_and(|about| about.len() > 0) {
                 found.logs.push(path);
             }
         }
@@ -315,33 +310,17 @@ fn began(path: &Path, cancel: &CancellationToken) -> Result<i64> {
     Ok(time.or_else(|| i64::try_from(written()?.as_millis()).ok()).unwrap_or_default())
 }
 
-/// A record with its fields; an empty list if it is not an object.
+/// A record with its fields: none if it is not an object.
 struct Record<'a> {
     json: &'a str,
-    fields: Option<Fields<'a>>,
+    fields: Fields<'a>,
     /// Its kind and id, if it does not name them itself.
     row: Option<(&'static str, String)>,
 }
 
 impl Record<'_> {
-    fn text(&self, name: &str) -> Option<String> {
-        self.fields.as_ref()?.text(name)
-    }
-
-    fn value(&self, name: &str) -> Value {
-        self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.fields.as_ref().is_some_and(|fields| fields.has(name))
-    }
-
-    fn has_object(&self, name: &str) -> bool {
-        self.fields.as_ref().and_then(|fields| fields.json(name)).is_some_and(|json| json.starts_with('{'))
-    }
-
     fn is(&self, name: &str) -> bool {
-        self.fields.as_ref().and_then(|fields| fields.json(name)) == Some("true")
+        self.json(name) == Some("true")
     }
 
     fn kind(&self) -> String {
@@ -352,9 +331,13 @@ impl Record<'_> {
     fn whole(&self) -> Value {
         read_json(self.json).unwrap_or_default()
     }
+}
 
-    fn time(&self) -> Option<i64> {
-        self.fields.as_ref()?.time()
+impl<'a> Deref for Record<'a> {
+    type Target = Fields<'a>;
+
+    fn deref(&self) -> &Fields<'a> {
+        &self.fields
     }
 }
 

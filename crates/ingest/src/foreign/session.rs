@@ -115,21 +115,22 @@ impl ForeignSession {
         self.log.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
-    /// Adds a record. Returns about how many bytes that takes.
-    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) -> usize {
-        let record = Record { json, fields: Fields::of(json), row };
-        if record.fields.is_none() && record.row.is_none() && read_json(json).is_err() {
+    /// Adds a record.
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) {
+        let fields = Fields::of(json);
+        if fields.is_none() && row.is_none() && read_json(json).is_err() {
             self.note_broken();
             return self.take_damaged(json, false, known);
         }
+        let record = Record { json, fields: fields.unwrap_or_default(), row };
         let reading = (self.agent.read)(&mut self.context, &record);
-        self.add(&record, reading, known)
+        self.add(&record, reading, known);
     }
 
-    fn add(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
+    fn add(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
         if reading.is_growing {
             (self.findings.is_growing, self.ended) = (true, true);
-            return 0;
+            return;
         }
         self.findings.unknown += usize::from(reading.is_unknown);
         self.time = reading.time.unwrap_or(self.time);
@@ -140,11 +141,11 @@ impl ForeignSession {
     }
 
     /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
-    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &KnownEntries) -> usize {
+    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &KnownEntries) {
         let mut from = 0;
         for at in whole_objects(line) {
             let json = &line[at.clone()];
-            let record = Record { json, fields: Fields::of(json), row: None };
+            let record = Record { json, fields: Fields::of(json).unwrap_or_default(), row: None };
             let reading = (self.agent.read)(&mut self.context, &record);
             // A part of a broken record.
             if reading.is_unknown {
@@ -155,13 +156,16 @@ impl ForeignSession {
             from = at.end;
         }
         self.take_broken(&line[from..], is_cut, known);
-        line.len()
     }
 
     fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
         // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
         if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
-            self.add(&Record { json: text, fields: None, row: None }, ReadRecord::default(), known);
+            self.add(
+                &Record { json: text, fields: Fields::default(), row: None },
+                ReadRecord::default(),
+                known,
+            );
         }
     }
 
@@ -171,7 +175,7 @@ impl ForeignSession {
     }
 
     /// Adds a record that never changes.
-    fn take_record(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
+    fn take_record(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
         let ReadRecord { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
@@ -182,7 +186,7 @@ impl ForeignSession {
         // What was purged is not stored when the log repeats it.
         let purged_as = id.rsplit_once('~').map_or(id.as_str(), |(first, _)| first);
         if known.purged.contains(purged_as) && !known.entries.contains(&id) {
-            return record.json.len();
+            return;
         }
         let is_prompt = is_prompt && !is_repeated;
         let thread = self.thread_of(&above, &side, is_prompt);
@@ -191,7 +195,6 @@ impl ForeignSession {
             false => fields,
         };
         let mut parent = self.threads[thread].last.clone();
-        let bytes = record.json.len() * fields.len();
         for (n, (role, fields)) in fields.into_iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
@@ -208,7 +211,6 @@ impl ForeignSession {
             let (last, prompts) = (place.last.clone(), place.prompts);
             self.places.insert(own, ThreadPlace { thread, last, prompts });
         }
-        bytes
     }
 
     /// The thread that a record continues: that of the record above it, or else the current one of its side chain. The user's next
@@ -247,7 +249,7 @@ impl ForeignSession {
     /// Adds a version of a record. An entry's id contains a digest of its message, so that the same message
     /// is the same entry in the next version and in another file. The first new entry carries the record; if
     /// none is new, a separate entry does. What was purged has no further versions, nor has its record.
-    fn take_version(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) -> usize {
+    fn take_version(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
         let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
         let name = reading.id.unwrap_or_else(|| format!("L{}", digest(&[record.json])));
         let prefix = self.log.prefix.clone();
@@ -287,7 +289,6 @@ impl ForeignSession {
             self.push(own, self.last.clone(), system.fields(), Some(record.json), known);
         }
         self.versions = Some(versions);
-        record.json.len()
     }
 
     /// Adds an entry with its message, and with the record if the entry carries it.
@@ -334,14 +335,14 @@ impl ForeignSession {
         }
     }
 
-    /// Adds the next record of the log. Returns about how many bytes that takes.
-    fn take_next(&mut self, known: &KnownEntries) -> Result<usize> {
-        Ok(match self.log.records.next()? {
+    /// Adds the next record of the log.
+    fn take_next(&mut self, known: &KnownEntries) -> Result<()> {
+        match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),
             Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
             Some(Raw::Cut(line)) => {
                 self.findings.is_unfinished = true;
-                self.take_damaged(&line, true, known)
+                self.take_damaged(&line, true, known);
             }
             Some(Raw::Broken { is_message }) => {
                 self.note_broken();
@@ -349,13 +350,10 @@ impl ForeignSession {
                     // Nobody knows who said what follows: not the user.
                     self.context.message = PartialMessage { role: "assistant", ..PartialMessage::default() };
                 }
-                0
             }
-            None => {
-                self.ended = true;
-                0
-            }
-        })
+            None => self.ended = true,
+        }
+        Ok(())
     }
 }
 
@@ -373,9 +371,8 @@ impl Slices for ForeignSession {
             if self.ended {
                 return Ok(None);
             }
-            let mut taken = 0;
-            while taken < SLICE.0 && !self.ended {
-                taken += self.take_next(known)?;
+            while !self.order.is_enough() && !self.ended {
+                self.take_next(known)?;
             }
             if self.ended {
                 self.order.end();

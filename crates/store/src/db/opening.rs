@@ -90,8 +90,8 @@ fn notice(other: &Path, why: &Error, path: &Path, is_new: bool) -> Option<String
 /// those so damaged that this can't be told.
 ///
 /// # Errors
-/// When another process has one open.
-pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
+/// When another process, or another session of this one, has one open.
+pub fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
     let name = own.file_stem().unwrap_or_default().to_string_lossy();
     let name = name.split('-').next().unwrap_or_default();
     let mut found = Vec::new();
@@ -116,7 +116,7 @@ pub(crate) fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Puts a finished database in the place of the first of these files, each of which gets its other name.
-pub(crate) fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result<()> {
+pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result<()> {
     let Some((at, _)) = olds.first() else { return Ok(()) };
     for (old, kept) in olds {
         for ending in ["-wal", "-shm", "-journal"] {

@@ -7,7 +7,7 @@
 //! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,6 @@ use crate::tasks::blocking;
 use crate::upkeep::vacuum;
 use crate::{Batch, View};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::files::temporary::Temporary;
 use lcm_model::locks::lock;
 
 /// Work for the writer.
@@ -131,20 +130,6 @@ impl Store {
             Vec::new(),
             None,
         )
-    }
-
-    /// The files that a rebuild joins with `own`, which is one of them.
-    ///
-    /// # Errors
-    /// When another process, or another session of this one, has one open.
-    pub fn joinable(own: &Path) -> Result<Vec<PathBuf>> {
-        opening::joinable(own)
-    }
-
-    /// Puts a finished database in the place of the first of these files, each of which gets its other name.
-    pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> Result<()> {
-        let failed = |error| Error::storing("the new database could not be put in its place", error);
-        opening::replace(fresh, olds).map_err(failed)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.

@@ -217,11 +217,13 @@ impl<'c> FullTextIndex<'c> {
         Ok((messages, summaries))
     }
 
-    /// At most two sessions whose ids begin with `beginning`: enough to see that it is ambiguous.
+    /// The session with this id, or at most two whose ids begin with it, also without the agent's name: enough to see that it is
+    /// ambiguous.
     pub fn conversations_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
         self.connection.all(
             "SELECT id FROM conversations
               WHERE ?1 IN (substr(session_id, 1, length(?1)), substr(session_id, instr(session_id, ':') + 1, length(?1)))
+                AND (session_id = ?1 OR NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
               LIMIT 2",
             [beginning],
         )

@@ -187,20 +187,6 @@ impl Upkeep<'_> {
         )
     }
 
-    /// The session with this id, or at most two whose ids begin with it, also without the agent's name. A very
-    /// short prefix may be a typo.
-    pub fn sessions_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
-        self.connection.all(
-            "SELECT id FROM conversations
-              WHERE session_id = ?1
-                 OR (length(?1) >= 8
-                     AND ?1 IN (substr(session_id, 1, length(?1)), substr(session_id, instr(session_id, ':') + 1, length(?1)))
-                     AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
-              LIMIT 2",
-            [beginning],
-        )
-    }
-
     /// Pi's summaries of abandoned branches in a session: they may mention purged text.
     pub fn branch_summaries(&self, conversation: ConversationId) -> Result<Vec<(MessageId, Hash)>> {
         self.connection.all(

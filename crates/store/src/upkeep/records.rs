@@ -204,7 +204,10 @@ impl Links {
         self.events.extend(message.tool_call_id.clone());
         for part in &message.parts {
             match part {
-                Part::ToolCall { id, .. } => drop(self.calls.insert(id.clone())),
+                Part::ToolCall { id, .. } => {
+                    self.calls.insert(id.clone());
+                    self.events.insert(id.clone());
+                }
                 Part::Text(text) | Part::Thinking(text) if message.role != Role::System => {
                     let text = folded(text);
                     if (1..BEGINNING).contains(&text.len()) {
@@ -214,7 +217,6 @@ impl Links {
                 _ => {}
             }
         }
-        self.events.extend(self.calls.iter().cloned());
         self.calls.remove("");
         self.events.remove("");
     }

@@ -7,6 +7,7 @@ use super::{Answer, Command, CommandContext};
 use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;
 use lcm_model::error::{Error, Result};
+use lcm_model::ids::AGENTS;
 use lcm_model::text::{count, megabytes};
 
 const MARKDOWN: &str = "--md";
@@ -81,8 +82,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
             format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
         }
     };
-    if agent.is_some() {
-        text += "\nThese are for reading: /lcm export --jsonl --all writes files for /lcm import";
+    if agent.is_some_and(|agent| agent.name == AGENTS[3]) {
+        text += "\nThese are for reading, as OpenCode's records do not say what they are: /lcm export --jsonl --all writes files for \
+                 /lcm import";
     }
     match made.only_for_import {
         0 => {}

@@ -1,5 +1,6 @@
 //! Where other agents keep their logs, and which of them are of this project.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use super::agents::{files, fixtures};
 use super::import::Machine;
 use super::support::ask_in;
 use lcm_model::ids::ConversationId;
+use lcm_model::{Message, original_of};
 use lcm_recall::Scope;
 
 #[tokio::test]
@@ -129,4 +131,6 @@ async fn an_export_of_an_agents_records_says_what_an_import_reads() {
     let line = format!("export --from opencode \"{}\"", out.display());
     let told = ask_in(&machine.home, &machine.folders.session_dir, &scope, None, &line).await.unwrap().text;
     assert!(told.ends_with("/lcm export --jsonl --all writes files for /lcm import"), "{told}");
+    let report = machine.run(&format!("--from opencode \"{}\"", out.display())).await;
+    assert!(report.contains("could not be read") && report.contains("/lcm export --jsonl --all"), "{report}");
 }

@@ -68,21 +68,31 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
         session.is_some() && hash.is_some()
     };
     let ending = path.extension().unwrap_or_default();
-    let records: Box<dyn Records> = if ending == "json" {
-        let whole = read_file(path)?;
-        // What a damaged or cut session begins with.
-        let begin = whole.split_once("\"messages\"").map(|(begin, _)| begin.trim_end().trim_end_matches(','));
-        let begin = begin.map(|begin| format!("{begin}}}")).unwrap_or_default();
-        Fields::of(&whole).or_else(|| Fields::of(&begin)).iter().for_each(|fields| {
-            look(fields);
-        });
-        is_log = whole_objects(&whole).into_iter().any(|at| is_message(&whole[at]));
-        Box::new(messages(whole).into_iter())
-    } else {
-        Box::new(head(path, cancel, |fields| {
+    let exported = if ending == "log" { exported(&read_file(path)?) } else { None };
+    let records: Box<dyn Records> = match exported {
+        Some(records) => {
+            for fields in records.iter().filter_map(|record| Fields::of(record)) {
+                is_log |= is_message_of(&fields);
+                look(&fields);
+            }
+            Box::new(records.into_iter())
+        }
+        None if ending == "json" => {
+            let whole = read_file(path)?;
+            // What a damaged or cut session begins with.
+            let begin =
+                whole.split_once("\"messages\"").map(|(begin, _)| begin.trim_end().trim_end_matches(','));
+            let begin = begin.map(|begin| format!("{begin}}}")).unwrap_or_default();
+            Fields::of(&whole).or_else(|| Fields::of(&begin)).iter().for_each(|fields| {
+                look(fields);
+            });
+            is_log = whole_objects(&whole).into_iter().any(|at| is_message(&whole[at]));
+            Box::new(messages(whole).into_iter())
+        }
+        None => Box::new(head(path, cancel, |fields| {
             is_log |= is_message_of(fields);
             look(fields)
-        })?)
+        })?),
     };
     // Without its first line, a log has no id but its name.
     let name = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -127,6 +137,12 @@ fn messages(whole: String) -> Vec<String> {
         about.replace_range(at(first)..at(last) + last.get().len(), "");
     }
     std::iter::once(about).chain(messages.iter().map(|message| message.get().to_owned())).collect()
+}
+
+/// The records that `export --from` wrote, if they are whole: those of a session that was one JSON object may have several lines.
+fn exported(log: &str) -> Option<Vec<String>> {
+    let records = serde_json::Deserializer::from_str(log).into_iter::<&RawValue>();
+    records.map(|record| record.ok().map(|record| record.get().to_owned())).collect()
 }
 
 /// The session's folder, if it is recorded.

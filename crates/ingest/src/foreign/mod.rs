@@ -70,6 +70,8 @@ pub(super) struct FoundLogs {
     pub unreadable: Vec<Unreadable>,
     /// The folders so far, without links.
     seen: HashSet<PathBuf>,
+    /// Whether files that `export --from` wrote are logs too: in a folder that the user names.
+    has_exports: bool,
 }
 
 /// All other agents.
@@ -90,7 +92,7 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 impl Agent {
     /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
     pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> FoundLogs {
-        let mut found = FoundLogs::default();
+        let mut found = FoundLogs { has_exports: path.is_some(), ..FoundLogs::default() };
         match path {
             Some(file) if file.is_file() => found.logs.push(file.to_owned()),
             Some(folder) => self.look_into(folder, 0, &mut found),
@@ -138,7 +140,11 @@ impl Agent {
             };
             if is_dir && depth < DEEPEST {
                 self.look_into(&path, depth + 1, found);
-            } else if !is_dir && (self.is_log)(&path) && path.metadata().is_ok_and(|about| about.len() > 0) {
+            } else if !is_dir
+                && ((self.is_log)(&path)
+                    || found.has_exports && path.extension().is_some_and(|end| end == "log"))
+                && path.metadata().is_ok_and(|about| about.len() > 0)
+            {
                 found.logs.push(path);
             }
         }

@@ -78,6 +78,11 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     if is_database(path) {
         return in_database(path, cancel);
     }
+    if path.extension().is_some_and(|ending| ending == "log") {
+        return Err(Error::invalid(
+            "its records do not say what they are: import what /lcm export --jsonl --all writes instead",
+        ));
+    }
     let Some(folder) = path.parent().and_then(Path::parent) else { return Ok(Vec::new()) };
     let json = read_file(path)?;
     let session: Value = read_json(&json).unwrap_or_default();

@@ -11,7 +11,8 @@ use super::args::{self, FROM};
 use super::{Answer, Command, Rest};
 use lcm_ingest::foreign::{Agent, agent, all_agents};
 use lcm_ingest::import::{
-    Folders, Home, LINE, LongLine, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
+    Folders, Home, LINE, LongLine, Progress, Report, Source, Unreadable, agents_left_out, import, import_new,
+    older_sessions,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
@@ -115,7 +116,18 @@ impl Importer {
         let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
         let running = self.begin().await;
         let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
-        Ok(Answer::new(render(&report, &source, folders), as_json(&report)))
+        let mut text = render(&report, &source, folders);
+        if matches!(source, Source::Project) {
+            let agents = agents_left_out(home, folders, &running.cancel).await.unwrap_or_default();
+            let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
+            if !agents.is_empty() {
+                text += &format!(
+                    "\nThere are logs of {} about this project: /lcm import --from {from} adds them.",
+                    titles(&agents, "and")
+                );
+            }
+        }
+        Ok(Answer::new(text, as_json(&report)))
     }
 
     /// Imports what `agents` have written about this project since this was done last.
@@ -225,11 +237,11 @@ fn as_json(report: &Report) -> Value {
     })
 }
 
-/// `Claude Code, Codex or OpenCode`
-fn titles(agents: &[&Agent]) -> String {
+/// `Claude Code, Codex and OpenCode`
+fn titles(agents: &[&Agent], joined: &str) -> String {
     let titles: Vec<&str> = agents.iter().map(|agent| agent.title).collect();
     match titles.as_slice() {
-        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        [others @ .., last] if !others.is_empty() => format!("{} {joined} {last}", others.join(", ")),
         titles => titles.concat(),
     }
 }
@@ -246,7 +258,7 @@ fn nothing_in(source: &Source, folders: &Folders) -> String {
                 None if *everything => String::new(),
                 None => " of this project".to_owned(),
             };
-            format!("sessions of {}{place}", titles(agents))
+            format!("sessions of {}{place}", titles(agents, "or"))
         }
         Source::Everything => format!("older sessions in {}", folders.all_sessions.display()),
     };

@@ -103,7 +103,7 @@ async fn an_agents_project_is_found_by_path_hash_or_list() {
 }
 
 #[tokio::test]
-async fn logs_of_all_other_agents_are_imported_at_once() {
+async fn logs_of_other_agents_are_mentioned_and_imported_at_once() {
     let (machine, mut logs) = (Machine::new(), Vec::new());
     for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
         for file in files(&fixtures(agent)) {
@@ -114,9 +114,21 @@ async fn logs_of_all_other_agents_are_imported_at_once() {
             logs.push((path, text.replace("/home/ada/kontor", &machine.home.cwd)));
         }
     }
+    let hint = |report: &str| report.lines().nth(1).map(ToOwned::to_owned);
+    // Those of another project are not.
+    assert_eq!(hint(&machine.run("").await), None);
     logs.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
+    assert_eq!(
+        hint(&machine.run("").await).unwrap(),
+        "There are logs of Claude Code and Codex about this project: /lcm import --from all adds them."
+    );
     assert!(machine.run("--from codex").await.starts_with("3 sessions: 16 messages new"));
+    assert_eq!(
+        hint(&machine.run("").await).unwrap(),
+        "There are logs of Claude Code about this project: /lcm import --from claude-code adds them."
+    );
     assert!(machine.run("--from all").await.starts_with("6 sessions: 19 messages new, 16 known already"));
+    assert_eq!(hint(&machine.run("").await), None);
     assert_eq!(
         machine.run("--from all --all").await.split(" new").next(),
         Some("6 sessions of 1 project: 0 messages")
@@ -124,7 +136,34 @@ async fn logs_of_all_other_agents_are_imported_at_once() {
 }
 
 #[tokio::test]
-async fn an_export_of_an_agents_records_says_what_an_import_reads() {
+async fn an_export_of_lines_of_another_agent_is_imported_again() {
+    for (agent, version) in
+        [("claude-code", ""), ("codex", ""), ("gemini", "0.6"), ("gemini", "0.43"), ("gemini", "0.58")]
+    {
+        let machine = Machine::new();
+        let logs = fixtures(agent).join(version);
+        machine.run(&format!("--from {agent} \"{}\"", logs.display())).await;
+        let (scope, out) = (Scope::at(ConversationId(0), None), machine.at("out"));
+        let line = format!("export --from {agent} \"{}\"", out.display());
+        ask_in(&machine.home, &machine.folders.session_dir, &scope, None, &line).await.unwrap();
+        let other = Machine::new();
+        other.run(&format!("--from {agent} \"{}\"", out.display())).await;
+        let mut all = [Vec::new(), Vec::new()];
+        for (machine, all) in [&machine, &other].into_iter().zip(&mut all) {
+            for session in machine.sessions().await {
+                // A record without a time has that of its file.
+                all.extend(machine.messages(&session).await.iter().map(|json| {
+                    original_of(json).map(Cow::into_owned).unwrap_or_else(|| Message::parse(json).readable())
+                }));
+            }
+            all.sort();
+        }
+        assert!(all[0] == all[1] && !all[0].is_empty(), "{agent}: {} and {}", all[0].len(), all[1].len());
+    }
+}
+
+#[tokio::test]
+async fn an_export_of_rows_says_that_it_cannot_be_imported() {
     let machine = Machine::new();
     machine.run(&format!("--from opencode \"{}\"", fixtures("opencode").join("1.0").display())).await;
     let (scope, out) = (Scope::at(ConversationId(0), None), machine.at("out"));

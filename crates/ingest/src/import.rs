@@ -16,10 +16,11 @@ pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::fold::{PreparedHandover, variant_id};
-use super::foreign::Agent;
+use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
+use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
@@ -144,6 +145,29 @@ pub async fn import_new(
         home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
     }
     Ok(())
+}
+
+/// The other agents with logs about this project of which the store has no session.
+pub async fn agents_left_out(
+    home: &Home,
+    folders: &Folders,
+    cancel: &CancellationToken,
+) -> Result<Vec<&'static Agent>> {
+    let stored = home.store.read(|view| view.messages().session_ids()).await?;
+    let (home, folders, cancel) = (home.clone(), folders.clone(), cancel.clone());
+    blocking(move || {
+        let is_stored = |agent: &Agent| stored.iter().any(|id| agent_of_session(id) == Some(agent.name));
+        let mut left_out = all_agents();
+        left_out.retain(|agent| !is_stored(agent));
+        let mut with_logs = Vec::new();
+        for agent in left_out {
+            let source = Source::Agents { agents: vec![agent], path: None, everything: false, since: None };
+            let (logs, _) = find(&home, &folders, &source, &cancel)?;
+            with_logs.extend((!logs.is_empty()).then_some(agent));
+        }
+        Ok(with_logs)
+    })
+    .await
 }
 
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;

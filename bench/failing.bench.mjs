@@ -17,7 +17,7 @@ import { copyOf, databaseIn, openEngine } from "./stores.mjs";
 
 const MESSAGES = 10_000;
 const ROUNDS = 3;
-const OWN_MS = 100;
+const OWN_MS = 5_000;
 
 export const title = `a compaction of ${number(MESSAGES)} messages while no model answers`;
 
@@ -100,7 +100,7 @@ async function spent(times, work) {
  * @returns {number} bytes of JSON that were parsed
  */
 function readAll(file) {
-  const dictionary = readFileSync(path.join(root, "src", "store", "messages", "messages.dictionary"));
+  const dictionary = readFileSync(path.join(root, "crates", "store", "src", "messages", "messages.dictionary"));
   const database = new DatabaseSync(file, { readOnly: true });
   let bytes = 0;
   for (const { json, codec } of database.prepare("SELECT json, codec FROM messages").iterate()) {

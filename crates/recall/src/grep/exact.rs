@@ -5,9 +5,9 @@ use std::time::Instant;
 use regex::{Regex, RegexBuilder};
 
 use super::Search;
-use super::literal::Required;
 use super::phrases::{Phrase, stand_in};
 use super::query::quote;
+use super::sieve::Sieve;
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
 use lcm_model::{DATA_MARK, passages, searchable};
@@ -66,7 +66,7 @@ fn each(
     };
     let pattern = format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"));
     let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(()) };
-    let sieve = Required::of(&pattern).and_then(|required| required.sieve());
+    let sieve = Sieve::of(&pattern);
     let (index, filter) = (search.view.index(), &search.filter);
     let lacking = index.passages(filter)?.from(&format!("parts : {}", quote(DATA_MARK)), 0)?;
     let mut first = i64::MAX;

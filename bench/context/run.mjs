@@ -53,6 +53,7 @@ const MORE_WAYS = {
   full: () => ({ lcm: { context: "full" } }),
   "alone-fitting": () => ({ compaction: FITTING }),
   "own-fitting": () => ({ lcm: { compactionModels: ["session"] }, compaction: FITTING }),
+  "ours-fitting": () => ({ lcm: {}, compaction: FITTING }),
 };
 
 const usage = `npm run bench:context -- [--quick] [--only model=…,window=…,shape=…,length=…,way=…] [--facts N] [--idle N] [--pi VERSION]

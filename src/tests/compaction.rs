@@ -358,7 +358,7 @@ async fn a_small_window_gets_small_chunks() {
         });
     compacted(compact.run(&model).await);
     let longest = model.prompts().iter().map(|prompt| tokens::estimate(prompt)).max().unwrap();
-    assert!(longest < 2_000, "{longest}");
+    assert!(longest < 3_000, "{longest}");
 }
 
 #[tokio::test]

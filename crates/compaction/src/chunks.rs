@@ -4,7 +4,7 @@ use lcm_model::config::Settings;
 use lcm_model::dag::{BranchMessage, Span, Visible};
 
 /// A chunk takes at most this share of the model's window: 1/n. Instructions and the answer need room too.
-const WINDOW_SHARE: usize = 4;
+const WINDOW_SHARE: usize = 2;
 
 /// The most tokens shown to the summarizer of one tool result, of whose middle only lines about errors stay,
 /// and about as many bytes. Pi shows its summarizer as much, so that a summary of ours costs about the same.

@@ -311,11 +311,16 @@ impl Asking<'_> {
         let Some(question) = self.request.in_session.clone().filter(|_| may) else { return Ok(None) };
         let Some(cached) = chain.host.cached(&question).await else { return Ok(None) };
         let window = facts.model.context_window.unwrap_or(usize::MAX);
-        let fits = cached + size(&question.prompt) + self.request.max_tokens < window;
+        let room = window.saturating_sub(cached + size(&question.prompt));
+        let fits = room > self.request.max_tokens / 2;
         if !(fits && is_cheaper(facts, cached, &self.request, &question)) {
             return Ok(None);
         }
-        match self.ask_host().await? {
+        let most = self.request.max_tokens;
+        self.request.max_tokens = most.min(room);
+        let answer = self.ask_host().await?;
+        self.request.max_tokens = most;
+        match answer {
             Ok(reply) if reply.text.contains(&question.mark) => {
                 chain.providers.asked_in_session(was_cached(&reply, cached));
                 Ok(Some(Ok(reply)))

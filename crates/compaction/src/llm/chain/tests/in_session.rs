@@ -35,11 +35,13 @@ async fn the_sessions_model_is_asked_within_the_session_if_cheaper() {
         (Some(5_000), cost(3.0, 0.3), true),
         (Some(5_000), cost(0.0, 0.0), true),
         (Some(5_000), json!({"input": "?"}), true),
+        // Room for most of the answer that the question allows.
+        (Some(9_600), cost(3.0, 0.03), true),
         (None, cost(3.0, 0.3), false),
         // As expensive as the question without a cache; no room for the answer.
         (Some(8_000), cost(3.0, 1.5), false),
         (Some(5_000), cost(3.0, 0.0), false),
-        (Some(9_600), cost(3.0, 0.03), false),
+        (Some(9_800), cost(3.0, 0.03), false),
     ] {
         let log = asked_in_session(cached, cost.clone(), "t", 1).await;
         assert_eq!(log, [if within { "ask in session" } else { "ask session" }], "{cached:?} {cost}");

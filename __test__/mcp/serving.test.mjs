@@ -180,8 +180,6 @@ test("a call writes nothing", async (t) => {
   const bytes = bytesIn(shell.storeDir);
   const { client } = await connect(t, shell);
   for (const [name, args] of Object.entries({ lcm_grep: { query: "aardvark" }, lcm_expand: { summary_id: shell.ids.log }, lcm_describe: {} })) assert.ok(!(await call(client, name, args)).isError);
-  await client.readResource({ uri: `lcm://${shell.ids.image}` });
-  await client.listResources();
   await client.close();
   assert.deepEqual(bytesIn(shell.storeDir), bytes);
 });
@@ -193,36 +191,6 @@ test("a call without a tool or arguments is refused by the protocol's rules", as
   for (const args of ["x", 1, ["x"], true]) await assert.rejects(call(client, "lcm_grep", /** @type {any} */ (args)), /-32602.*its arguments must be a JSON object/);
   await assert.rejects(client.getPrompt({ name: "x" }), /does not support prompts|-32601/);
 });
-
-describe("resources", () => {
-  test("messages and summaries are read like answers of lcm_expand, and the newest are listed", async (t) => {
-    const { client } = await connect(t, shell);
-    const { resources } = await client.listResources();
-    const uris = resources.map(({ uri }) => uri);
-    assert.ok(uris.includes(`lcm://${shell.ids.summary}`), uris.join(" "));
-    assert.ok(uris.some((uri) => /^lcm:\/\/m-[0-9a-f]{10}$/.test(uri)));
-    assert.doesNotMatch(JSON.stringify(resources), /pangolin/);
-    const { resourceTemplates } = await client.listResourceTemplates();
-    assert.deepEqual(resourceTemplates.map(({ uriTemplate }) => uriTemplate), ["lcm://m-{hash}", "lcm://s-{hash}"]);
-    for (const id of [...Object.values(shell.ids), ...uris.map((uri) => uri.slice("lcm://".length))]) {
-      const uri = `lcm://${id}`;
-      const { contents } = await client.readResource({ uri });
-      const { content } = await call(client, "lcm_expand", { summary_id: id });
-      const expected = content.map((/** @type {any} */ { text, data, mimeType }) => (data ? { uri, mimeType, blob: data } : { uri, mimeType: "text/plain", text }));
-      assert.equal(settled(JSON.stringify(contents.map(sorted))), settled(JSON.stringify(expected.map(sorted))), id);
-    }
-  });
-
-  test("an unknown address is an error", async (t) => {
-    const { client } = await connect(t, shell);
-    const wrong = { "lcm://m-ffffffffff": /there is no message m-ffffffffff/, "lcm://": /there is no resource `lcm:\/\/`/, "file:///etc/passwd": /there is no resource/, "lcm://../x?y#z": /x\?y#z/, "": /there is no resource/ };
-    for (const [uri, why] of Object.entries(wrong)) await assert.rejects(client.readResource({ uri }), (/** @type {any} */ error) => error.code === -32002 && why.test(error.message), uri);
-    await assert.rejects(client.readResource({ uri: /** @type {any} */ (7) }), /-32602/);
-  });
-});
-
-/** The keys in a fixed order. @param {any} value */
-const sorted = (value) => Object.fromEntries(Object.entries(value).sort());
 
 describe("the choice of the history", () => {
   /** A client in a folder without a history. @param {import("node:test").TestContext} t */
@@ -246,7 +214,6 @@ describe("the choice of the history", () => {
     });
     assert.ok(content[0].text.startsWith(`${there.cwd} has no history in ${shell.storeDir}; `), content[0].text);
     assert.equal(seen.rootsAsked, 2);
-    assert.deepEqual((await client.listResources()).resources, []);
   });
 
   test("it is that of the current folder if the client has no roots", async (t) => {
@@ -377,7 +344,7 @@ test("whatever is on stdin, stdout only has the protocol", async (t) => {
     { jsonrpc: "2.0", id: "x".repeat(10_000), method: "ping" },
     `"${"x".repeat(20 * 2 ** 20)}"`,
     initialize(),
-    request(6, "tools/call", { name: "lcm_grep", arguments: { query: "aardvark" }, _meta: { progressToken: { a: 1 } } }),
+    request(6, "tools/call", { name: "lcm_grep", arguments: { query: "aardvark" } }),
     request(7, "ping"),
   );
   await eventually(() => assert.ok(server.heard().some(({ id }) => id === 7)));

@@ -66,6 +66,8 @@ const COMPLAINT: usize = 300;
 /// How a command uses the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
+    /// Needs none.
+    Nothing,
     /// Reads the history.
     Reads,
     /// Changes existing data.
@@ -423,6 +425,7 @@ impl Invocation {
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" | "sync" => Access::Adds,
+            "simulate" => Access::Nothing,
             "doctor" if self.rest.has(doctor::REBUILD) => Access::Changes,
             _ => Access::Reads,
         }
@@ -447,7 +450,7 @@ impl Invocation {
     /// Whether it is about a session. Commands about the database alone also work if no session can be read.
     pub fn is_of_session(&self) -> bool {
         self.history.session.is_some()
-            || !matches!(self.name.as_str(), "doctor" | "import" | "backup" | "sync")
+            || !matches!(self.name.as_str(), "doctor" | "import" | "backup" | "simulate" | "sync")
     }
 
     /// Whether the answer quotes messages of a session.

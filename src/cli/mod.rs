@@ -13,7 +13,6 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
-use crate::commands::simulate;
 use crate::commands::sync::Syncer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
@@ -93,9 +92,6 @@ impl Cli {
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(CliReply { output: text, ..CliReply::default() }),
             Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
-            Ok(ParsedArgs::Run(invocation)) if invocation.name == simulate::COMMAND.name => {
-                line.simulate(&invocation).await
-            }
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
         };
@@ -243,6 +239,10 @@ impl CliRequest {
         folder: &Path,
         cancel: &CancellationToken,
     ) -> Result<OpenedHistory> {
+        if access == Access::Nothing {
+            let store = Store::of_project(None, "")?;
+            return Ok(self.opened(store, None, self.settings(folder), folder));
+        }
         if let Some(database) = history.database.clone() {
             if access != Access::Reads {
                 let remedy = "use --project with the project's folder instead";
@@ -264,7 +264,7 @@ impl CliRequest {
             // A rebuild mends the damage.
             (Access::Changes, Err(error)) if error.code() != Code::Damaged => return Err(error),
             (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
-            (Access::Changes | Access::Adds, found) => {
+            (_, found) => {
                 if let Ok(Some(opened)) = found {
                     opened.store.close().await;
                 }
@@ -305,19 +305,6 @@ impl CliRequest {
             folders: Folders { session_dir, all_sessions, home: None },
             notice,
         }
-    }
-
-    /// Simulates sessions, for which no history is needed.
-    async fn simulate(&self, invocation: &Invocation) -> Result<CliReply> {
-        let (sources, settings) = self.settings(invocation.history.folder(&self.cwd));
-        let (usual, _) = config::session_folders(&sources, &self.environment);
-        let (paths, model) = (invocation.rest.paths()?, invocation.rest.value(simulate::MODEL));
-        let columns = self.columns;
-        let answer =
-            simulate::of_files(paths, &usual, model.map(ToOwned::to_owned), settings, columns).await?;
-        let output =
-            if invocation.as_json { json_text(&answer.answer) } else { legible(&answer.text).into() };
-        Ok(CliReply { output, ..CliReply::default() })
     }
 
     /// Pi's settings for a folder.

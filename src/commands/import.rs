@@ -256,7 +256,7 @@ fn nothing_in(source: &Source, folders: &Folders) -> String {
             let place = match path {
                 Some(path) => format!(" in {}", path.display()),
                 None if *everything => String::new(),
-                None => " of this project".to_owned(),
+                None => " about this project".to_owned(),
             };
             format!("sessions of {}{place}", titles(agents, "or"))
         }

@@ -9,6 +9,7 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{counted, in_marks, marked, named, totals_as_data, unquoted};
+use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, grouped, in_line, now, one_line, timestamp};
 use lcm_recall::grep::{
@@ -247,7 +248,10 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     });
     let (head, mut json) = match hit.card {
         Card::Message(MessageCard { handle, role, tool, agent, timestamp: time, .. }) => {
-            let who = tool.as_ref().map_or_else(|| role.clone(), |tool| format!("{tool} output"));
+            let who = match tool.as_ref().filter(|_| role == Role::ToolResult.as_str()) {
+                Some(tool) => format!("{tool} output"),
+                None => role.clone(),
+            };
             let who = agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
             let head = format!("{} {} {}", manner.paint(Ink::Id, &handle), in_line(&who), age(time, now));
             let json = json!({

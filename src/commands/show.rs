@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::sessions::of_session;
 use super::{Answer, Command, CommandContext};
+use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minute};
 use lcm_recall::describe::{
@@ -53,7 +54,11 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     let MessagePortrait { line, bytes, tokens, position, session, above, .. } = portrait;
     let MessageCard { handle, role, tool, agent, timestamp: at, .. } = line.card;
     let by = agent.map(|agent| format!("{agent} ")).unwrap_or_default();
-    let of_tool = tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
+    let of_tool = tool
+        .as_ref()
+        .filter(|_| role == Role::ToolResult.as_str())
+        .map(|tool| format!(" of {}", in_line(tool)))
+        .unwrap_or_default();
     let place = match (position, &session) {
         (Some((at, of)), _) => format!("message {} of {of} on this branch", at + 1),
         (None, Some(session)) => format!("in session {}", of_session(session)),

@@ -52,24 +52,11 @@ const CACHED: i64 = 5 * 60_000;
 const PLOT: usize = 60;
 const MILLION: f64 = 1_000_000.0;
 
+/// Simulates the sessions in files and folders, by default those of this project.
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let model = asked.rest.value(MODEL).map(ToOwned::to_owned);
-    of_files(asked.rest.paths()?, &asked.folders.session_dir, model, asked.settings.clone(), asked.columns)
-        .await
-}
-
-/// Simulates the sessions in files and folders, by default those in `usual`.
-///
-/// # Errors
-/// When a path can't be read, there is no session in any, or the model is unknown.
-pub(crate) async fn of_files(
-    paths: Vec<PathBuf>,
-    usual: &Path,
-    model: Option<String>,
-    settings: Settings,
-    columns: Option<usize>,
-) -> Result<Answer> {
-    let known = model.as_deref().map(known).transpose()?;
+    let (paths, usual) = (asked.rest.paths()?, &asked.folders.session_dir);
+    let (settings, columns) = (asked.settings.clone(), asked.columns);
+    let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
         [] => format!(
             "{} has no session of this project with answers: name files or folders with sessions of Pi, or another project with \

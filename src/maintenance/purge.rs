@@ -98,7 +98,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePrev
         if plan.is_empty() {
             let what = match purge {
                 Purge::Text(_) => "nothing stored holds this text".to_owned(),
-                _ => format!("no message is stored for {wish}"),
+                _ => format!("no message is stored from {wish}"),
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
@@ -142,7 +142,9 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
         });
     }
     if wish.is_empty() || wish == "before" || wish.contains(' ') {
-        return Err(unclear("/lcm purge needs a message's id, a session's id, or before and a day".into()));
+        return Err(unclear("/lcm purge needs the id of a message or a session, `before` and a day, or --text and a text; /lcm search and \
+             /lcm sessions show ids"
+                .into()));
     }
     if let Ok(handle) = Handle::parse(wish) {
         if handle.kind == HandleKind::Summary {

@@ -8,7 +8,6 @@
 //! nothing.
 
 mod input;
-mod resources;
 mod roots;
 #[cfg(test)]
 mod tests;
@@ -19,19 +18,18 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::{self, Block};
-use lcm_model::error::{Code, Error, Result};
+use lcm_model::error::{Error, Result};
 use lcm_recall::Scope;
 use lcm_store::Store;
 use roots::Roots;
@@ -42,8 +40,6 @@ type McpResult<T> = std::result::Result<T, ErrorData>;
 
 /// The server's description for a client's model.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// The interval between progress messages of a long call.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Bytes of input that may wait to be read.
 const PIPE: usize = 1 << 16;
 /// How `lcm_grep` describes itself and its session where it searches the project by default.
@@ -154,43 +150,16 @@ fn tool(mut spec: Value) -> Tool {
 }
 
 impl<H: Histories> Server<H> {
-    /// The history, and a permit to hold while it is open.
-    async fn open(&self, context: &McpContext) -> Result<(Store, Scope, Option<SemaphorePermit<'_>>)> {
-        let slot = self.slots.acquire().await.ok();
+    async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
+        let _slot = self.slots.acquire().await.ok();
         let roots = match self.histories.follow_roots() {
             true => self.roots.of(context).await,
             false => Vec::new(),
         };
         let (store, scope) = self.histories.open(&roots, &context.ct).await?;
-        Ok((store, scope, slot))
-    }
-
-    async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
-        let answering = async {
-            let (store, scope, _slot) = self.open(context).await?;
-            let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
-            store.close().await;
-            answer
-        };
-        with_signs_of_life(context, answering).await
-    }
-}
-
-/// Runs `work`, and sends the client a progress message every second, if it asked for them.
-async fn with_signs_of_life<T>(context: &McpContext, work: impl Future<Output = T>) -> T {
-    let Some(token) = context.meta.get_progress_token() else { return work.await };
-    let mut work = std::pin::pin!(work);
-    let mut seconds = 0.0;
-    loop {
-        tokio::select! {
-            done = &mut work => return done,
-            () = tokio::time::sleep(SIGN_OF_LIFE) => {}
-        }
-        seconds += SIGN_OF_LIFE.as_secs_f64();
-        let sign = ProgressNotificationParam::new(token.clone(), seconds);
-        let sign = sign.with_message(format!("searching for {seconds} s"));
-        // A client that does not receive it may still wait for the answer.
-        let _ = context.peer.notify_progress(sign).await;
+        let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
+        store.close().await;
+        answer
     }
 }
 
@@ -209,18 +178,9 @@ fn result(blocks: Vec<Block>) -> CallToolResult {
     result
 }
 
-/// An error about a resource, in MCP's format.
-fn failed(error: &Error, uri: &str) -> ErrorData {
-    let named = Some(serde_json::json!({"uri": uri}));
-    match error.code() {
-        Code::Invalid => ErrorData::resource_not_found(error.to_string(), named),
-        _ => ErrorData::internal_error(error.to_string(), named),
-    }
-}
-
 impl<H: Histories> ServerHandler for Server<H> {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
         let own = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(own.with_title("History of Pi's sessions"))
@@ -256,50 +216,15 @@ impl<H: Histories> ServerHandler for Server<H> {
         Ok(answer.into())
     }
 
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        context: McpContext,
-    ) -> McpResult<ListResourcesResult> {
-        // Without a history there is nothing to list, which is not a failure.
-        let Ok((store, scope, _slot)) = self.open(&context).await else {
-            return Ok(ListResourcesResult::default());
-        };
-        let listed = resources::list(&store, &scope).await;
-        store.close().await;
-        listed
-            .map(ListResourcesResult::with_all_items)
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: McpContext,
-    ) -> McpResult<ListResourceTemplatesResult> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
-    }
-
-    async fn read_resource(
-        &self,
-        asked: ReadResourceRequestParams,
-        context: McpContext,
-    ) -> McpResult<ReadResourceResponse> {
-        let uri = asked.uri;
-        let (name, arguments) = resources::call(&uri).map_err(|error| failed(&error, &uri))?;
-        let blocks = self.answer(name, &arguments, &context).await.map_err(|error| failed(&error, &uri))?;
-        let contents = blocks.into_iter().filter_map(|block| resources::contents(block, &uri)).collect();
-        Ok(ReadResourceResult::new(contents).into())
-    }
-
     /// Also receives requests that rmcp can't parse.
     async fn on_custom_request(&self, asked: CustomRequest, _: McpContext) -> McpResult<CustomResult> {
-        let wrong = match asked.method.as_str() {
-            "tools/call" => "a call needs a name, and its arguments must be a JSON object",
-            "resources/read" => "a resource is read by its uri, which must be a string",
-            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, asked.method, None)),
-        };
-        Err(ErrorData::invalid_params(wrong, None))
+        Err(match asked.method.as_str() {
+            "tools/call" => ErrorData::invalid_params(
+                "a call needs a name, and its arguments must be a JSON object",
+                None,
+            ),
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, asked.method, None),
+        })
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {

@@ -322,11 +322,12 @@ async fn an_unknown_or_ambiguous_id_is_explained_in_one_sentence() {
 }
 
 #[tokio::test]
-async fn an_id_is_resolved_on_the_branch_then_the_session_then_the_project() {
-    // With the second branch, ids of one digit are ambiguous in the session but not on the branch.
-    let session = Session::new().user("root").chat(20, 2).at("e1").user("here");
-    let asking = Asking::about(&session).await.with_session("two", &Session::new().user("elsewhere")).await;
-    let answer = asking.expand(json!({"summary_id": &asking.message(1).await[..3]})).await;
+async fn an_id_is_resolved_in_the_session_then_in_the_project() {
+    // In the project, ids of one digit are ambiguous.
+    let session = Session::new().user("here");
+    let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(20, 2)).await;
+    let asking = asking.with_session("three", &Session::new().user("elsewhere")).await;
+    let answer = asking.expand(json!({"summary_id": &asking.message(0).await[..3]})).await;
     assert_eq!(page(&answer).0, "here");
     let elsewhere = asking.grep(json!({"query": "elsewhere", "session": "project"})).await;
     let answer =

@@ -155,7 +155,7 @@ async fn a_call_returns_the_number_and_the_next_continues_from_it() {
         (json!({"changes": [{"note": 4}]}), "lcm_note: note 4 is the user's: only /lcm notes changes it"),
         (
             json!({"changes": [{"text": "x"}, {"note": 9}]}),
-            "lcm_note: change 2: there is no note 9: there are 4, 5; none was made",
+            "lcm_note: change 2: there is no note 9, only 4, 5; none was made",
         ),
         (
             json!({"changes": []}),
@@ -273,7 +273,7 @@ async fn the_user_can_list_and_change_the_notes() {
         ("notes remove 1 2", "/lcm notes remove takes one number; see /lcm help notes"),
         ("notes burn", "/lcm notes has no action burn; see /lcm help notes"),
         ("notes clear now", "/lcm notes has no now: it takes --yes; see /lcm help notes"),
-        ("notes remove 3", "there is no note 3: there are 1"),
+        ("notes remove 3", "there is no note 3, only 1"),
         ("notes add", "the text is empty: say what the note is to say"),
     ] {
         assert_eq!(asked(line).await.unwrap_err().to_string(), why, "{line}");

@@ -210,11 +210,17 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
         secrets.ingest(session, &Session::new().chat(1, 3)).await;
     }
     for (line, why) in [
-        ("purge", "needs a message's id, a session's id, or before and a day; see /lcm help purge"),
-        ("purge before", "needs a message's id"),
-        ("purge two words", "needs a message's id"),
+        (
+            "purge",
+            "needs the id of a message or a session, `before` and a day, or --text and a text; /lcm search and /lcm sessions show ids",
+        ),
+        ("purge before", "needs the id of a message or a session"),
+        ("purge two words", "needs the id of a message or a session"),
         ("purge before long", "long is neither a day such as 2026-11-20"),
-        ("purge before 1999-01-01", "there is nothing to remove: no message is stored for before 1999-01-01"),
+        (
+            "purge before 1999-01-01",
+            "there is nothing to remove: no message is stored from before 1999-01-01",
+        ),
         ("purge m-000000", "there is no message m-000000"),
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),

@@ -16,7 +16,6 @@ mod parameters;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub use lcm_expand::NAME as EXPAND;
 pub use lcm_grep::{NAME as GREP, counted, named, totals_as_data, unquoted};
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
@@ -24,7 +23,7 @@ use lcm_recall::Image;
 use lcm_recall::Scope;
 use lcm_store::tasks::go_on;
 use lcm_store::{Store, View};
-pub use lines::{in_marks, marked, message as message_line, summary as summary_line};
+pub use lines::{in_marks, marked};
 
 /// A part of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub enum Block {
 }
 
 /// How a model finds ids.
-pub const IDS: &str = "lcm_grep and lcm_describe show ids";
+const IDS: &str = "lcm_grep and lcm_describe show ids";
 
 /// How a tool that only reads answers a call.
 type ToolAnswer = fn(&View<'_>, &Scope, &str, &CancellationToken) -> Result<Vec<Block>>;

@@ -331,7 +331,7 @@ impl Notes {
             None if self.list.is_empty() => {
                 Err(Error::invalid(format!("there is no note {number}: there are none")))
             }
-            None => Err(Error::invalid(format!("there is no note {number}: there are {}", self.numbers()))),
+            None => Err(Error::invalid(format!("there is no note {number}, only {}", self.numbers()))),
         }
     }
 

@@ -52,7 +52,7 @@ fn invalid_changes_are_rejected_with_one_sentence_and_change_nothing() {
         (edit("number 7", "x"), "note 1 has no such text: give old word for word"),
         (edit("e", "x"), "note 1 has this text 2 times: give more of it as old"),
         (edit("note of number 0", ""), "the text is empty: say what the note is to say"),
-        (Change::Remove { number: 9 }, "there is no note 9: there are 1, 2, 3, 4"),
+        (Change::Remove { number: 9 }, "there is no note 9, only 1, 2, 3, 4"),
         (
             add(&"so much to say ".repeat(700)),
             "with it the notes would take 3,176 tokens and 2,000 is the most: say it shorter, or shorten or remove others",
@@ -79,7 +79,7 @@ fn several_changes_are_atomic() {
     let before = notes.clone();
     let spoilt = [&changes[..], &changes[4..]].concat();
     let error = notes.apply_all(&spoilt).unwrap_err().to_string();
-    assert_eq!(error, "change 6: there is no note 1: there are 2, 3; none was made");
+    assert_eq!(error, "change 6: there is no note 1, only 2, 3; none was made");
     assert_eq!(notes, before);
     assert_eq!(notes.apply_all(&changes).unwrap(), [2, 1, 3, 3, 1]);
     let texts: Vec<&str> = notes.list().iter().map(|note| note.text.as_str()).collect();

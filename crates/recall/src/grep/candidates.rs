@@ -11,12 +11,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use memchr::memmem;
 
 use super::Search;
-use super::exact;
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
+use super::{exact, phrases};
 use lcm_model::error::Result;
 use lcm_model::may_be_data;
-use lcm_store::{Filter, Pages, Passages, View};
+use lcm_store::{Pages, Passages, View};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -61,8 +61,6 @@ pub(super) struct Candidates {
     pub worth: HashMap<String, f64>,
     /// The index words that replace a word unknown to it.
     pub stand_ins: HashMap<String, Vec<String>>,
-    /// The expressions that were searched, with their weights.
-    pub tiers: Vec<(String, f64)>,
     /// The rows of the passages that may have the quoted phrases, oldest first.
     pub quoted: Vec<i64>,
     /// If not all messages were read for data, the time of the last one, in ms since the epoch.
@@ -80,63 +78,6 @@ struct KnownTerm<'a> {
     matches: usize,
 }
 
-/// Finds the candidates for `query` among the passages that may pass `filter`.
-pub(super) fn reach(search: &Search<'_>, query: &Query, filter: &Filter) -> Result<Candidates> {
-    let mut reach = Candidates::default();
-    let within = search.view.index().passages(filter)?;
-    let mut counter =
-        Counter { left: COUNTED_IN_ALL, passages: within.size(), within, counted: HashMap::new() };
-    let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
-    let mut known = Vec::new();
-    for term in &query.terms {
-        search.go_on()?;
-        if counter.passages > SMALL && term.tokens.len() > 1 {
-            known.extend(reach.find_in_large_store(term, &mut counter)?);
-            continue;
-        }
-        let matches = counter.count_up(&term.expression)?;
-        if matches > 0 {
-            known.push(KnownTerm { term, expression: term.expression.clone(), matches });
-        } else if term.role == TermRole::Asked {
-            known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
-        }
-    }
-    if !reach.data.is_empty() {
-        let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
-        let exact = exact::find(search, &texts, filter)?;
-        let worth = counter.telling(exact.rows.len());
-        reach.passages.extend(exact.rows.into_iter().map(|row| (row, worth)));
-        reach.stopped_at = exact.stopped_at;
-    }
-    reach.worth = counter.worth();
-    // The query's own terms come before synonyms when work is limited.
-    known.sort_by_key(|known| (known.term.role == TermRole::Synonym, known.matches));
-    let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
-    let mut frequent = Vec::new();
-    for known in known {
-        if take(&mut ranked, known.matches) {
-            reach.add_tier(known.expression, known.term.weight);
-        } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
-            let worth = known.term.weight * counter.telling(known.matches);
-            let rows = counter.within.from(&known.expression, 0)?;
-            reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
-        } else if known.term.role == TermRole::Asked {
-            frequent.push(known);
-        }
-    }
-    for (expression, weight) in &reach.tiers {
-        search.go_on()?;
-        let rows = counter.within.ranked(expression)?;
-        reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
-    }
-    search.go_on()?;
-    if !frequent.is_empty() {
-        reach.add_newest(&mut counter, &frequent)?;
-    }
-    reach.add_up();
-    Ok(reach)
-}
-
 /// Deducts `wanted` from `left` if there is enough.
 fn take(left: &mut usize, wanted: usize) -> bool {
     let fits = wanted <= *left;
@@ -147,15 +88,75 @@ fn take(left: &mut usize, wanted: usize) -> bool {
 }
 
 impl Candidates {
-    fn add_tier(&mut self, expression: String, weight: f64) {
-        #[expect(clippy::float_cmp, reason = "equal weights come from the same constant")]
-        match self.tiers.iter_mut().find(|(_, other)| *other == weight) {
-            Some((tier, _)) => {
-                tier.push_str(" OR ");
-                tier.push_str(&expression);
+    /// Finds the passages that may answer `query`.
+    pub fn find(search: &Search<'_>, query: &Query) -> Result<Self> {
+        let quoted = phrases::rows(search, &query.phrases)?;
+        // Nothing else would be found, and similar words are not wanted.
+        let is_over = quoted.is_empty() && !query.phrases.is_empty() && !search.takes_summaries();
+        let found = if is_over { Self::default() } else { Self::of_words(search, query)? };
+        Ok(Self { quoted, ..found })
+    }
+
+    fn of_words(search: &Search<'_>, query: &Query) -> Result<Self> {
+        let mut reach = Self::default();
+        let within = search.view.index().passages(&search.filter)?;
+        let mut counter =
+            Counter { left: COUNTED_IN_ALL, passages: within.size(), within, counted: HashMap::new() };
+        let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
+        let mut known = Vec::new();
+        for term in &query.terms {
+            search.go_on()?;
+            if counter.passages > SMALL && term.tokens.len() > 1 {
+                known.extend(reach.find_in_large_store(term, &mut counter)?);
+                continue;
             }
-            None => self.tiers.push((expression, weight)),
+            let matches = counter.count_up(&term.expression)?;
+            if matches > 0 {
+                known.push(KnownTerm { term, expression: term.expression.clone(), matches });
+            } else if term.role == TermRole::Asked {
+                known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
+            }
         }
+        if !reach.data.is_empty() {
+            let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
+            let exact = exact::find(search, &texts)?;
+            let worth = counter.telling(exact.rows.len());
+            reach.passages.extend(exact.rows.into_iter().map(|row| (row, worth)));
+            reach.stopped_at = exact.stopped_at;
+        }
+        reach.worth = counter.worth();
+        // The query's own terms come before synonyms when work is limited.
+        known.sort_by_key(|known| (known.term.role == TermRole::Synonym, known.matches));
+        let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
+        // Expressions by weight.
+        let mut tiers: Vec<(String, f64)> = Vec::new();
+        let mut frequent = Vec::new();
+        for known in known {
+            if take(&mut ranked, known.matches) {
+                #[expect(clippy::float_cmp, reason = "equal weights come from the same constant")]
+                match tiers.iter_mut().find(|(_, weight)| *weight == known.term.weight) {
+                    Some((tier, _)) => *tier += &format!(" OR {}", known.expression),
+                    None => tiers.push((known.expression, known.term.weight)),
+                }
+            } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
+                let worth = known.term.weight * counter.telling(known.matches);
+                let rows = counter.within.from(&known.expression, 0)?;
+                reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
+            } else if known.term.role == TermRole::Asked {
+                frequent.push(known);
+            }
+        }
+        for (expression, weight) in &tiers {
+            search.go_on()?;
+            let rows = counter.within.ranked(expression)?;
+            reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
+        }
+        search.go_on()?;
+        if !frequent.is_empty() {
+            reach.add_newest(&mut counter, &frequent)?;
+        }
+        reach.add_up();
+        Ok(reach)
     }
 
     /// Finds a phrase, or the parts of an identifier, in a store so large that the index would be slow to

@@ -5,13 +5,12 @@ use std::time::Instant;
 use regex::{Regex, RegexBuilder};
 
 use super::Search;
-use super::literal::Required;
 use super::phrases::{Phrase, stand_in};
 use super::query::quote;
+use super::sieve::Sieve;
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
 use lcm_model::{DATA_MARK, passages, searchable};
-use lcm_store::Filter;
 
 /// The most passages found: the newest.
 const MOST: usize = 500;
@@ -26,10 +25,10 @@ pub(super) struct Exact {
 }
 
 /// Finds the passages that have one of `texts`, in messages of which the index lacks data.
-pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Result<Exact> {
+pub(super) fn find(search: &Search<'_>, texts: &[&str]) -> Result<Exact> {
     let end = Instant::now().checked_add(search.question.patience);
     let mut exact = Exact::default();
-    each(search, texts, filter, |message, first, passages| {
+    each(search, texts, |message, first, passages| {
         if exact.rows.len() >= MOST {
             return Ok(false);
         }
@@ -47,7 +46,7 @@ pub(super) fn find(search: &Search<'_>, texts: &[&str], filter: &Filter) -> Resu
 /// All messages that have a phrase, of which the index lacks data.
 pub(super) fn messages(search: &Search<'_>, phrase: &Phrase) -> Result<Vec<MessageId>> {
     let mut found = Vec::new();
-    each(search, &[&phrase.written], &search.filter, |message, _, passages| {
+    each(search, &[&phrase.written], |message, _, passages| {
         let has = !passages.is_empty() && stand_in(search, std::slice::from_ref(phrase), message)?;
         found.extend(has.then_some(message));
         Ok(true)
@@ -60,7 +59,6 @@ pub(super) fn messages(search: &Search<'_>, phrase: &Phrase) -> Result<Vec<Messa
 fn each(
     search: &Search<'_>,
     texts: &[&str],
-    filter: &Filter,
     mut visit: impl FnMut(MessageId, i64, Vec<usize>) -> Result<bool>,
 ) -> Result<()> {
     let spaced = |text: &&str| -> String {
@@ -68,8 +66,8 @@ fn each(
     };
     let pattern = format!("(?i){}", texts.iter().map(spaced).collect::<Vec<_>>().join("|"));
     let Ok(regex) = RegexBuilder::new(&pattern).build() else { return Ok(()) };
-    let sieve = Required::of(&pattern).and_then(|required| required.sieve());
-    let index = search.view.index();
+    let sieve = Sieve::of(&pattern);
+    let (index, filter) = (search.view.index(), &search.filter);
     let lacking = index.passages(filter)?.from(&format!("parts : {}", quote(DATA_MARK)), 0)?;
     let mut first = i64::MAX;
     for row in lacking.into_iter().rev() {

@@ -1,29 +1,28 @@
 //! Search: words through the index, ranked by relevance, or a regular expression over the text itself, newest
 //! first.
+//!
+//! Words take four steps, each a file: `query` reads them, `candidates` finds passages in the index, `rank` orders
+//! their messages, `hits` shows those of a page. A regular expression is matched in `pattern`, and shown the same way.
 
 mod candidates;
+mod closeness;
 mod count;
 mod dates;
 mod exact;
-mod fold;
+mod hits;
 mod inside;
-mod literal;
-mod matches;
 mod pattern;
 mod phrases;
 mod query;
-mod ranked;
-mod rerank;
+mod rank;
 mod scan;
-mod sessions;
+mod sieve;
 mod snippet;
 mod synonyms;
-mod turns;
 mod wanted;
 mod words;
 
 use std::cell::RefCell;
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -32,20 +31,21 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::cards::{Card, MessageCard, SessionName, SummaryCard};
+use super::cards::{Card, MessageCard, SessionName};
 use super::times::span;
 pub use super::visibility::Location;
 use super::visibility::Visibility;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{AGENTS, ConversationId, MessageId, PI, SummaryId};
-use lcm_model::searchable;
 use lcm_model::text::{self, one_line};
 use lcm_store::tasks::go_on;
-use lcm_store::{Filter, StoredMessage, StoredSummary, View};
+use lcm_store::{Filter, View};
 
+use candidates::Candidates;
 pub use count::{COUNTED_BY, CountBy, Counts, Group};
-pub use fold::fold_equals;
+pub use hits::fold_equals;
 pub use inside::Lookup;
+use query::Query;
 pub use snippet::Snippet;
 
 /// Results per answer by default.
@@ -65,14 +65,6 @@ pub const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution"
 const MOST_ABOUT: usize = 5_000;
 /// The most messages counted to say how many were searched.
 pub const MOST_COUNTED: usize = 5_000;
-/// Characters of a passage that is shown in full.
-const FULL: usize = 800;
-/// Characters of a snippet below its session.
-const OF_SESSION: usize = 200;
-/// The most messages shown on each side of a result.
-const MOST_NEIGHBORS: usize = 5;
-/// Characters of one of them.
-const HEADLINE: usize = 120;
 
 /// How the query is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -277,23 +269,23 @@ pub fn grep(
     question: &Question,
     cancel: &CancellationToken,
 ) -> Result<SearchResults> {
-    searching(view, scope, question, cancel, |search| {
-        let mut findings = match question.mode {
-            Mode::Text => ranked::find(search)?,
-            Mode::Regex => pattern::find(search)?,
+    let sight = Visibility::new(view, scope)?;
+    let search = Search::of(question, view, scope, &sight, cancel)?;
+    let mut results = match question.mode {
+        Mode::Text => by_relevance(&search)?,
+        Mode::Regex => pattern::find(&search)?,
+    };
+    // Needed only if nothing was found; counting costs the length of the history.
+    if results.hits.is_empty() {
+        let Filter { conversation, after, before, .. } = search.filter;
+        let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
+        results.searched = Searched {
+            messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+            summaries: if search.takes_summaries() { summaries } else { 0 },
+            times: [after, before],
         };
-        // Needed only if nothing was found; counting costs the length of the history.
-        if findings.hits.is_empty() {
-            let Filter { conversation, after, before, .. } = search.filter;
-            let (messages, summaries) = view.index().searchable(conversation, MOST_COUNTED)?;
-            findings.searched = Searched {
-                messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
-                summaries: if search.takes_summaries() { summaries } else { 0 },
-                times: [after, before],
-            };
-        }
-        Ok(findings)
-    })
+    }
+    Ok(results)
 }
 
 /// Counts the messages that match `question`; its order, page and limit play no part.
@@ -307,54 +299,69 @@ pub fn count(
     by: CountBy,
     cancel: &CancellationToken,
 ) -> Result<Counts> {
-    searching(view, scope, question, cancel, |search| count::count(search, by))
+    let sight = Visibility::new(view, scope)?;
+    count::count(&Search::of(question, view, scope, &sight, cancel)?, by)
 }
 
-/// Answers `question` by `answer`, with everything that is needed.
-fn searching<T>(
-    view: &View<'_>,
-    scope: &Scope,
-    question: &Question,
-    cancel: &CancellationToken,
-    answer: impl FnOnce(&Search<'_>) -> Result<T>,
-) -> Result<T> {
-    if question.query.trim().is_empty() {
-        return Err(Error::invalid(
-            "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
-        ));
+/// The best matches for words.
+fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
+    let query = Query::asked(&search.question.query)?;
+    let from = match &search.question.cursor {
+        Some(cursor) => cursor.trim().parse().map_err(|_| search.foreign_cursor())?,
+        None => 0,
+    };
+    let mut candidates = Candidates::find(search, &query)?;
+    let ranked = rank::all(search, &query, &mut candidates)?;
+    let stopped_at = candidates.stopped_at;
+    if ranked.is_empty() {
+        let (elsewhere, missing) = (elsewhere(search, &query)?, missing(search, &query)?);
+        return Ok(SearchResults { elsewhere, missing, stopped_at, ..SearchResults::default() });
     }
-    let written = [&question.after, &question.before].map(Option::as_deref);
-    let [after, before] = span(["after", "before"], written, text::now())?;
-    let sight = Visibility::new(view, scope)?;
-    let asking = match question.also_current {
-        true => Vec::new(),
-        false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
-    };
-    let conversation = match question.session() {
-        "this" => Some(scope.conversation),
-        "project" => None,
-        id => {
-            let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
-            Some(session(view, id, remedy)?)
+    let ranked = rank::in_order(search, &query, ranked)?;
+    let shown = rank::shown(search, &ranked, from);
+    let hits = hits::of(search, &query, &candidates, &ranked[from.min(ranked.len())..][..shown])?;
+    let more = ranked.len().saturating_sub(from + shown);
+    let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
+    Ok(SearchResults { hits, next, stopped_at, ..SearchResults::default() })
+}
+
+/// The phrases that nothing has of what was searched, where nothing has all of them.
+fn missing(search: &Search<'_>, query: &Query) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for phrase in &query.phrases {
+        let is_missing = query.phrases.len() == 1 || {
+            let alone = Query::of_phrase(phrase);
+            let mut candidates = Candidates::find(search, &alone)?;
+            rank::all(search, &alone, &mut candidates)?.is_empty()
+        };
+        missing.extend(is_missing.then(|| phrase.written.clone()));
+    }
+    Ok(missing)
+}
+
+/// What a wider search would find, for a query without results.
+fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
+    let mut elsewhere = Elsewhere::default();
+    if search.question.kinds == Kinds::Messages && !search.question.is_of_messages() {
+        elsewhere.summaries = rank::summaries(search, query)?.len();
+    }
+    if search.filter.conversation.is_some() && search.question.kinds != Kinds::Summaries {
+        let filter = Filter { conversation: None, ..search.filter.clone() };
+        let wider =
+            Search::new(search.question, search.view, search.scope, search.sight, filter, search.cancel)?;
+        let candidates = Candidates::find(&wider, query)?;
+        let mut sessions: HashSet<ConversationId> = HashSet::new();
+        for (message, _) in rank::matching(&wider, query, &candidates)? {
+            let places = search.view.messages().sessions_of(message)?;
+            // This session was searched: what matches there is the current request itself.
+            if !places.contains(&search.scope.conversation) {
+                elsewhere.messages += 1;
+                sessions.extend(places);
+            }
         }
-    };
-    let Question { role, tool, agent, .. } = question.clone();
-    let filter = Filter { conversation, role, tool, agent, after, before };
-    let about = match &question.path {
-        Some(path) => Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?),
-        None => None,
-    };
-    answer(&Search {
-        view,
-        scope,
-        question,
-        sight: &sight,
-        filter,
-        asking,
-        about,
-        names: RefCell::default(),
-        cancel,
-    })
+        elsewhere.sessions = sessions.len();
+    }
+    Ok(elsewhere)
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
@@ -391,7 +398,56 @@ struct Search<'a> {
     cancel: &'a CancellationToken,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// What `question` asks, seen from `scope`.
+    fn of(
+        question: &'a Question,
+        view: &'a View<'a>,
+        scope: &'a Scope,
+        sight: &'a Visibility<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self> {
+        if question.query.trim().is_empty() {
+            return Err(Error::invalid(
+                "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
+            ));
+        }
+        let written = [&question.after, &question.before].map(Option::as_deref);
+        let [after, before] = span(["after", "before"], written, text::now())?;
+        let conversation = match question.session() {
+            "this" => Some(scope.conversation),
+            "project" => None,
+            id => {
+                let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
+                Some(session(view, id, remedy)?)
+            }
+        };
+        let Question { role, tool, agent, .. } = question.clone();
+        let filter = Filter { conversation, role, tool, agent, after, before };
+        Self::new(question, view, scope, sight, filter, cancel)
+    }
+
+    fn new(
+        question: &'a Question,
+        view: &'a View<'a>,
+        scope: &'a Scope,
+        sight: &'a Visibility<'a>,
+        filter: Filter,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self> {
+        let asking = match question.also_current {
+            true => Vec::new(),
+            false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
+        };
+        let about = match &question.path {
+            Some(path) => {
+                Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?)
+            }
+            None => None,
+        };
+        Ok(Self { view, scope, question, sight, filter, asking, about, names: RefCell::default(), cancel })
+    }
+
     /// Whether this message may be a result.
     fn lets_through(&self, message: MessageId) -> Result<bool> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
@@ -415,34 +471,6 @@ impl Search<'_> {
     /// Whether this summary may be a result.
     fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
         Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
-    }
-
-    /// Characters of a snippet.
-    fn width(&self) -> usize {
-        match self.question.kinds {
-            _ if self.question.full => FULL,
-            Kinds::Sessions => OF_SESSION,
-            _ => snippet::WIDTH,
-        }
-    }
-
-    /// The messages before and after a message, in order.
-    fn neighbors(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
-        let mut found = Vec::new();
-        for step in [-1, 1] {
-            let mut at = message;
-            for _ in 0..self.question.context.min(MOST_NEIGHBORS) {
-                let Some(next) = self.neighbor(at, step)? else { break };
-                found.push(next);
-                at = next;
-            }
-        }
-        found.sort_unstable();
-        let named = found.into_iter().map(|id| {
-            let stored = self.view.messages().message(id)?;
-            Ok((MessageCard::of(&stored), one_line(&searchable(&stored.json), HEADLINE)))
-        });
-        named.collect()
     }
 
     /// The message directly before, with `step` -1, or after, with 1.
@@ -470,48 +498,6 @@ impl Search<'_> {
             Some(session) => Ok(Some(session)),
             None => Ok(self.view.messages().sessions_of(message)?.into_iter().min()),
         }
-    }
-
-    /// That session, if it is another one or results are grouped by session.
-    fn heading(&self, message: MessageId, place: Location) -> Result<Option<SessionName>> {
-        let is_named = self.question.kinds == Kinds::Sessions || place == Location::OtherSession;
-        let session = if is_named { self.session_of(message)? } else { None };
-        let Some(session) = session else { return Ok(None) };
-        let mut names = self.names.borrow_mut();
-        Ok(Some(match names.entry(session) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => new.insert(SessionName::of(self.view, session)?).clone(),
-        }))
-    }
-
-    fn hit(&self, id: MessageId, stored: &StoredMessage, snippet: Snippet) -> Result<SearchHit> {
-        let leaf = self.sight.leaf_over(id)?.map(|leaf| self.view.summaries().summary(leaf)).transpose()?;
-        let place = self.sight.place(id)?;
-        Ok(SearchHit {
-            card: Card::Message(MessageCard::of(stored)),
-            covering: leaf.map(|leaf| leaf.hash.summary_handle()),
-            place,
-            session: self.heading(id, place)?,
-            snippet,
-            also: Vec::new(),
-            neighbors: self.neighbors(id)?,
-        })
-    }
-
-    fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<SearchHit> {
-        let place = match self.sight.branch()?.forest.span(summary.id) {
-            Some(_) => Location::Here,
-            // One that was superseded has its messages here.
-            None => match self.sight.place_of_summary(summary.id)? {
-                Location::Here => Location::OtherBranch,
-                place => place,
-            },
-        };
-        let last = self.view.summaries().last_message_of(summary.id)?;
-        let session = self.heading(self.view.messages().original(last)?, place)?;
-        let card = Card::Summary(SummaryCard::of(summary));
-        let (also, neighbors) = (Vec::new(), Vec::new());
-        Ok(SearchHit { card, covering: None, place, session, snippet, also, neighbors })
     }
 
     fn foreign_cursor(&self) -> Error {

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use regex::{Regex, RegexBuilder};
 
-use super::literal::Required;
 use super::scan;
+use super::sieve::Sieve;
 use super::{Elsewhere, Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{MessageId, SummaryId};
@@ -132,7 +132,7 @@ fn each(
     mut found: impl FnMut(MessageId, Snippet) -> Result<bool>,
 ) -> Result<Option<Stop>> {
     let turn = turn(search);
-    let sieve = Required::of(&search.question.query).and_then(|required| required.sieve());
+    let sieve = Sieve::of(&search.question.query);
     let (cancel, width, filter) = (search.cancel, search.width(), &search.filter);
     let end = Instant::now().checked_add(search.question.patience);
     let is_late = || end.is_some_and(|end| Instant::now() >= end);

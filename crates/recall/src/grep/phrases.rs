@@ -12,7 +12,6 @@ use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
 use lcm_model::text::one_line;
 use lcm_model::{PART_MARK, folded, is_ideograph, is_of_data, may_be_data, seam, searchable, spelled};
-use lcm_store::Filter;
 
 /// The most words of a phrase, its last, that are looked up in the index.
 const LOOKED_UP: usize = 8;
@@ -145,8 +144,8 @@ impl Phrase {
 }
 
 /// The rows of the passages that may have all phrases, oldest first: those of the rarest one.
-pub(super) fn rows(search: &Search<'_>, phrases: &[Phrase], filter: &Filter) -> Result<Vec<i64>> {
-    let within = search.view.index().passages(filter)?;
+pub(super) fn rows(search: &Search<'_>, phrases: &[Phrase]) -> Result<Vec<i64>> {
+    let within = search.view.index().passages(&search.filter)?;
     let mut rarest: Option<Vec<i64>> = None;
     for phrase in phrases {
         search.go_on()?;

@@ -5,8 +5,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::phrases::Phrase;
 use super::synonyms::synonyms;
 use super::words::{is_function_word, is_loose_word, words};
+use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
 use lcm_model::{as_indexed, bigrams, humps, is_ideograph, plain};
 
 /// Characters of a query that are used.
@@ -43,6 +46,8 @@ pub(super) struct Query {
     pub synonyms: BTreeMap<String, Vec<&'static str>>,
     /// What to highlight in a passage.
     pub marks: Vec<Mark>,
+    /// What must stand in a message word for word.
+    pub phrases: Vec<Phrase>,
 }
 
 /// A term to search for in the index.
@@ -81,7 +86,27 @@ pub(super) struct Mark {
 }
 
 impl Query {
-    /// Parses a query; without any words, it has no terms.
+    /// Parses a query with its quoted phrases.
+    ///
+    /// # Errors
+    /// When the query, or one of its phrases, has no word.
+    pub fn asked(text: &str) -> Result<Self> {
+        let query = Self::parse(text);
+        if query.terms.is_empty() {
+            return Err(Error::invalid(format!(
+                "there is no word in `{}` to look for: a regular expression finds other signs too",
+                one_line(text, 60)
+            )));
+        }
+        Ok(Self { phrases: Phrase::all_in(text)?, ..query })
+    }
+
+    /// A query for a phrase alone.
+    pub fn of_phrase(phrase: &Phrase) -> Self {
+        Self { phrases: vec![phrase.clone()], ..Self::parse(&phrase.written) }
+    }
+
+    /// Parses the words of a query; without any, it has no terms.
     pub fn parse(text: &str) -> Self {
         let text = &*plain(&text[..text.floor_char_boundary(LONGEST)]);
         let parts_of_query = terms(text);
@@ -106,6 +131,7 @@ impl Query {
             whole: text.trim().trim_matches('"').to_lowercase(),
             words: parts_of_query.iter().flat_map(|term| pieces_of(term)).collect(),
             marks: marks(text, &parts_of_query),
+            phrases: Vec::new(),
         }
     }
 }

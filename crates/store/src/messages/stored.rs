@@ -121,12 +121,6 @@ impl Messages<'_> {
         self.connection.all(&sql, named_params! {":low": low, ":high": high, ":conversation": conversation})
     }
 
-    /// The messages of the conversation whose ids are between these. Excludes renditions and private messages.
-    pub fn messages_between(&self, low: Hash, high: Hash) -> Result<Vec<MessageId>> {
-        let sql = format!("{BY_LINEAGE} AND +m.kind = 0");
-        self.connection.all(&sql, named_params! {":low": low, ":high": high})
-    }
-
     /// Estimated tokens of a message.
     pub fn tokens_of(&self, id: MessageId) -> Result<usize> {
         let tokens = self.connection.one::<usize>("SELECT tokens FROM messages WHERE id = ?1", [id])?;

@@ -1,9 +1,8 @@
-//! Scores what the index can't see in a passage: how close the query's words are, and who wrote them.
+//! Scores what the index can't see in a passage: how close the query's words are.
 
 use super::candidates::Candidates;
 use super::query::Query;
 use super::words::{are_kin, words};
-use lcm_model::ids::MessageId;
 use lcm_model::{as_indexed, folded, humps, plain};
 
 /// Two words of the query are near each other with at most this many words between them.
@@ -26,52 +25,6 @@ const MEANS_THE_SAME: f64 = 0.5;
 const USUALLY_TOLD: f64 = 3.0;
 /// The bonus for all words of the query in a row, and again for the query exactly.
 const AS_IT_STANDS: f64 = 1.5;
-
-/// The weight of a user's messages in a session with tools.
-const USER: f64 = 1.5;
-/// The highest weight in a mere talk, where the user's words weigh the more the fewer they are.
-const RARE_USER: f64 = 6.0;
-/// The weight of a tool's output.
-const OUTPUT: f64 = 0.8;
-
-/// A message and its score.
-pub(super) struct Weighed {
-    pub message: MessageId,
-    /// Its best passage.
-    pub passage: usize,
-    pub score: f64,
-    /// How well that passage has each word of the query.
-    pub has: Vec<f64>,
-    /// Bytes of the message's text.
-    pub length: usize,
-    pub is_user: bool,
-    /// Whether the user or the model says it.
-    pub is_talk: bool,
-    /// Whether a tool says it.
-    pub is_output: bool,
-    /// In ms since the epoch.
-    pub time: i64,
-}
-
-/// Weighs the messages by who wrote them.
-pub(super) fn weigh_roles(weighed: &mut [Weighed]) {
-    let bytes = |of_user: bool| -> usize {
-        weighed.iter().filter(|one| one.is_user == of_user).map(|one| one.length).sum()
-    };
-    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    let half_of_share = (bytes(true) + bytes(false)) as f64 / (2 * bytes(true)).max(1) as f64;
-    let is_talk = weighed.iter().all(|one| one.is_talk);
-    let user = if is_talk { half_of_share.powf(0.7).clamp(1.0, RARE_USER) } else { USER };
-    for one in weighed {
-        one.score *= if one.is_user {
-            user
-        } else if one.is_output {
-            OUTPUT
-        } else {
-            1.0
-        };
-    }
-}
 
 /// How a passage compares with the query.
 pub(super) struct Closeness {
@@ -286,28 +239,5 @@ mod tests {
         ] {
             assert!(closeness(query, better) > closeness(query, worse), "{query}: {better}");
         }
-    }
-
-    #[test]
-    fn in_a_mere_talk_the_user_weighs_more_the_less_they_say() {
-        let weigh = |messages: [(&str, usize); 3]| {
-            let mut weighed = messages.map(|(role, length)| Weighed {
-                message: MessageId(1),
-                passage: 0,
-                score: 1.0,
-                has: Vec::new(),
-                length,
-                is_user: role == "user",
-                is_talk: role != "toolResult",
-                is_output: role == "toolResult",
-                time: 0,
-            });
-            weigh_roles(&mut weighed);
-            weighed.map(|one| one.score)
-        };
-        let short = weigh([("user", 100), ("assistant", 900), ("assistant", 900)]);
-        assert!(short[0] > USER && short[0] <= RARE_USER && short[1..] == [1.0, 1.0], "{short:?}");
-        assert_eq!(weigh([("user", 900), ("user", 900), ("assistant", 900)]), [1.0; 3]);
-        assert_eq!(weigh([("user", 10), ("assistant", 900), ("toolResult", 9)]), [USER, 1.0, OUTPUT]);
     }
 }

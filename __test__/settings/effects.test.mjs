@@ -206,6 +206,7 @@ const ELSEWHERE = {
   syncProject: "sync/in-pi.test",
   syncLabel: "sync/in-pi.test",
   syncRedact: "sync/in-pi.test",
+  syncRecipients: "sync/in-pi.test",
   compactInstructions: "main-job/compacting.test",
   modelTimeoutSeconds: "support/fires",
   sizeBudgetMegabytes: "settings/showing.test",

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
+import { decrypted, isEncrypted } from "./age.mjs";
 import { answer, ask, lcm } from "./cli.mjs";
 import { databaseFile } from "./faults.mjs";
 import { History } from "./history.mjs";
@@ -87,6 +88,19 @@ export class Machine {
     const { code, stdout, stderr } = await lcm(this, "--json", "sync", ...args);
     assert.deepEqual([code, stderr], [0, ""]);
     return JSON.parse(stdout);
+  }
+
+  /** Its key, for the setting syncRecipients. @returns {Promise<string>} */
+  async key() {
+    const { code, stdout, stderr } = await lcm(this, "sync", "--key");
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, /^age1[a-z0-9]{58}\n$/);
+    return stdout.trim();
+  }
+
+  /** What is in a pack that this machine can read. @param {Buffer} bytes @returns {Buffer} */
+  unpacked(bytes) {
+    return unpacked(isEncrypted(bytes) ? decrypted(bytes, readFileSync(path.join(this.storeDir, "machine-key"), "utf8")) : bytes);
   }
 
   /** What a search finds. @param {string} text @returns {Promise<any[]>} */

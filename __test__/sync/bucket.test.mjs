@@ -73,6 +73,25 @@ test("with nothing new there are at most three requests for each other machine",
   }
 });
 
+test("encrypted packs that a machine can't open are asked for once", async (t) => {
+  const bucket = await aBucket(t);
+  const [ann, bob, cloud] = around(t, bucket, "ann@laptop", "bob@desk", "cloud");
+  ann.configure({ syncRecipients: [await bob.key()] });
+  for (const text of ["The release is called pelican.", "It ships in May."]) {
+    await ann.say(text);
+    await ann.sync(bucket.target());
+  }
+  assertAbsent("ann", [...bucket.objects.values()]);
+  assert.deepEqual(await bucket.counting(() => cloud.sync(bucket.target())), { list: 2, get: 2, put: 1, delete: 0 });
+  for (const machine of [ann, bob, cloud, ann]) await machine.sync(bucket.target());
+  for (const machine of [ann, bob, cloud]) assert.deepEqual(await bucket.counting(() => machine.sync(bucket.target())), { list: 4, get: 0, put: 0, delete: 0 });
+  assertSame(ann, bob);
+  ann.configure({ syncRecipients: [await bob.key(), await cloud.key()] });
+  assert.deepEqual(await bucket.counting(() => ann.sync(bucket.target())), { list: 8, get: 2, put: 2, delete: 2 });
+  for (const machine of [bob, cloud]) await machine.sync(bucket.target());
+  assertSame(ann, bob, cloud);
+});
+
 test("a project with unusual letters in its name, and a redacted pack", async (t) => {
   const bucket = await aBucket(t, { pageSize: 1 });
   const [ann, bob] = around(t, bucket, "ann@laptop", "bob@desk");

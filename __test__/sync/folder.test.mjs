@@ -1,6 +1,6 @@
 /** `pi-lcm sync` as a user runs it, on machines that share a folder. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
@@ -131,6 +131,38 @@ test("--redact masks secrets in what leaves the machine", async (t) => {
   assert.ok(!stdout.includes(SECRET));
   assert.match((await lcm(ann, "show", (await ann.find("wombat"))[0].id)).stdout, new RegExp(SECRET), "it stays as it was where it is from");
   assert.equal((await bob.find("goes")).length, 1);
+});
+
+test("encrypted packs say nothing to others, until their key is added", async (t) => {
+  const { ann, bob, target } = two(t);
+  const eve = aMachine(t, "eve@tablet", REMOTES[2]);
+  await ann.say("The release is called pelican.");
+  const keys = [await ann.key(), await bob.key()];
+  for (const machine of [ann, bob]) machine.configure({ syncRecipients: keys });
+  const sent = await lcm(ann, "sync", target);
+  assert.match(sent.stdout, new RegExp(`\nEncrypted to this machine's key, ${keys[0]}, and 1 other key\\.\n$`));
+  const { received, others } = await bob.sync(target);
+  assert.deepEqual([received.messages, others], [2, ["ann@laptop"]]);
+  for (const text of ["pelican", "Noted", "ann@laptop", "bob@desk", "lcm-pack"]) assertAbsent(text, packsIn(target).map(({ bytes }) => bytes));
+  assert.match(bob.unpacked(packsIn(target).map(({ bytes }) => bytes).find((bytes) => bob.unpacked(bytes).includes("pelican")) ?? Buffer.alloc(0)).toString(), /"label":"ann@laptop"/);
+
+  const [one, other] = packsIn(target).map(({ name }) => name.split("/")[1].slice(0, 8));
+  const closed = await lcm(eve, "sync", target);
+  const key = await eve.key();
+  assert.deepEqual([closed.code, closed.stderr], [0, ""]);
+  assert.match(closed.stdout, new RegExp(`^2 packs of ${one}, ${other} are encrypted, but not to this machine: add its key, ${key}, to syncRecipients there, and sync there; what this machine sends is not encrypted\\.$`, "m"));
+  assert.equal((await eve.sync(target)).received.bytes, 0);
+
+  for (const machine of [ann, bob, eve]) machine.configure({ syncRecipients: [...keys, key] });
+  const again = await lcm(ann, "sync", target);
+  assert.match(again.stdout, /\n1 pack was written again without what was purged, or for other recipients\.\n$/);
+  for (const machine of [bob, eve]) await machine.sync(target);
+  assertSame(ann, bob, eve);
+  assertAbsent("eve@tablet", packsIn(target).map(({ bytes }) => bytes));
+  // Neither is it in what is said when a secret key is given by mistake.
+  ann.configure({ syncRecipients: [readFileSync(path.join(ann.storeDir, "machine-key"), "utf8")] });
+  const wrong = await lcm(ann, "sync", target);
+  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key like age1…: nothing was sent\n"]);
 });
 
 for (const host of hostsFor()) {

@@ -7,7 +7,7 @@ import { hostsFor } from "../../scripts/hosts.mjs";
 import { settled } from "../support/ahead.mjs";
 import { aBucket } from "../support/bucket.mjs";
 import { assertWarnedOnce, doctor, leave, waitForWarning, warnings } from "../support/faults.mjs";
-import { aMachine, assertSame, FOLDER, Machine, packsIn, REMOTES, unpacked } from "../support/machines.mjs";
+import { aMachine, assertAbsent, assertSame, FOLDER, Machine, packsIn, REMOTES, unpacked } from "../support/machines.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
@@ -59,9 +59,9 @@ for (const host of hostsFor("1.6.0")) {
 }
 
 for (const host of hostsFor()) {
-  test(`syncProject, syncLabel and syncRedact have their effects on ${host.name}`, async (t) => {
+  test(`syncProject, syncLabel, syncRedact and syncRecipients have their effects on ${host.name}`, async (t) => {
     const [one, other] = [temporaryFolder(t), temporaryFolder(t)];
-    const { project } = await withPi(t, host, "", {});
+    const { project, machine } = await withPi(t, host, "", {});
     project.configure({ lcm: { syncTarget: one, syncProject: "our shop", syncLabel: "Ann's laptop", syncRedact: true } });
     const pi = project.startPi();
     await pi.prompt(`The token is ${SECRET}, says the wombat.`);
@@ -75,18 +75,24 @@ for (const host of hostsFor()) {
     assert.deepEqual(readdirSync(other), [FOLDER]);
     assert.match(textIn(other), /"label":"[^"]+@[^"]+"/);
     assert.ok(textIn(other).includes(SECRET));
+    const hidden = temporaryFolder(t);
+    project.configure({ lcm: { syncTarget: hidden, syncRecipients: [await aMachine(t, "bob@desk").key()] } });
+    await pi.request("new_session");
+    await eventually(() => assert.equal(packsIn(hidden).length, 1));
+    assertAbsent("wombat", packsIn(hidden).map(({ bytes }) => bytes));
+    assert.match(machine.unpacked(packsIn(hidden)[0].bytes).toString(), /says the wombat/);
     await leave(pi);
     assert.deepEqual(warnings(pi), []);
   });
 
-  test(`a project's own settings can't name a target, but can do without, on ${host.name}`, async (t) => {
+  test(`a project's own settings can't name a target or recipients, but can do without a sync, on ${host.name}`, async (t) => {
     const [target, elsewhere] = [temporaryFolder(t), temporaryFolder(t)];
     const { project } = await withPi(t, host, "ann@laptop", { syncTarget: target });
     const local = (/** @type {object} */ lcm) => {
       mkdirSync(path.join(project.cwd, ".pi"), { recursive: true });
       writeFileSync(path.join(project.cwd, ".pi", "settings.json"), JSON.stringify({ lcm }));
     };
-    local({ syncTarget: elsewhere });
+    local({ syncTarget: elsewhere, syncRecipients: [await aMachine(t, "bob@desk").key()] });
     const pi = project.startPi(["--approve"]);
     await pi.prompt("The first is called pelican.");
     await waitForWarning(pi);
@@ -96,7 +102,7 @@ for (const host of hostsFor()) {
     await eventually(() => assert.match(textIn(target), /pelican/));
     await pi.prompt("The second is called heron.");
     await leave(pi);
-    assertWarnedOnce(pi, /syncTarget in \S+settings\.json is left out: only Pi's global settings can say so/);
+    assertWarnedOnce(pi, /syncTarget in \S+settings\.json is left out: only Pi's global settings can say so[^]*syncRecipients in \S+settings\.json is left out/);
     assert.deepEqual(warnings(pi, from), []);
     assert.doesNotMatch(textIn(target), /heron/);
     assert.deepEqual(readdirSync(elsewhere), []);

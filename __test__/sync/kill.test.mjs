@@ -13,7 +13,7 @@ import { node22 } from "../../scripts/paths.mjs";
 import { environmentOf, lcm, program } from "../support/cli.mjs";
 import { markersIn } from "../support/history.mjs";
 import { randomFrom } from "../support/kills.mjs";
-import { aMachine, assertAbsent, assertSame, Machine, packsIn, REMOTES, unpacked } from "../support/machines.mjs";
+import { aMachine, assertAbsent, assertSame, Machine, packsIn, REMOTES } from "../support/machines.mjs";
 import { aProject, temporaryFolder } from "../support/project.mjs";
 import { Store } from "../support/store.mjs";
 
@@ -57,6 +57,8 @@ test("nothing is lost when syncs are killed, and packs are half written", async 
   const project = await aProject(t, { host: hostOf(MAIN) });
   const target = temporaryFolder(t);
   const [ann, bob] = [new Machine(project, "ann@laptop", REMOTES[0]), aMachine(t, "bob@desk", REMOTES[1])];
+  // Half of the packs are encrypted.
+  ann.configure({ syncRecipients: [await bob.key()] });
   /** @type {Set<string>} */
   const expected = new Set();
   /** @type {string[]} */
@@ -108,10 +110,11 @@ test("nothing is lost when syncs are killed, and packs are half written", async 
       const { sent, received } = await machine.sync(target);
       assert.deepEqual([sent.packs, received.packs], [0, 0], "there is nothing new");
     }
-    for (const marker of purged) assertAbsent(marker, packsIn(target).map(({ bytes }) => unpacked(bytes)));
+    for (const marker of purged) assertAbsent(marker, packsIn(target).map(({ bytes }) => ann.unpacked(bytes)));
   }
   assert.ok(purged.length > 0);
   const fresh = aMachine(t, "cloud", REMOTES[2]);
-  await fresh.sync(target);
+  ann.configure({ syncRecipients: [await bob.key(), await fresh.key()] });
+  for (const machine of [ann, fresh]) await machine.sync(target);
   assertSame(ann, bob, fresh);
 });

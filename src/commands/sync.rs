@@ -11,10 +11,11 @@ use lcm_ingest::import::Home;
 use lcm_model::config::{Settings, at_home};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
-use lcm_sync::{Amount, Options, Progress, Report, UNASKED, sync};
+use lcm_sync::{Amount, Options, Progress, Report, UNASKED, key, sync};
 
 pub(crate) const REDACT: &str = "--redact";
 const PURGE: &str = "--purge";
+const KEY: &str = "--key";
 /// The project's name at the target; in a shell `--project` with an address.
 pub(crate) const NAME: &str = "--name";
 /// How long the end of a session waits for a sync.
@@ -30,10 +31,12 @@ pub(crate) const COMMAND: Command = Command {
         ("sync", "by way of the target in the setting syncTarget"),
         ("sync TARGET --redact", "with keys and passwords masked in what is sent"),
         ("sync --purge", "removes what was purged on another machine, however much it is"),
+        ("sync --key", "shows this machine's key, for the setting syncRecipients"),
     ],
     arguments: &[
         (REDACT, "mask keys and passwords in what is sent"),
         (PURGE, "remove what was purged on another machine, however much it is"),
+        (KEY, "show this machine's key, for the setting syncRecipients"),
     ],
     is_long: true,
     answer: |asked| Box::pin(asked.syncer.answer(asked)),
@@ -50,6 +53,9 @@ pub struct Syncer {
 
 impl Syncer {
     async fn answer(&self, asked: &CommandContext<'_>) -> Result<Answer> {
+        if asked.rest.has(KEY) {
+            return Ok(Answer::sentence(key(&asked.home.db_dir)?));
+        }
         let options = options(asked)?;
         let Ok(_turn) = self.turn.try_lock() else {
             let (done, of) = self.progress.packs();
@@ -85,10 +91,15 @@ impl Syncer {
         match sync(home, &by_settings(settings), &self.progress, cancel).await {
             // A folder without a remote is of this machine only, and so is a session without a file.
             Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed | Code::Unnamed) => Ok(()),
-            outcome => match unconfirmed_purge(outcome?.unconfirmed) {
-                Some(question) => Err(Error::invalid(question)),
-                None => Ok(()),
-            },
+            outcome => {
+                let report = outcome?;
+                // Once per machine: it may be meant so.
+                let closed = report.closed.iter().any(|closed| closed.is_new).then(|| unopened(&report));
+                match unconfirmed_purge(report.unconfirmed).or(closed) {
+                    Some(message) => Err(Error::invalid(message)),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -99,6 +110,7 @@ fn by_settings(settings: &Settings) -> Options {
         project: settings.sync_project.clone(),
         label: settings.sync_label.clone(),
         redacts: settings.sync_redact,
+        recipients: settings.sync_recipients.clone(),
         confirms_purges: false,
     }
 }
@@ -125,7 +137,8 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
 }
 
 fn render(report: &Report) -> String {
-    let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, target } = report;
+    let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, target, .. } =
+        report;
     let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
     if received.sessions > 0 {
         out += &format!(" of {}", grouped_count(received.sessions, "new session"));
@@ -143,11 +156,21 @@ fn render(report: &Report) -> String {
     if let Some(question) = unconfirmed_purge(*unconfirmed) {
         out += &format!("\n{question}");
     }
+    if !report.closed.is_empty() {
+        out += &format!("\n{}", unopened(report));
+    } else if let Some(key) = &report.key {
+        let others = match report.recipients.saturating_sub(1) {
+            0 => "alone".into(),
+            others => format!("and {}", grouped_count(others, "other key")),
+        };
+        out += &format!("\nEncrypted to this machine's key, {key}, {others}.");
+    }
     if *rewritten > 0 {
         out += &format!(
-            "\n{} {} written again without what was purged.",
+            "\n{} {} written again without what was purged{}.",
             grouped_count(*rewritten, "pack"),
-            were(*rewritten)
+            were(*rewritten),
+            if report.recipients > 0 { ", or for other recipients" } else { "" }
         );
     }
     if *waiting > 0 {
@@ -164,6 +187,22 @@ fn render(report: &Report) -> String {
         out += &format!("\nand {} more", grouped(refused.len() - NAMED));
     }
     out
+}
+
+/// Names the packs that are not encrypted to this machine, and the remedy.
+fn unopened(report: &Report) -> String {
+    let (packs, all) = (report.closed.iter().map(|closed| closed.packs).sum(), report.closed.len());
+    let machines: Vec<&str> =
+        report.closed.iter().map(|closed| closed.machine.as_str()).take(NAMED).collect();
+    let more = if all > NAMED { format!(" and {} more", grouped(all - NAMED)) } else { String::new() };
+    let plain = if report.recipients == 0 { "; what this machine sends is not encrypted" } else { "" };
+    format!(
+        "{} of {}{more} {} encrypted, but not to this machine: add its key, {}, to syncRecipients there, and sync there{plain}.",
+        grouped_count(packs, "pack"),
+        one_line(&machines.join(", "), 200),
+        if packs == 1 { "is" } else { "are" },
+        report.key.as_deref().unwrap_or_default(),
+    )
 }
 
 /// Asks for what a sync does not do by itself.

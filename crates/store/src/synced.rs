@@ -3,7 +3,7 @@
 //! A target's packs have entries. Rows of entries are never removed, so ranges of rows tell what was sent or received, and
 //! all others are still to be sent. A purge takes its entries out of the ranges: they are sent again, as purged.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Row, named_params, params};
 
@@ -16,7 +16,7 @@ crate::view::handles!("What a sync target has." Synced, "Records what a sync tar
 
 /// The key of the target's name.
 const TARGET: &str = "sync_target";
-/// The key of the number of purged entries when own packs were last compared with the history.
+/// The key of the number of purged entries when own packs were last compared with the history, and of their recipients.
 const COMPARED: &str = "sync_compared";
 
 /// The key that is there if the last sync left nothing unread.
@@ -83,9 +83,11 @@ macro_rules! entries {
 }
 
 impl Synced<'_> {
-    /// The packs that were read or written.
-    pub fn packs(&self) -> Result<HashSet<String>> {
-        self.connection.all("SELECT name FROM packs", [])
+    /// The packs that were read or written, and those that could not be opened, with the key that did not open them.
+    pub fn packs(&self) -> Result<HashMap<String, Option<String>>> {
+        let packs: Vec<(String, Option<String>)> =
+            self.connection.all("SELECT name, closed_to FROM packs", [])?;
+        Ok(packs.into_iter().collect())
     }
 
     /// At most `most` entries after a row that no pack has, parents before children.
@@ -132,10 +134,10 @@ impl Synced<'_> {
         self.connection.fact(TARGET).map(|own| own.as_deref() == Some(target))
     }
 
-    /// Whether nothing was purged since own packs were compared with the history.
-    pub fn is_compared(&self) -> Result<bool> {
-        let compared = self.connection.fact(COMPARED)?.and_then(|number| number.parse().ok());
-        Ok(compared.unwrap_or(0) == self.purged()?)
+    /// Whether nothing was purged since own packs were compared with the history, and they are for these recipients.
+    pub fn is_compared(&self, recipients: &str) -> Result<bool> {
+        let compared = self.connection.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
+        Ok(compared == as_compared(self.purged()?, recipients))
     }
 
     /// Whether the last sync left nothing unread.
@@ -262,9 +264,10 @@ impl SyncedWriter<'_> {
         })
     }
 
-    /// Records that a pack was read or written.
-    pub fn add_pack(&self, name: &str) -> Result<()> {
-        self.connection.change("INSERT OR IGNORE INTO packs (name) VALUES (?1)", [name])
+    /// Records that a pack was read or written, or that this machine's key does not open it.
+    pub fn add_pack(&self, name: &str, closed_to: Option<&str>) -> Result<()> {
+        self.connection
+            .change("INSERT OR REPLACE INTO packs (name, closed_to) VALUES (?1, ?2)", [Some(name), closed_to])
     }
 
     /// Forgets a pack that was replaced.
@@ -272,9 +275,10 @@ impl SyncedWriter<'_> {
         self.connection.change("DELETE FROM packs WHERE name = ?1", [name])
     }
 
-    /// Records that own packs agree with the history as it was when so many entries showed a purged message.
-    pub fn note_compared(&self, purged: usize) -> Result<()> {
-        self.connection.set_fact(COMPARED, &purged.to_string())
+    /// Records that own packs agree with the history as it was when so many entries showed a purged message, and are for
+    /// these recipients.
+    pub fn note_compared(&self, purged: usize, recipients: &str) -> Result<()> {
+        self.connection.set_fact(COMPARED, &as_compared(purged, recipients))
     }
 
     /// Records whether nothing is left unread.
@@ -303,4 +307,8 @@ impl SyncedWriter<'_> {
             params![conversation, label],
         )
     }
+}
+
+fn as_compared(purged: usize, recipients: &str) -> String {
+    format!("{purged} {recipients}")
 }

@@ -8,6 +8,7 @@
 //! Packs come from anyone who can write to the target. They only add messages and summaries, as an import does; a purge
 //! is the exception, because it has to travel: see docs/sync.md.
 
+mod encryption;
 mod machine;
 mod pack;
 mod project;
@@ -18,13 +19,14 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use encryption::Key;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_store::{Batch, Place, Store, View, real_path};
@@ -34,6 +36,12 @@ use target::Target;
 
 /// How far back a bucket is listed: two processes of one machine may send at once, the later number first.
 const OVERLAP: i64 = 100;
+
+/// Digits of a machine's id that name it to people.
+const NAMED: usize = 8;
+
+/// Packs, with the key that did not open one.
+type Packs = HashMap<String, Option<String>>;
 
 /// What to sync, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +54,8 @@ pub struct Options {
     pub label: String,
     /// Whether to mask secrets in what is sent.
     pub redacts: bool,
+    /// Whom to encrypt it to, besides this machine; empty: it is not encrypted.
+    pub recipients: Vec<String>,
     /// Whether to remove more than [`UNASKED`] messages that were purged elsewhere.
     pub confirms_purges: bool,
 }
@@ -102,8 +112,10 @@ pub struct Report {
     pub purged: usize,
     /// The same if they are too many to be removed unasked: they stay until the user confirms.
     pub unconfirmed: usize,
-    /// Own packs that were written again without what was purged.
+    /// Own packs that were written again, without what was purged or for other recipients.
     pub rewritten: usize,
+    /// Packs that are not encrypted to this machine.
+    pub closed: Vec<Closed>,
     /// Packs that build on one that is not there yet.
     pub waiting: usize,
     pub refused: Vec<Refused>,
@@ -111,6 +123,20 @@ pub struct Report {
     pub others: Vec<String>,
     /// The target.
     pub target: String,
+    /// This machine's key, if something is encrypted.
+    pub key: Option<String>,
+    /// Who can read what is sent, this machine included; 0: everyone.
+    pub recipients: usize,
+}
+
+/// Packs of a machine that are not encrypted to this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Closed {
+    /// Its label if that is known, else the beginning of its id.
+    pub machine: String,
+    pub packs: usize,
+    /// Whether there were none before.
+    pub is_new: bool,
 }
 
 /// A running sync.
@@ -164,7 +190,8 @@ pub async fn sync(
     let is_folder = !options.target.contains("://");
     let name = if is_folder { real_path(Path::new(&options.target)) } else { options.target.clone() };
     let target = Target::of(&name, &project)?;
-    let machine = ThisMachine::of(&home.db_dir, &options.label)?;
+    let machine = ThisMachine::of(&home.db_dir, &options.label, &options.recipients)?;
+    let recipients = machine.recipients.len();
     let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
     let place = format!("{name} {project}");
     let run = Run { home, place, target, machine, redacts: options.redacts, most_purged, progress, cancel };
@@ -174,7 +201,18 @@ pub async fn sync(
         () = cancel.cancelled() => Err(Error::cancelled()),
         report = exchange(&run) => report,
     };
-    Ok(Report { target: name, ..report? })
+    let report = report?;
+    let is_encrypted = !options.recipients.is_empty() || !report.closed.is_empty();
+    let key = is_encrypted.then(|| key(&home.db_dir)).transpose()?;
+    Ok(Report { target: name, key, recipients, ..report })
+}
+
+/// The key of the machine with this folder of databases, for the recipients of others.
+///
+/// # Errors
+/// When the file with it can't be read or written.
+pub fn key(db_dir: &Path) -> Result<String> {
+    Key::of(db_dir).map(|key| key.recipient())
 }
 
 async fn exchange(run: &Run<'_>) -> Result<Report> {
@@ -185,11 +223,13 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
         let synced = view.synced();
         Ok((synced.packs()?, synced.is_complete()?, synced.machines()?))
     };
-    let (mut known, is_complete, machines) = store.read(look).await?;
+    let (packs, is_complete, machines) = store.read(look).await?;
+    let mut known = known(run, packs)?;
     let read = machines.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number));
     let read: HashMap<String, i64> = read.collect();
     let mut listed = run.target.list(&read).await?;
-    let own: Vec<PackName> = known.iter().filter_map(|name| PackName::parse(name)).collect();
+    let own = known.iter().filter(|(_, closed_to)| closed_to.is_none());
+    let own: Vec<PackName> = own.filter_map(|(name, _)| PackName::parse(name)).collect();
     let own: BTreeSet<i64> =
         own.into_iter().filter(|name| name.machine == run.machine.id).map(|name| name.number).collect();
     let newest = own.last().copied().unwrap_or(0);
@@ -200,21 +240,64 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
         listed = run.target.list(&HashMap::new()).await?;
     }
     let mut report = Report::default();
-    receive::receive(run, &listed, &known, &mut report).await?;
-    if !store.read(|view| view.synced().is_compared()).await? {
+    let new = receive::receive(run, &listed, &known, &mut report).await?;
+    report.closed = closed(run, &listed, &known, &new).await?;
+    let recipients = run.machine.recipients.join(" ");
+    if !store.read(move |view| view.synced().is_compared(&recipients)).await? {
         listed = run.target.list(&HashMap::new()).await?;
         send::rewrite(run, &listed, &mut report).await?;
     }
     let numbers = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
     // The others list what is new by number.
     send::send(run, numbers.chain([newest]).max().unwrap_or(0) + 1, &mut report).await?;
-    let is_complete = report.waiting == 0 && report.refused.is_empty() && report.unconfirmed == 0;
+    let is_complete = report.waiting == 0
+        && report.refused.is_empty()
+        && report.unconfirmed == 0
+        && report.closed.is_empty();
     run.write(move |batch| batch.synced().note_complete(is_complete)).await?;
     let machines = store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
         machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
     store.checkpoint().await?;
     Ok(Report { others, ..report })
+}
+
+/// The packs that need not be read. The key that did not open one may have been replaced.
+fn known(run: &Run<'_>, mut packs: Packs) -> Result<Packs> {
+    if packs.values().any(Option::is_some) {
+        let key = Some(key(&run.machine.db_dir)?);
+        packs.retain(|_, closed_to| closed_to.is_none() || *closed_to == key);
+    }
+    Ok(packs)
+}
+
+/// The packs at the target that are not encrypted to this machine, some of them `new`.
+async fn closed(
+    run: &Run<'_>,
+    listed: &[PackName],
+    known: &Packs,
+    new: &HashSet<String>,
+) -> Result<Vec<Closed>> {
+    let mut closed: BTreeMap<&str, Closed> = BTreeMap::new();
+    for name in listed {
+        let (machine, name) = (name.machine.as_str(), name.to_string());
+        let is_new = new.contains(&name);
+        if is_new || known.get(&name).is_some_and(Option::is_some) {
+            let all = || Closed { machine: machine[..NAMED].to_owned(), packs: 0, is_new: true };
+            let all = closed.entry(machine).or_insert_with(all);
+            all.packs += 1;
+            all.is_new &= is_new;
+        }
+    }
+    if !closed.is_empty() {
+        for machine in run.store().read(|view| view.synced().machines()).await? {
+            closed
+                .get_mut(machine.id.as_str())
+                .into_iter()
+                .for_each(|all| all.machine.clone_from(&machine.label));
+        }
+    }
+    Ok(closed.into_values().collect())
 }
 
 /// Whether a pack of this machine from the number `from` on is not at the target any more.

@@ -2,17 +2,20 @@
 //!
 //! A pack is zstd of a JSON text sequence (RFC 7464): a header, then the entries of sessions, each as a line of Pi's session
 //! files, with a record before them that names the session; placeholders of purged messages; summaries. So
-//! `zstdcat FILE | tr -d '\036'` shows all of it. Its name has the hash of its bytes, and anyone may have written it: sizes
+//! `zstdcat FILE | tr -d '\036'` shows all of it, unless it is [encrypted](super::encryption). Its name has the hash of its bytes, and anyone may have written it: sizes
 //! are bounded, and what does not have the expected form is an error.
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Cursor, Read as _, Take, Write as _};
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
+use super::encryption::{Key, is_encrypted};
+use super::machine::ThisMachine;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::Hash;
 use lcm_model::{Entry, Fields, SummaryRecord, parse_one};
@@ -92,12 +95,16 @@ pub(crate) struct PackHeader {
     pub purged: u32,
     /// Whether secrets are masked.
     pub redacted: bool,
+    /// Whom the pack is encrypted to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
 }
 
 impl PackHeader {
-    pub fn new(machine: &str, label: &str, purged: usize, redacted: bool) -> Self {
+    pub fn new(machine: &ThisMachine, purged: usize, redacted: bool) -> Self {
         let purged = u32::try_from(purged).unwrap_or(u32::MAX);
-        Self { format: FORMAT, machine: machine.to_owned(), label: label.to_owned(), purged, redacted }
+        let ThisMachine { id, label, recipients, .. } = machine.clone();
+        Self { format: FORMAT, machine: id, label, purged, redacted, recipients }
     }
 }
 
@@ -195,6 +202,8 @@ impl PackWriter {
 pub(crate) struct PackReader {
     records: BufReader<Take<Decoder<'static, Cursor<Vec<u8>>>>>,
     pub header: PackHeader,
+    /// The hash of what is in it, if it is encrypted; else of its bytes.
+    pub content: Hash,
     /// What was read too early.
     kept: Option<Record>,
     /// The bytes of the last record.
@@ -202,15 +211,21 @@ pub(crate) struct PackReader {
 }
 
 impl PackReader {
-    /// Begins to read the bytes of the pack `name`.
+    /// Begins to read the bytes of the pack `name`; `None` if it is encrypted, and not to the key in the folder `db_dir`.
     ///
     /// # Errors
     /// When they are not those of the name, or another version's.
-    pub fn open(name: &PackName, bytes: Vec<u8>) -> Result<Self> {
-        if Hash::plain(&bytes) != name.hash {
+    pub fn open(name: &PackName, mut bytes: Vec<u8>, db_dir: &Path) -> Result<Option<Self>> {
+        let mut content = Hash::plain(&bytes);
+        if content != name.hash {
             return Err(Error::invalid(
                 "its bytes are not those of its name: it is incomplete, or it was changed",
             ));
+        }
+        if is_encrypted(&bytes) {
+            let Some(plain) = Key::of(db_dir)?.decrypted(&bytes)? else { return Ok(None) };
+            content = Hash::plain(&plain);
+            bytes = plain;
         }
         let decoder = Decoder::with_buffer(Cursor::new(bytes)).map_err(unpacked)?;
         let mut records = BufReader::new(decoder.take(MOST));
@@ -225,7 +240,7 @@ impl PackReader {
         if header.machine != name.machine {
             return Err(Error::invalid("it is in another machine's folder"));
         }
-        Ok(Self { records, header, kept: None, size: 0 })
+        Ok(Some(Self { records, header, content, kept: None, size: 0 }))
     }
 
     /// The next record.

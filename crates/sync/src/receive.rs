@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use super::encryption::Key;
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
-use super::{Refused, Report, Run};
+use super::{Packs, Refused, Report, Run};
 use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::ConversationId;
@@ -48,20 +49,21 @@ struct Slice {
     summaries: Vec<SummaryRecord>,
 }
 
-/// Reads the packs among `listed` that are new here.
+/// Reads the packs among `listed` that are new here. Returns those that are not encrypted to this machine.
 ///
 /// # Errors
 /// When the store or the target can't be used. What was read stays.
 pub(super) async fn receive(
     run: &Run<'_>,
     listed: &[PackName],
-    known: &HashSet<String>,
+    known: &Packs,
     report: &mut Report,
-) -> Result<()> {
+) -> Result<HashSet<String>> {
+    let mut closed = HashSet::new();
     let mut waiting: Vec<&PackName> =
-        listed.iter().filter(|name| !known.contains(&name.to_string())).collect();
+        listed.iter().filter(|name| !known.contains_key(&name.to_string())).collect();
     if waiting.is_empty() {
-        return Ok(());
+        return Ok(closed);
     }
     // Until this has ended well.
     run.write(|batch| batch.synced().note_complete(false)).await?;
@@ -73,14 +75,16 @@ pub(super) async fn receive(
         for name in waiting {
             go_on(run.cancel)?;
             match pack(run, name, &mut end, report).await {
-                Ok(()) => report.received.packs += 1,
+                Ok(Outcome::Gone) => {}
+                Ok(Outcome::Read) => report.received.packs += 1,
+                Ok(Outcome::Closed) => drop(closed.insert(name.to_string())),
                 Err(error) if error.code() == Code::Gap => still.push(name),
                 Err(error) if matches!(error.code(), Code::Invalid | Code::Format) => {
                     report.refused.push(Refused { pack: name.to_string(), reason: error.to_string() });
                 }
                 Err(error) => return Err(error),
             }
-            run.progress.set((report.received.packs + report.refused.len()).min(all), all);
+            run.progress.set((report.received.packs + report.refused.len() + closed.len()).min(all), all);
         }
         waiting = still;
         let is_further = waiting.len() < number || report.received.messages > before;
@@ -89,21 +93,35 @@ pub(super) async fn receive(
         }
     }
     report.waiting = waiting.len();
-    finish(run, end, report).await
+    finish(run, end, report).await?;
+    Ok(closed)
+}
+
+/// What became of a pack.
+enum Outcome {
+    Read,
+    Gone,
+    /// It is not encrypted to this machine.
+    Closed,
 }
 
 /// Stores what a pack has.
 ///
 /// # Errors
 /// [`Code::Gap`] if some of it builds on what is not here, [`Code::Invalid`] if it is no pack.
-async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut Report) -> Result<()> {
+async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut Report) -> Result<Outcome> {
     if end.size > MOST_SUMMARIES {
         return Err(Error::gap("the next sync reads it"));
     }
-    let Some(bytes) = run.target.get(name).await? else { return Ok(()) };
+    let Some(bytes) = run.target.get(name).await? else { return Ok(Outcome::Gone) };
     report.received.bytes += bytes.len();
-    let opened = name.clone();
-    let mut reader = blocking(move || PackReader::open(&opened, bytes)).await?;
+    let (opened, db_dir) = (name.clone(), run.machine.db_dir.clone());
+    let Some(mut reader) = blocking(move || PackReader::open(&opened, bytes, &db_dir)).await? else {
+        // It never changes: it is not asked for again.
+        let (name, key) = (name.to_string(), Key::of(&run.machine.db_dir)?.recipient());
+        run.write(move |batch| batch.synced().add_pack(&name, Some(&key))).await?;
+        return Ok(Outcome::Closed);
+    };
     let PackHeader { machine, label, purged, redacted, .. } = reader.header.clone();
     let purged = usize::try_from(purged).unwrap_or(usize::MAX);
     let machine = Machine { id: machine, label: one_line(&label, LABEL), number: name.number, purged };
@@ -140,13 +158,14 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     run.write(move |batch| batch.synced().note_machine(&machine)).await?;
     let name = name.to_string();
     if late.purged.is_empty() && late.summaries.is_empty() {
-        return run.write(move |batch| batch.synced().add_pack(&name)).await;
+        run.write(move |batch| batch.synced().add_pack(&name, None)).await?;
+        return Ok(Outcome::Read);
     }
     end.packs.push(name);
     end.purged.append(&mut late.purged);
     end.summaries.append(&mut late.summaries);
     end.size += late.size;
-    Ok(())
+    Ok(Outcome::Read)
 }
 
 /// Reads the next part of a pack, of one session, on any thread.
@@ -281,7 +300,7 @@ async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()>
         go_on(run.cancel)?;
         report.received.summaries += run.write(move |batch| add_summaries(batch, slice)).await?;
     }
-    run.write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name))).await
+    run.write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name, None))).await
 }
 
 /// Adds summaries of messages that no summary made here covers. Returns how many are new.

@@ -1,5 +1,8 @@
 //! Sends what no pack has yet, and writes packs again whose text was purged.
 
+use std::collections::HashMap;
+
+use super::encryption::encrypted;
 use super::machine::ThisMachine;
 use super::pack::{HIGHEST, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
 use super::{Report, Run};
@@ -54,20 +57,23 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
         report.sent.bytes += bytes.len();
         report.sent.messages += messages;
         report.sent.summaries += summaries.len();
-        let name = put(run, number, bytes).await?;
+        let name = put(run, number, bytes, run.machine.recipients.clone()).await?;
         let machine = run.machine.said(number, purged);
         let note = move |batch: &Batch<'_>| {
             batch.synced().add(entries)?;
             batch.synced().add_summaries(&summaries)?;
             batch.synced().note_machine(&machine)?;
-            batch.synced().add_pack(&name)
+            batch.synced().add_pack(&name, None)
         };
         run.write(note).await?;
         number += 1;
     }
 }
 
-async fn put(run: &Run<'_>, number: i64, bytes: Vec<u8>) -> Result<String> {
+async fn put(run: &Run<'_>, number: i64, mut bytes: Vec<u8>, recipients: Vec<String>) -> Result<String> {
+    if !recipients.is_empty() {
+        bytes = blocking(move || encrypted(&bytes, &recipients)).await?;
+    }
     let name = PackName { machine: run.machine.id.clone(), number, hash: Hash::plain(&bytes) };
     run.target.put(&name, bytes).await?;
     Ok(name.to_string())
@@ -81,7 +87,7 @@ fn next_pack(
     is_first: bool,
 ) -> Result<Option<(Pack, usize)>> {
     let purged = view.synced().purged()?;
-    let header = PackHeader::new(&machine.id, &machine.label, purged, redacts);
+    let header = PackHeader::new(machine, purged, redacts);
     let mut builder = PackBuilder::of(view, &header, &machine.label)?;
     let (mut entries, mut summaries, mut messages) = (Vec::new(), Vec::new(), 0);
     'full: loop {
@@ -169,23 +175,33 @@ impl<'v> PackBuilder<'v> {
     }
 }
 
-/// Writes own packs again that differ from the history, since something in them was purged, and removes the old ones.
+/// Writes own packs again that differ from the history, since something in them was purged, or are for other recipients, and
+/// removes the old ones.
 ///
 /// # Errors
 /// When the store or the target can't be used: the next sync goes on.
 pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
     run.target.sweep(&run.machine.id).await?;
     let purged = run.store().read(|view| view.synced().purged()).await?;
-    let mut is_whole = true;
+    let (mut is_whole, mut there) = (true, HashMap::new());
     for name in listed.iter().filter(|name| name.machine == run.machine.id) {
         go_on(run.cancel)?;
         let Some(bytes) = run.target.get(name).await? else { continue };
-        let old = name.clone();
-        let again = match blocking(move || PackReader::open(&old, bytes)).await {
-            Ok(reader) => run.store().read(move |view| rewritten(view, reader)).await,
+        let (old, machine) = (name.clone(), run.machine.clone());
+        let again = match blocking(move || PackReader::open(&old, bytes, &machine.db_dir)).await {
+            Ok(None) => continue,
+            Ok(Some(mut reader)) => {
+                // Without recipients, who can read what is there stays as it is.
+                if !run.machine.recipients.is_empty() {
+                    reader.header.recipients.clone_from(&run.machine.recipients);
+                }
+                let (content, recipients) = (reader.content, reader.header.recipients.clone());
+                let again = run.store().read(move |view| rewritten(view, reader)).await;
+                again.map(|again| (again, content, recipients))
+            }
             Err(error) => Err(error),
         };
-        let again = match again {
+        let (again, content, recipients) = match again {
             Ok(again) => again,
             // It was refused before: it is none of ours, or a later version's.
             Err(error) if error.code() == Code::Invalid => continue,
@@ -195,28 +211,41 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
             }
             Err(error) => return Err(error),
         };
+        let old = name.to_string();
         let new = match again {
-            Rewritten::Pack(now) if Hash::plain(&now) == name.hash => continue,
-            Rewritten::Pack(now) => Some(put(run, name.number, now).await?),
+            Rewritten::Pack(now) => {
+                let now_content = Hash::plain(&now);
+                // An encrypted pack has another name each time: one that was stopped here may be there twice.
+                let known = there.get(&(name.number, now_content));
+                let new = match known {
+                    Some(known) => Clone::clone(known),
+                    None if now_content == content => old.clone(),
+                    None => put(run, name.number, now, recipients).await?,
+                };
+                there.insert((name.number, now_content), new.clone());
+                if new == old {
+                    continue;
+                }
+                Some(new)
+            }
             Rewritten::Nothing => None,
             Rewritten::Lacking => {
-                let name = name.to_string();
-                run.write(move |batch| batch.synced().remove_pack(&name)).await?;
+                run.write(move |batch| batch.synced().remove_pack(&old)).await?;
                 is_whole = false;
                 continue;
             }
         };
-        let old = name.to_string();
         let note = move |batch: &Batch<'_>| {
             batch.synced().remove_pack(&old)?;
-            new.iter().try_for_each(|new| batch.synced().add_pack(new))
+            new.iter().try_for_each(|new| batch.synced().add_pack(new, None))
         };
         run.write(note).await?;
         run.target.remove(name).await?;
         report.rewritten += 1;
     }
     if is_whole {
-        run.write(move |batch| batch.synced().note_compared(purged)).await?;
+        let recipients = run.machine.recipients.join(" ");
+        run.write(move |batch| batch.synced().note_compared(purged, &recipients)).await?;
     }
     Ok(())
 }

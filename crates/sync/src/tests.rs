@@ -11,8 +11,10 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
+use super::encryption::{Key, MAGIC, encrypted, is_encrypted};
+use super::machine::ThisMachine;
 use super::pack::{PackHeader, PackName, PackWriter};
-use super::{Options, Progress, Report, UNASKED, sync};
+use super::{Options, Progress, Report, UNASKED, key, sync};
 use lcm_ingest::Handover;
 use lcm_ingest::import::Home;
 use lcm_model::config::ProjectIdentity;
@@ -82,8 +84,28 @@ impl Machine {
             project: "shop".into(),
             label: self.label.clone(),
             redacts: false,
+            recipients: Vec::new(),
             confirms_purges: false,
         }
+    }
+
+    fn key(&self) -> String {
+        key(&self.home.db_dir).unwrap()
+    }
+
+    /// Syncs, and encrypts what is sent.
+    async fn sync_to(&self, target: &Path, recipients: &[&Machine]) -> Report {
+        let recipients = recipients.iter().map(|machine| machine.key()).collect();
+        self.sync_as(Options { recipients, ..self.options(target) }).await.unwrap()
+    }
+
+    /// What its key opens in a folder, unpacked.
+    fn opened(&self, target: &Path) -> String {
+        let key = Key::of(&self.home.db_dir).unwrap();
+        let packs = packs(target).into_iter().map(|pack| std::fs::read(pack).unwrap());
+        let packs = packs.filter(|pack| is_encrypted(pack)).filter_map(|pack| key.decrypted(&pack).unwrap());
+        let texts = packs.map(|pack| zstd::decode_all(pack.as_slice()).unwrap()).collect::<Vec<_>>();
+        String::from_utf8(texts.concat()).unwrap()
     }
 
     async fn sync(&self, target: &Path) -> Report {
@@ -409,12 +431,12 @@ fn what_only_a_pack_has_is_read_before_it_is_written_again() {
         // The same machine with a history that lacks one session, although the pack counts as read.
         std::fs::copy(ann.home.db_dir.join("machine-id"), again.home.db_dir.join("machine-id")).unwrap();
         again.say("one", "e1", None, "a secret that is long enough").await;
-        let name = ann.read(|view| view.synced().packs()).await.into_iter().next().unwrap();
+        let name = ann.read(|view| view.synced().packs()).await.into_keys().next().unwrap();
         let place = format!("{} shop", target.path().display());
         again
             .write(move |batch| {
                 batch.synced().begin(&place)?;
-                batch.synced().add_pack(&name)
+                batch.synced().add_pack(&name, None)
             })
             .await;
         again.purge("one", "e1").await;
@@ -449,6 +471,115 @@ async fn purge_the_same() {
     }
     assert_eq!(ann.lineages().await, bob.lineages().await);
     assert_eq!(ann.said().await, bob.said().await);
+}
+
+#[test]
+fn only_recipients_read_encrypted_packs_and_later_ones_get_all() {
+    run(async {
+        let (target, ann, bob, eve) =
+            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
+        let target = target.path();
+        ann.say("one", "e1", None, "the fox").await;
+        ann.say("one", "e2", Some("e1"), "hunter2hunter2hunter2").await;
+        assert_eq!(ann.sync_to(target, &[&bob]).await.recipients, 2);
+        for text in ["ann", "fox", "user", "lcm-pack"] {
+            assert!(!is_anywhere(target, text), "{text}");
+        }
+        // Bob's own packs are not encrypted yet.
+        bob.say("two", "e1", None, "the owl").await;
+        assert_eq!(bob.sync(target).await.received.messages, 2);
+        assert!(is_anywhere(target, "the owl"));
+        assert_eq!(bob.sync_to(target, &[&ann]).await.rewritten, 1);
+        assert!(!is_anywhere(target, "the owl"));
+        ann.sync_to(target, &[&bob]).await;
+        assert_eq!(ann.said().await, bob.said().await);
+
+        for is_new in [true, false] {
+            let report = eve.sync_to(target, &[&ann, &bob]).await;
+            let closed: Vec<_> = report.closed.iter().map(|closed| (closed.packs, closed.is_new)).collect();
+            assert_eq!((closed, report.key), (vec![(1, is_new), (1, is_new)], Some(eve.key())));
+            assert_eq!((report.received.bytes > 0, report.received.messages), (is_new, 0));
+        }
+        let all = [&ann, &bob, &eve];
+        assert_eq!(ann.sync_to(target, &all).await.rewritten, 1);
+        assert_eq!(eve.sync_to(target, &all).await.closed.len(), 1);
+        assert_eq!(bob.sync_to(target, &all).await.rewritten, 1);
+        assert!(eve.sync_to(target, &all).await.closed.is_empty());
+        assert_eq!(eve.said().await, ann.said().await);
+
+        bob.purge("one", "e2").await;
+        for machine in [&bob, &ann, &eve, &bob, &ann] {
+            machine.sync_to(target, &all).await;
+        }
+        assert!(ann.opened(target).contains("the fox") && !ann.opened(target).contains("hunter2"));
+        for machine in all {
+            assert_eq!(machine.said().await, ann.said().await);
+        }
+        let files = packs(target);
+        for machine in all {
+            let report = machine.sync_to(target, &all).await;
+            assert_eq!((report.sent.packs, report.received.bytes, report.rewritten), (0, 0, 0));
+        }
+        assert_eq!(packs(target), files);
+        // Without recipients, packs that are there stay as they are.
+        ann.purge("one", "e1").await;
+        ann.say("one", "e3", Some("e1"), "the hen").await;
+        ann.sync(target).await;
+        assert!(is_anywhere(target, "the hen"));
+        assert!(!is_anywhere(target, "the owl") && !eve.opened(target).contains("the fox"));
+    });
+}
+
+#[test]
+fn packs_that_are_encrypted_again_replace_those_that_a_stopped_sync_left() {
+    run(async {
+        let (target, ann, bob, eve) =
+            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
+        let target = target.path();
+        ann.say("one", "e1", None, "the fox").await;
+        ann.sync(target).await;
+        let old = packs(target).pop().unwrap();
+        let bytes = std::fs::read(&old).unwrap();
+        ann.sync_to(target, &[&bob]).await;
+        std::fs::write(&old, bytes).unwrap();
+        ann.sync_to(target, &[&bob, &eve]).await;
+        let left = packs(target);
+        assert!(left.len() == 1 && !left.contains(&old), "{left:?}");
+        assert_eq!(eve.sync(target).await.received.messages, 1);
+    });
+}
+
+#[test]
+fn what_is_no_recipient_stops_a_sync_and_no_message_shows_it() {
+    run(async {
+        let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
+        ann.say("one", "e1", None, "the fox").await;
+        let good = ann.key();
+        let file = ann.home.db_dir.join("machine-key");
+        let secret = std::fs::read_to_string(&file).unwrap();
+        for wrong in [secret.as_str(), "", "age1", &good[1..], "AGE-SECRET-KEY-1", "false"] {
+            let recipients = vec![good.clone(), wrong.to_owned()];
+            let options = Options { recipients, ..ann.options(target.path()) };
+            let error = ann.sync_as(options).await.unwrap_err().to_string();
+            assert!(error.contains("number 2 in syncRecipients is no key"), "{error}");
+            assert!(!error.contains("SECRET"));
+        }
+        assert!(packs(target.path()).is_empty());
+        // A key of age-keygen may take its place, but what is none is never overwritten.
+        std::fs::write(&file, format!("# created: today\n# public key: {good}\n{secret}\n")).unwrap();
+        assert_eq!(ann.key(), good);
+        std::fs::write(&file, "AGE-SECRET-KEY-PQ-1").unwrap();
+        let error = key(&ann.home.db_dir).unwrap_err().to_string();
+        assert!(error.contains("machine-key can't be used"), "{error}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "AGE-SECRET-KEY-PQ-1");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::remove_file(&file).unwrap();
+            ann.key();
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    });
 }
 
 fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result<Hash> {
@@ -509,7 +640,13 @@ fn a_forged_pack_changes_nothing_that_is_there() {
         let machine = "0123456789abcdef0123456789abcdef";
         let folder = target.path().join("shop").join(machine);
         std::fs::create_dir_all(&folder).unwrap();
-        let header = PackHeader::new(machine, "evil", 0, false);
+        let said_by = |machine: &str| {
+            let id = machine.to_owned();
+            let machine =
+                ThisMachine { id, label: "evil".into(), recipients: Vec::new(), db_dir: PathBuf::new() };
+            PackHeader::new(&machine, 0, false)
+        };
+        let header = said_by(machine);
         let packed = |header: &PackHeader, records: &[&str]| {
             let mut pack = PackWriter::new(header).unwrap();
             records.iter().for_each(|record| pack.record(record).unwrap());
@@ -520,17 +657,33 @@ fn a_forged_pack_changes_nothing_that_is_there() {
             r#"{"type":"message","id":"e1","parentId":null,"message":{"role":"user","content":"the wolf"}}"#;
         let mut long = packed(&header, &[session]);
         long.extend(zstd::encode_all(std::io::repeat(0).take(3 << 20), 3).unwrap());
+        let whole = encrypted(&packed(&header, &[session, other]), &[ann.key()]).unwrap();
+        let changed = |at: usize| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            bytes
+        };
         let cases = [
             // Not the bytes of the name.
             (b"half".to_vec(), false),
-            (packed(&PackHeader::new(&"f".repeat(32), "evil", 0, false), &[session, other]), true),
+            (packed(&said_by(&"f".repeat(32)), &[session, other]), true),
             (packed(&header, &[other]), true),
             (packed(&header, &["[]"]), true),
             (packed(&header, &[session, r#"{"type":"lcm-purged","id":"e1"}"#]), true),
             (packed(&PackHeader { format: 9, ..header.clone() }, &[session, other]), true),
-            (long, true),
+            (long.clone(), true),
             (Vec::new(), true),
             (b"not zstd".to_vec(), true),
+            (encrypted(b"not zstd", &[ann.key()]).unwrap(), true),
+            (encrypted(&long, &[ann.key()]).unwrap(), true),
+            (whole[..whole.len() - 1].to_vec(), true),
+            (changed(0), true),
+            (changed(whole.len() - 60), true),
+            (changed(whole.len() - 1), true),
+            ([MAGIC, b"v9\n--- \n"].concat(), true),
+            // A header without an end, and one that would take long.
+            ([MAGIC, &b"v1\n-> X25519 a\n".repeat(1_000)].concat(), true),
+            ([MAGIC, b"v1\n", &b"-> a\n".repeat(1_000_000), b"--- \n"].concat(), true),
         ];
         let count = cases.len();
         for (number, (bytes, is_named)) in (0..).zip(cases) {
@@ -545,6 +698,11 @@ fn a_forged_pack_changes_nothing_that_is_there() {
         let report = ann.sync(target.path()).await;
         assert_eq!(report.refused.len(), count, "{:?}", report.refused);
         assert_eq!(ann.said().await, said);
+        // The work that a passphrase asks for is not done.
+        let bytes = [MAGIC, b"v1\n-> scrypt ", b"bBjlhJVYZeE4aqUdmtRHfw 40\nZV/AhotwSGqaPCU43cepl4WYUouAa17a3xpu4G2yi5k\n--- fgMiVLJHMlg9fW7CVG/hPS5EAU4Zeg19LyCP7SoH5nA\n", &[7; 64]].concat();
+        let name = PackName { machine: machine.into(), number: 98, hash: Hash::plain(&bytes) };
+        std::fs::write(target.path().join("shop").join(name.to_string()), bytes).unwrap();
+        assert_eq!(ann.sync(target.path()).await.closed.len(), 1);
         // A well-formed one adds what it has, and nothing else.
         let bytes = packed(&header, &[session, other]);
         let name = PackName { machine: machine.into(), number: 99, hash: Hash::plain(&bytes) };
@@ -628,6 +786,12 @@ proptest! {
         run(async {
             let target = Arc::new(tempfile::tempdir().unwrap());
             let machines = ["ann", "bob", "eve"].map(Machine::new);
+            // One does not encrypt what it sends.
+            let keys: Vec<String> = machines.iter().map(Machine::key).collect();
+            let options = |machine: &Machine| {
+                let recipients = if machine.label == "eve" { Vec::new() } else { keys.clone() };
+                Options { recipients, ..machine.options(target.path()) }
+            };
             let (mut said, mut purged) = (BTreeSet::new(), BTreeSet::new());
             for (number, step) in steps.iter().enumerate() {
                 match step {
@@ -661,7 +825,7 @@ proptest! {
                     }
                     Step::Sync { machine, stops_after } => {
                         let (machine, cancel) = (&machines[*machine], CancellationToken::new());
-                        let (options, progress) = (machine.options(target.path()), Progress::default());
+                        let (options, progress) = (options(machine), Progress::default());
                         let syncing = sync(&machine.home, &options, &progress, &cancel);
                         match stops_after {
                             None => drop(syncing.await.unwrap()),
@@ -680,7 +844,7 @@ proptest! {
             }
             for _ in 0..4 {
                 for machine in &machines {
-                    let report = machine.sync(target.path()).await;
+                    let report = machine.sync_as(options(machine)).await.unwrap();
                     assert!(report.refused.is_empty(), "{report:?}");
                 }
             }

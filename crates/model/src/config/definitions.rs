@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::value::{agent, model};
+use super::value::{agent, model, recipient};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -183,14 +183,13 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "syncTarget",
-        help: "Where each session's start and end sync the project's history with your other machines: a folder that they \
-               share, or `s3://BUCKET/PREFIX`. A project without a git remote or `syncProject` is left out. A project's own \
-               settings can only switch it off, with an empty text. See sync.md.",
+        help: "Where each session's start and end sync the project's history: a folder, or `s3://BUCKET/PREFIX`. A project \
+               without a git remote or `syncProject` is left out. A project's own settings can only empty it. See sync.md.",
         kind: Kind::Text,
     },
     Definition {
         key: "syncProject",
-        help: "The project's name at the sync target, the same on all machines. Without one, the git remote's address.",
+        help: "The project's name at the sync target. Without one, the git remote's address.",
         kind: Kind::Text,
     },
     Definition {
@@ -200,8 +199,13 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "syncRedact",
-        help: "Masks keys, tokens and passwords in what a sync sends, as `redact` does for summaries.",
+        help: "Masks keys, tokens and passwords in what a sync sends.",
         kind: Kind::Switch { default: false },
+    },
+    Definition {
+        key: "syncRecipients",
+        help: "Encrypts what a sync sends, to these keys and this machine's. Not in a project's own settings. See sync.md.",
+        kind: Kind::Names { expected: "a list of keys: \"age1…\"", read: recipient, default: &[] },
     },
     Definition {
         key: "condensationThreshold",
@@ -281,8 +285,7 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "debugMode",
-        help: "Writes a log next to the database, at most 2 MB. It contains counts, times and names, but no keys or \
-               message texts.",
+        help: "Writes a log next to the database, at most 2 MB, without keys or message texts.",
         kind: Kind::Switch { default: false },
     },
 ];

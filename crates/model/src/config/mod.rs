@@ -62,6 +62,9 @@ pub struct Settings {
     pub sync_label: String,
     #[serde(default)]
     pub sync_redact: bool,
+    /// `syncRecipients`, unchecked: what is no key must stop a sync
+    #[serde(default)]
+    pub sync_recipients: Vec<String>,
     pub max_summary_tokens: usize,
     pub min_messages_for_compaction: usize,
     pub leaf_pass_concurrency: usize,

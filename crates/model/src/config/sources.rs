@@ -151,10 +151,11 @@ impl Gathered {
                 self.problems.push(format!("{name} {place} is not a setting{meant}"));
                 continue;
             };
-            // A project can't choose where its users' histories go, nor that their secrets go there.
+            // A project can't choose where its users' histories go, nor who can read them there.
             let is_weaker = match definition.key {
                 "syncTarget" => value != "",
                 "syncRedact" => value == false,
+                "syncRecipients" => true,
                 _ => false,
             };
             if is_weaker && origin == Origin::Project {

@@ -30,7 +30,8 @@ pub(super) fn accepted(definition: &Definition, value: &Value, base: &Path) -> O
             let names = match value {
                 // A single name needs no list.
                 Value::String(names) => listed(names),
-                other => other.as_array()?.clone(),
+                Value::Array(names) => names.clone(),
+                name => vec![name.clone()],
             };
             names.iter().map(read).collect::<Option<Vec<_>>>()?.into()
         }
@@ -83,6 +84,12 @@ pub fn at_home(path: &str, base: &Path) -> Option<PathBuf> {
 pub(super) fn agent(value: &Value) -> Option<String> {
     let name = value.as_str()?.trim();
     AGENTS.contains(&name).then(|| name.to_owned())
+}
+
+/// Whom packs are encrypted to. Anything is accepted: without what was meant, they would be sent as they are.
+#[expect(clippy::unnecessary_wraps, reason = "one signature for all lists")]
+pub(super) fn recipient(value: &Value) -> Option<String> {
+    Some(value.as_str().map_or_else(|| value.to_string(), |key| key.trim().to_owned()))
 }
 
 /// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes. `"session"` is the session's own.

@@ -170,7 +170,8 @@ CREATE TABLE synced_summaries (
 
 CREATE TABLE packs (
   -- The packs that were read or written here.
-  name TEXT PRIMARY KEY -- MACHINE/NUMBER-HASH.pack
+  name      TEXT PRIMARY KEY, -- MACHINE/NUMBER-HASH.pack
+  closed_to TEXT              -- this machine's key if that does not open it: it was not read
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE machines (

@@ -57,9 +57,9 @@ impl Condition {
         match self {
             Self::Unknown | Self::Shape(0.0) => true,
             Self::Shape(bits) => entropy(value) >= bits && !(value.contains('-') && is_words(value)),
-            Self::Named => is_mixed(value) && entropy(value) >= 3.0 && !has_any(&found.name(), &OTHER_VALUES),
+            Self::Named => is_mixed(value) && entropy(value) >= 3.0,
             _ if is_placeholder(value) => false,
-            Self::Word => !is_ports(value),
+            Self::Word => true,
             Self::Password => found.is_password(),
             Self::Secret => found.is_key() && !found.names_other(),
             Self::Key => found.is_key() && found.is_compound() && !found.names_other(),
@@ -69,7 +69,6 @@ impl Condition {
                     // Hex digits need more characters for the same entropy.
                     && entropy(value) >= if value.len() < 32 { 3.5 } else { 3.0 }
                     && !has_any(&found.name(), &OTHER_VALUES)
-                    && !found.names_other()
             }
             Self::Strong => is_strong(value) && !has_any(&found.name(), &OF_SECRETS),
             Self::Url => !found.is_port(),
@@ -91,17 +90,6 @@ const OTHER_VALUES: [&str; 20] = [
 
 /// What a sentence may say about a secret that is not one.
 const OF_SECRETS: [&str; 6] = ["hash", "fingerprint", "public", "checksum", "digest", "length"];
-
-/// Prefixes of ciphers and the like, which mix digits and letters.
-const STANDARDS: [&str; 13] = [
-    "sha1", "sha256", "sha512", "md5", "base64", "argon", "utf8", "utf-8", "pbkdf", "oauth", "bcrypt",
-    "25519", "802.11",
-];
-
-/// Words in code's names, which have dots like passphrases.
-const OF_CODE: [&str; 12] = [
-    "pass", "config", "form", "settings", "env", "secret", "token", "cred", "key", "self", "this", "version",
-];
 
 /// Words for placeholders.
 const PLACEHOLDERS: [&str; 14] = [
@@ -156,12 +144,9 @@ impl PatternMatch<'_> {
     /// Whether an unquoted value is code.
     fn is_code(&self) -> bool {
         let next = self.text.as_bytes().get(self.at + self.value.len());
-        // A number or a name after `name: type =`.
-        let is_typed = self.sign.starts_with(':') && self.sign.trim_end().ends_with('=');
         !self.is_quoted()
-            && (is_typed
-                // `password::hash`.
-                || self.value.starts_with(':')
+            // `password::hash`.
+            && (self.value.starts_with(':')
                 || self.sign.starts_with(',')
                 || self.sign == "("
                 || matches!(next, Some(b'(' | b'['))
@@ -171,10 +156,8 @@ impl PatternMatch<'_> {
     /// Whether the value is a passphrase after `password=` in a command, or the rest of a line in a
     /// configuration.
     fn is_argument(&self) -> bool {
-        let rest = self.text[self.at + self.value.len()..].chars().next();
-        let is_call = matches!(rest, Some(',' | ')' | ';'));
         let is_config = [":", "="].contains(&self.sign.trim()) && self.ends_line();
-        !is_call && (self.sign == "=" || is_config) && is_dotted(self.value)
+        (self.sign == "=" || is_config) && is_dotted(self.value)
     }
 
     fn is_password(&self) -> bool {
@@ -230,8 +213,7 @@ impl PatternMatch<'_> {
         let host = &self.text[self.start..self.at - 1].trim_start_matches("://");
         let digits = self.value.bytes().take_while(u8::is_ascii_digit).count();
         let rest = &self.value[digits..];
-        let is_web = self.text[..self.start].ends_with("http") || self.text[..self.start].ends_with("https");
-        let is_host = is_web || host.contains('.') || *host == "localhost";
+        let is_host = host.contains('.') || *host == "localhost";
         (1..=5).contains(&digits) && (rest.starts_with(['/', '?', '#']) || (rest.is_empty() && is_host))
     }
 }
@@ -266,12 +248,6 @@ fn is_chosen(value: &str) -> bool {
         && !value.contains([' ', '/', '.', ':', '\\', '<', '{', '('])
 }
 
-/// Ports of a host, such as `8080:80`.
-fn is_ports(value: &str) -> bool {
-    let is_port = |part: &str| part.len() <= 5 && part.bytes().all(|byte| byte.is_ascii_digit());
-    value.split([':', '/']).all(is_port)
-}
-
 /// Digits, lowercase letters, and uppercase letters or signs.
 fn is_strong(value: &str) -> bool {
     let value = value.trim_end_matches(['.', ',', ';', ':', ')']);
@@ -282,12 +258,7 @@ fn is_strong(value: &str) -> bool {
     let has_case =
         value.bytes().any(|byte| byte.is_ascii_uppercase()) && !value.contains(['.', '/', ':', ',']);
     let has_case = has_case || is_phrase(value);
-    value.len() >= 6
-        && has_digit(value)
-        && (has_all || is_long || is_odd)
-        && (has_case || !is_words(value))
-        && !is_standard(value)
-        && !is_fact(value)
+    value.len() >= 6 && has_digit(value) && (has_all || is_long || is_odd) && (has_case || !is_words(value))
 }
 
 /// A passphrase that is not a name in code, even where such names are common: `Blue.tractor9`,
@@ -307,22 +278,6 @@ fn is_dotted(value: &str) -> bool {
         && value.chars().all(|c| c.is_alphanumeric() || c == '.')
         && parts.clone().any(is_word)
         && parts.all(|part| !part.is_empty() && (is_number(part) || is_word(part)))
-        && !has_any(&value.to_lowercase(), &OF_CODE)
-}
-
-fn is_standard(value: &str) -> bool {
-    has_any(&value.to_lowercase(), &STANDARDS)
-}
-
-/// A time, an email address, or a count such as `prompt=1234`.
-fn is_fact(value: &str) -> bool {
-    let is_time = value.len() > 10 && value.starts_with("20") && &value.as_bytes()[4..5] == b"-";
-    let is_host =
-        |host: &str| host.contains('.') && host.bytes().all(|b| b.is_ascii_lowercase() || b == b'.');
-    let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
-    is_time
-        || value.split_once('@').is_some_and(|(_, host)| is_host(host))
-        || value.split_once('=').is_some_and(|(name, number)| is_words(name) && is_number(number))
 }
 
 /// Words and short numbers separated by signs, such as `users-2024-page-3` or `level2`.

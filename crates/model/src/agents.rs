@@ -23,8 +23,6 @@ const ROLE: &str = r#""role":""#;
 const TIME: &str = r#","timestamp":"#;
 /// The length of a digest.
 const DIGEST: usize = 16;
-/// How much of a record is quoted at a time.
-const PIECE: usize = 64 * 1024;
 
 /// Builds a message of `agent`. `fields` are those of a message of Pi before its time; `original` is the record, which
 /// only its first message carries.
@@ -45,16 +43,7 @@ pub fn foreign(
     let before = fields.len();
     match original {
         Some(record) if is_canonical && record.starts_with('{') => fields.push_str(record),
-        Some(mut record) => {
-            fields.push('"');
-            while !record.is_empty() {
-                let (piece, rest) = record.split_at(record.floor_char_boundary(PIECE));
-                let piece = quoted(piece);
-                fields.push_str(&piece[1..piece.len() - 1]);
-                record = rest;
-            }
-            fields.push('"');
-        }
+        Some(record) => fields.push_str(&quoted(record)),
         None => fields.push_str("null"),
     }
     fields.push_str(&format!("{BYTES}{}}}", fields.len() - before));

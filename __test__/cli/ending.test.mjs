@@ -68,7 +68,7 @@ test("an endless command ends at the first signal and leaves no partial file", {
     appendFileSync(grown, "\0");
     truncateSync(grown, ENDLESS);
   }
-  const commands = [["import", endless], ["doctor"], ["export", "--jsonl", out]];
+  const commands = [["import", endless], ["export", "--jsonl", out]];
   const database = new DatabaseSync(path.join(storeDir, databasesIn(storeDir)[0]));
   assert.equal(database.prepare("SELECT file FROM conversations").get()?.file, file);
   database.close();

@@ -85,6 +85,23 @@ async fn a_fold_covers_everything_before_the_tail_or_does_not_happen() {
 }
 
 #[tokio::test]
+async fn summaries_that_do_not_fit_the_block_are_condensed_before_a_fold() {
+    let session = Session::new().chat(60, 100);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    // As after work ahead that was paused before it condensed them.
+    let roomy = compact(&store, conversation, &session);
+    let tail = unsummarized(&roomy.session(), &at(&roomy, None)).await.unwrap().unwrap();
+    prepared(&roomy, &ScriptedModel::helpful(), &tail).await;
+    let small = compact(&store, conversation, &session).with(|settings, _| settings.max_summary_tokens = 500);
+    assert!(folded(&small, None).await.is_none());
+    let before = unsummarized(&small.session(), &at(&small, None)).await.unwrap().expect("they do not fit");
+    prepared(&small, &ScriptedModel::helpful(), &before).await;
+    assert_eq!(unsummarized(&small.session(), &at(&small, None)).await.unwrap(), None);
+    assert_eq!(kept(&folded(&small, None).await.unwrap().compaction), tail);
+}
+
+#[tokio::test]
 async fn a_context_that_fits_in_a_tail_is_not_folded() {
     let session = Session::new().chat(12, 10);
     let store = TestStore::new();

@@ -81,19 +81,27 @@ pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
 }
 
 /// The entry before which the context has to be summarized so that a fold finds its summaries ready; `None` if
-/// they are.
+/// they are, and fit the block. Work ahead may have stopped between writing and condensing them.
 pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
-    Ok(match cut(session, at).await?.1 {
-        TailStart::Unsummarized(entry) => Some(entry),
-        TailStart::Ready | TailStart::Nowhere => None,
+    Ok(match cut(session, at).await? {
+        (_, TailStart::Unsummarized(entry)) => Some(entry),
+        (branch, TailStart::Ready) => {
+            let (budget, branch) = measured(session, at, branch).await?;
+            branch.kept.clone().filter(|_| !branch.fits(budget))
+        }
+        (_, TailStart::Nowhere) => None,
     })
 }
 
+/// What the block may take, in estimated tokens, and the branch with what it needs to be measured.
+async fn measured(session: &Session<'_>, at: &At, branch: Branch) -> Result<(usize, Branch)> {
+    let ratios = Ratios::read(session.store).await?;
+    let (budget, _) = sizes(session.settings, &ratios, at.window(), at.model.as_deref());
+    Ok((budget, session.store.read(move |view| branch.refreshed(view)).await?))
+}
+
 async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
-    let Session { store, settings, .. } = session;
-    let ratios = Ratios::read(store).await?;
-    let (budget, _) = sizes(settings, &ratios, at.window(), at.model.as_deref());
-    let branch = store.read(move |view| branch.refreshed(view)).await?;
+    let (budget, branch) = measured(&session, at, branch).await?;
     let is_whole = branch.frontier().iter().all(|piece| piece.summary().is_some());
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);

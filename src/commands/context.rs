@@ -89,7 +89,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let mode_name = if mode == Context::Lean { "lean" } else { "full" };
     let mut rows = vec![("Context", format!("{size}, {mode_name}"))];
     rows.extend(block.as_ref().map(|(tokens, sections)| ("Block", block_line(*tokens, sections))));
-    rows.extend(point.as_ref().map(|point| ("Folds", point.in_words())));
+    rows.extend(point.as_ref().map(|point| ("Folds", point.in_words(tokens))));
     rows.extend(pi.misfit(live.window()).map(|why| ("Settings", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
     let summarizer = asked.summarizers.first();
@@ -191,15 +191,20 @@ impl Point {
         })
     }
 
-    fn in_words(&self) -> String {
+    /// `context` is how many tokens there are now.
+    fn in_words(&self, context: Option<usize>) -> String {
         let Self { tokens, carried, growth, fold, is_fixed, is_raised } = *self;
+        let due = match context {
+            Some(context) if context > tokens => ", when a run has ended and the summaries are written",
+            _ => "",
+        };
         let why = if is_fixed {
             "by the setting foldAt".to_owned()
         } else {
             format!("{} carried, {} a request, {} a fold", grouped(carried), grouped(growth), dollars(fold))
         };
         let raised = if is_raised { "; raised, because look-ups had eaten what folds saved" } else { "" };
-        format!("at {}: {why}{raised}", grouped(tokens))
+        format!("at {}{due}: {why}{raised}", grouped(tokens))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
-use crate::doctor::{Check, Finding, Rebuilt, Report, check, rebuild};
+use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use lcm_model::error::Result;
 use lcm_model::text::{count, grouped, grouped_count, one_line};
 
@@ -31,7 +31,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(Answer::new(rendered(&rebuilt), rebuilt));
     }
     let store = asked.store();
-    let mut report = check(store, &asked.cancel).await?;
+    let doctor =
+        Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
+    let mut report = doctor.check().await?;
     if let Some(file) = report.checks.first_mut() {
         // Another file of this project is not in use.
         file.notes.extend(store.notice().map(ToOwned::to_owned));

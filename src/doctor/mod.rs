@@ -2,22 +2,25 @@
 //!
 //! A message's identity hashes its text and everything above it, and a summary's its text and its sources: so each row
 //! proves itself. SQLite checks its own file. The store is checked in one view, so what is added meanwhile is left to the
-//! next check.
+//! next check. A session's file that differs is only noted: whoever edits it does not damage what is stored.
 
 mod rebuild;
 mod report;
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use lcm_ingest::differing;
+use lcm_ingest::file::SessionFile;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
-use lcm_model::ids::Hash;
-use lcm_model::replacements;
+use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
+use lcm_model::{Content, agent_of, replacements};
 use lcm_store::tasks::go_on;
-use lcm_store::{AuditedMessage, Store, View};
+use lcm_store::{AuditedMessage, Store, StoredSession, View};
 
 pub use rebuild::{Rebuilt, rebuild};
 pub use report::{Check, Finding, Report};
@@ -31,17 +34,62 @@ const MISPLACED: [&str; 5] = [
     "it edits an entry that does not show the replaced message",
 ];
 
-/// Checks everything in a store.
-///
-/// # Errors
-/// When `cancel` is raised, or the store is closed. What can't be read is in the report.
-pub async fn check(store: &Store, cancel: &CancellationToken) -> Result<Report> {
-    let cancel = cancel.clone();
-    let look = move |view: &View<'_>| {
-        let checks = stored(view, &cancel);
-        go_on(&cancel).map(|()| Report { checks })
-    };
-    store.read(look).await
+/// The checks of one store.
+pub struct Doctor {
+    pub store: Store,
+    /// The open session, which may be ahead of the store.
+    pub open: ConversationId,
+    /// Stops a check.
+    pub cancel: CancellationToken,
+}
+
+impl Doctor {
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// When the check is cancelled, or the store is closed. What can't be read is in the report.
+    pub async fn check(&self) -> Result<Report> {
+        let cancel = self.cancel.clone();
+        let look = move |view: &View<'_>| {
+            let checks = stored(view, &cancel);
+            let sessions = view.messages().sessions(None).unwrap_or_default();
+            go_on(&cancel).map(|()| (checks, sessions))
+        };
+        let (mut checks, sessions) = self.store.read(look).await?;
+        if checks.len() > 1 {
+            checks.push(self.files(sessions).await?);
+        }
+        Ok(Report { checks })
+    }
+
+    /// Compares the files of sessions with what is stored, each in a view of its own: they grow.
+    async fn files(&self, sessions: Vec<StoredSession>) -> Result<Check> {
+        let mut notes = Vec::new();
+        let (mut gone, mut read, mut entries) = (0, 0, 0);
+        for session in sessions {
+            let Some(path) = session.file.as_ref().map(PathBuf::from) else { continue };
+            if !path.exists() {
+                gone += 1;
+                continue;
+            }
+            let (is_open, cancel) = (session.id == self.open, self.cancel.clone());
+            let compare = move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &cancel));
+            let (seen, note) = self.store.read(compare).await?;
+            go_on(&self.cancel)?;
+            read += usize::from(seen.is_some());
+            entries += seen.unwrap_or_default();
+            notes.extend(note);
+        }
+        if gone > 0 {
+            notes.push(format!("{} no longer there", text::count(gone, "file")));
+        }
+        Ok(Check {
+            name: "Session files",
+            seen: vec![(read, "file"), (entries, "entry")],
+            notes,
+            ..Check::default()
+        })
+    }
 }
 
 /// All checks of what is stored. Stops, with any result, once `cancel` is raised.
@@ -176,4 +224,46 @@ fn wrong(view: &View<'_>, message: &AuditedMessage) -> Option<&'static str> {
     };
     let is_as_long = usize::try_from(message.bytes) == Ok(json.len());
     (!is_right || !is_as_long).then_some("the hash does not match text and position")
+}
+
+/// The number of entries in a session's file, if it is one of that session, and what the user should know about it.
+fn compared(
+    view: &View<'_>,
+    session: &StoredSession,
+    path: &Path,
+    is_open: bool,
+    cancel: &CancellationToken,
+) -> (Option<usize>, Option<String>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (mut seen, mut lacking, mut others) = (0, 0, 0);
+    let mut compare = || -> Result<bool> {
+        let mut file = SessionFile::open(path)?.until(cancel);
+        if file.header.id != session.session_id {
+            return Ok(false);
+        }
+        while let Some(slice) = file.slice()? {
+            for entry in slice.entries {
+                seen += 1;
+                if view.messages().entry_row(session.id, &entry.id)?.is_none() {
+                    lacking += 1;
+                } else if let Content::Message(json) = &entry.content
+                    && agent_of(json).is_none()
+                {
+                    others += differing(view, session.id, &[(entry.id, Hash::plain(json.as_bytes()))])?;
+                }
+            }
+        }
+        Ok(true)
+    };
+    let stored = view.upkeep().entries_of(session.id).unwrap_or_default();
+    let note = match compare() {
+        Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
+        Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
+        Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
+        Ok(true) if lacking > 0 => Some(format!("{name} has {lacking} more (/lcm import adds them)")),
+        Ok(true) if others > 0 => Some(format!("{name} has another text in {others}: what is stored stays")),
+        Ok(true) if seen < stored => Some(format!("{name} lacks {}: what is stored stays", stored - seen)),
+        Ok(true) => None,
+    };
+    (Some(seen), note)
 }

@@ -1,15 +1,25 @@
-//! `/lcm doctor`: a sound store has no findings, and each kind of damage is named.
+//! `/lcm doctor`: a sound store has no findings, each kind of damage is named, and a session's file that differs is only
+//! noted.
+
+use std::fs;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
 use super::patient::Patient;
+use crate::doctor::Doctor;
+use lcm_model::error::Code;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 
 #[tokio::test]
 async fn a_store_with_forks_edits_and_compactions_is_sound() {
     let patient = Patient::new().await;
     let report = patient.doctor().await;
     assert!(report.ends_with("\n\nEverything is in order."), "{report}");
-    let names: Vec<&str> = report.lines().take(5).map(|line| line[..14].trim()).collect();
-    assert_eq!(names, ["Database", "Messages", "Entries", "Summaries", "Index"]);
+    let names: Vec<&str> = report.lines().take(6).map(|line| line[..14].trim()).collect();
+    assert_eq!(names, ["Database", "Messages", "Entries", "Summaries", "Index", "Session files"]);
     let messages = patient.ask::<i64>("SELECT count(*) FROM messages WHERE kind < 2");
     assert!(
         report.contains(&format!(
@@ -18,6 +28,8 @@ async fn a_store_with_forks_edits_and_compactions_is_sound() {
         "{report}"
     );
     assert!(patient.ask::<i64>("SELECT max(depth) FROM summaries") > 0, "{report}");
+    let entries = patient.ask::<i64>("SELECT count(*) FROM entries");
+    assert!(report.contains(&format!("Session files  ok     1 file, {entries} entries")), "{report}");
 }
 
 #[tokio::test]
@@ -88,6 +100,55 @@ async fn every_kind_of_damage_is_named() {
         assert!(report.contains(complaint), "{damage}\n{report}");
         assert!(report.contains("\n\n/lcm doctor --rebuild makes a new database from all"), "{report}");
     }
+}
+
+#[tokio::test]
+async fn the_newest_entries_of_the_open_session_may_still_be_queued() {
+    let patient = Patient::new().await;
+    patient.damage("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)");
+    let report = patient.doctor().await;
+    assert!(
+        report.contains("1 of the open session not stored yet") && report.ends_with("in order."),
+        "{report}"
+    );
+    let other = Scope::at(ConversationId(2), None);
+    let report = ask(&patient.store, &other, "doctor").await.unwrap().text;
+    assert!(report.contains("one.jsonl has 1 more (/lcm import adds them)"), "{report}");
+}
+
+#[tokio::test]
+async fn a_session_file_that_was_edited_or_cut_is_noted_and_nothing_is_wrong() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    let cut: String = file.split_inclusive('\n').take(50).collect();
+    for (edited, note) in [
+        (
+            file.replacen("question 1 ", "question 7 ", 1),
+            "one.jsonl has another text in 1: what is stored stays",
+        ),
+        (file.replacen(r#""parentId":"e3""#, r#""parentId":"e2""#, 1), ""),
+        (cut, "one.jsonl lacks "),
+        (file.replacen(r#""id":"one""#, r#""id":"two""#, 1), "one.jsonl belongs to another session now"),
+        ("{".into(), "one.jsonl was not read to its end: "),
+    ] {
+        fs::write(patient.file(), edited).unwrap();
+        let report = patient.doctor().await;
+        assert!(report.contains(note) && report.ends_with("in order."), "{note}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_stops_in_the_middle_of_a_session_file() {
+    let patient = Patient::new().await;
+    // A line that takes long to read.
+    let file = fs::OpenOptions::new().write(true).open(patient.file()).unwrap();
+    file.set_len(20 << 30).unwrap();
+    let cancel = CancellationToken::new();
+    let doctor = Doctor { store: patient.store.clone(), open: ConversationId(2), cancel: cancel.clone() };
+    let check = tokio::spawn(async move { doctor.check().await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cancel.cancel();
+    assert_eq!(check.await.unwrap().err().map(|error| error.code()), Some(Code::Cancelled));
 }
 
 #[tokio::test]

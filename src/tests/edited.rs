@@ -170,8 +170,12 @@ async fn what_pi_shows_is_summarized_and_the_earlier_text_is_found() {
         let back = Opened::new(third.machine, "one", &entries).await;
         assert!(back.start(&entries).await > 0, "{case}");
         assert!(back.shown(leaf).await.contains("hazel0"), "{case}");
-        let cancel = CancellationToken::new();
-        let report = crate::doctor::check(&back.machine.home.store, &cancel).await.unwrap();
+        let report = crate::doctor::Doctor {
+            store: back.machine.home.store.clone(),
+            open: back.persistor.conversation(),
+            cancel: CancellationToken::new(),
+        };
+        let report = report.check().await.unwrap();
         assert!(report.is_sound(), "{case}: {report:?}");
     }
 }

@@ -8,7 +8,7 @@ use crate::db::schema;
 use crate::messages::stored::StoredJson;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
-use lcm_model::ids::{Hash, MessageId, Nonce, SummaryId};
+use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce, SummaryId};
 
 /// Maximum number of SQLite's complaints to read.
 const COMPLAINTS: usize = 100;
@@ -161,5 +161,10 @@ impl Upkeep<'_> {
             self.connection.one::<i64>(&sql, [])?;
         }
         Ok(())
+    }
+
+    /// How many entries a session has.
+    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
     }
 }

@@ -17,7 +17,7 @@ import { copyOf, databaseIn, openEngine } from "./stores.mjs";
 
 const MESSAGES = 10_000;
 const ROUNDS = 3;
-const OWN_MS = 5_000;
+const OWN_MS = 100;
 
 export const title = `a compaction of ${number(MESSAGES)} messages while no model answers`;
 

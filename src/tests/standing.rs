@@ -75,7 +75,7 @@ async fn rules_do_not_depend_on_the_summarizer_and_replaced_ones_are_marked() {
     let session = within_a_turn().assistant("Done.").user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    for model in [ScriptedModel::failing(), terse("")] {
+    for (model, reads_answers) in [(ScriptedModel::failing(), false), (terse(""), true)] {
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
         let block = compacted(compact.run(&model).await).summary;
         let rules: Vec<&str> = section(&block, "Constraints and Open Tasks").unwrap().lines().collect();
@@ -89,8 +89,12 @@ async fn rules_do_not_depend_on_the_summarizer_and_replaced_ones_are_marked() {
             section(&block, "Earlier Requests").unwrap().contains(": \"From now on use spaces"),
             "{block}"
         );
+        // An outline of many messages has no room for the agent's words.
         let decisions = section(&block, "Decisions").unwrap_or_default();
-        assert!(decisions.contains("- \"We keep the lexer because it is fast.\""), "{block}");
+        assert!(
+            !reads_answers || decisions.contains("- \"We keep the lexer because it is fast.\""),
+            "{block}"
+        );
         // The request of the turn before the tail is neither current nor earlier.
         assert!(
             section(&block, "Earlier Requests").unwrap().contains("Rewrite the importer. It must skip"),

@@ -90,7 +90,7 @@ fn is_finding(line: &str) -> bool {
 
 /// Whether the line says nothing by itself, like the titles in extracts.
 fn is_title(line: &str) -> bool {
-    ["Extract of ", "—"].iter().any(|title| line.starts_with(title)) || line.ends_with(':')
+    ["Extract of ", "Outline of ", "—"].iter().any(|title| line.starts_with(title)) || line.ends_with(':')
 }
 
 fn is_output(message: &Message) -> bool {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn an_extract_of_extracts_has_their_lines_and_not_their_titles() {
         let one = "Extract of 2 messages\nThe user said:\n- fix the parser\nErrors:\n- it failed";
-        let extract = of_summaries(&[one, "Extract of 9 messages\n- then the lexer"], 100);
+        let extract = of_summaries(&[one, "Outline of 9 messages\n- then the lexer"], 100);
         assert_eq!(extract, "Extract of 2 summaries\n—\n- fix the parser\n- it failed\n—\n- then the lexer");
     }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::branch::Branch;
 use super::calibration::Ratios;
 use super::claims::{Claims, Lease};
-use super::passes::{Fallback, Made, Material, Pass};
+use super::passes::{self, Fallback, Made, Material, Pass};
 use super::plan::{CompactionPlan, PlannedSummary};
 use super::progress::Progress;
 use super::summarizer::Summarizer;
@@ -24,6 +24,8 @@ use lcm_store::Batch;
 const BLOCK_SHARE: usize = 5;
 /// How many chunks are extracted and stored at once.
 const BATCH: usize = 48;
+/// Up to this many chunks, each gets its own extract.
+const LEAST_EXTRACTS: usize = 8;
 
 /// What a compaction is for.
 pub(super) struct Target {
@@ -89,6 +91,12 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
+    /// covers several: no more of a longer history could be shown anyway, and it would take time.
+    fn extracts(&self) -> usize {
+        (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
+    }
+
     /// What a branch needs for its block.
     pub(super) fn plan(&self) -> CompactionPlan<'_> {
         CompactionPlan::new(self.session.settings, &self.writers, self.pass.cut, self.budget)
@@ -140,11 +148,12 @@ impl<'a> Job<'a> {
             }
         }
         let at_once = self.session.settings.leaf_pass_concurrency.clamp(1, ours.len().max(1));
+        let together = ours.len().div_ceil(self.extracts());
         let queue = Arc::new(Mutex::new(ours));
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {
             let (pass, progress) = (self.pass.clone(), Arc::clone(&self.progress));
-            tasks.spawn(work_off(pass, Arc::clone(&queue), progress));
+            tasks.spawn(work_off(pass, Arc::clone(&queue), together, progress));
         }
         // So that the claims of work not started end with the job.
         drop(queue);
@@ -168,11 +177,11 @@ impl<'a> Job<'a> {
 type Queue = Mutex<VecDeque<(Lease, (Material, Fallback))>>;
 
 /// Makes one summary after the other; many at once when no model is asked any more.
-async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>) -> Result<()> {
+async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
-        let most = if given_up { BATCH } else { 1 };
+        let most = if given_up { BATCH.max(together) } else { 1 };
         let (leases, sources): (Vec<_>, Vec<_>) = {
             let mut queue = lock(&queue);
             let most = most.min(queue.len());
@@ -183,7 +192,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>) -> Res
             return Ok(());
         }
         let made = if given_up {
-            pass.extracts(sources).await?
+            pass.extracts(sources, together).await?
         } else {
             let mut made = Vec::new();
             for (sources, otherwise) in sources {

@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod gate;
 mod job;
 pub mod llm;
+mod outline;
 mod overflow;
 mod parts;
 mod passes;

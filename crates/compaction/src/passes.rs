@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::chunks::Cut;
 use super::extract;
 use super::gate;
+use super::outline::Outline;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{redacted, redacted_message};
 use super::state;
@@ -27,6 +28,8 @@ const LEAF_TARGET: usize = 600;
 const RECENT_TARGET: usize = LEAF_TARGET * 3 / 2;
 /// The same for a condensed summary; deeper ones cover more.
 const CONDENSED_TARGET: usize = 900;
+/// The same for an outline of many chunks.
+pub(super) const OUTLINE_TARGET: usize = 300;
 /// A summary's target is at most this share of its source: 1/n.
 const SHRINK: usize = 3;
 /// A source of at most this many tokens is its own summary: a model could not shorten it.
@@ -49,6 +52,8 @@ pub(super) enum Fallback {
     Nothing,
     /// An extract: the block has no room for its sources.
     Extract,
+    /// An extract too, unless the models were given up: then the existing extract of a longer range stays.
+    Finer,
 }
 
 /// The source of a summary.
@@ -57,6 +62,8 @@ pub(super) enum Material {
     Messages {
         /// Its messages.
         chunk: Vec<Visible>,
+        /// Its position among the visible messages.
+        place: usize,
         /// Preceding messages, for context.
         before: Vec<Visible>,
         /// Whether it is one of the newest.
@@ -98,7 +105,7 @@ impl Pass {
     /// When cancelled, or the store fails.
     pub(super) async fn summary(&self, sources: Material, otherwise: Fallback) -> Result<Option<Made>> {
         if sources.tokens() <= sources.little() {
-            return Ok(self.extracts(vec![(sources, otherwise)]).await?.pop());
+            return Ok(self.extracts(vec![(sources, otherwise)], 1).await?.pop());
         }
         match sources {
             Material::Messages { chunk, before, recent, by, .. } => {
@@ -145,14 +152,39 @@ impl Pass {
         }
     }
 
-    /// Makes summaries without a model in one read of the store.
-    pub(super) async fn extracts(&self, all: Vec<(Material, Fallback)>) -> Result<Vec<Made>> {
+    /// Makes summaries without a model in one read of the store: an extract of each, or one for every
+    /// `together` consecutive chunks.
+    pub(super) async fn extracts(
+        &self,
+        all: Vec<(Material, Fallback)>,
+        together: usize,
+    ) -> Result<Vec<Made>> {
         let pass = self.clone();
         let make = move |view: &View<'_>| {
-            let made = all.iter().map(|(sources, otherwise)| pass.without_model(view, sources, *otherwise));
-            made.filter_map(Result::transpose).collect()
+            let mut made = Vec::new();
+            let runs = all.chunk_by(follow);
+            for some in runs.flat_map(|run| run.chunks(together.max(1))) {
+                match some {
+                    [(sources, otherwise)] => made.extend(pass.without_model(view, sources, *otherwise)?),
+                    several => made.push(pass.outline(view, several)?),
+                }
+            }
+            Ok(made)
         };
         self.store.read(make).await
+    }
+
+    /// One leaf summary of consecutive chunks.
+    fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
+        let chunk = |(sources, _): &(Material, Fallback)| match sources {
+            Material::Messages { chunk, .. } => chunk.clone(),
+            Material::Summaries(..) => Vec::new(),
+        };
+        let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
+        let size = tokens_of(&stretch);
+        let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
+        let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
+        Ok(leaf_of(&stretch, Written::without_model(text, State::Degraded), Vec::new(), facts))
     }
 
     /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
@@ -188,7 +220,8 @@ impl Pass {
         let mut written = self.summarizer.summarize(&question, size, target, extract).await?;
         let quotes = match (written.state, otherwise) {
             (State::Degraded, Fallback::Nothing) => return Ok(None),
-            (State::Degraded, Fallback::Extract) => Vec::new(),
+            (State::Degraded, Fallback::Finer) if self.summarizer.has_given_up() => return Ok(None),
+            (State::Degraded, Fallback::Extract | Fallback::Finer) => Vec::new(),
             (State::Ok, _) => {
                 let (text, claimed) = self.gated(&written.text, &messages);
                 written.text = text;
@@ -395,6 +428,17 @@ fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
     let quoted = sources.iter().flat_map(|source| &source.quotes);
     let quoted: usize = quoted.map(|quote| tokens::estimate(&quote.text)).sum();
     sources.iter().map(|source| source.tokens).sum::<usize>() + quoted
+}
+
+/// Whether the chunk `next` starts where `one` ends, and both need an extract.
+fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
+    match (one, next) {
+        (
+            (Material::Messages { chunk, place, .. }, Fallback::Extract),
+            (Material::Messages { place: then, .. }, Fallback::Extract),
+        ) => place + chunk.len() == *then,
+        _ => false,
+    }
 }
 
 impl Material {

@@ -173,15 +173,19 @@ impl<'a> CompactionPlan<'a> {
 
     /// The leaf summary of `chunk`; from the message at `recent` on, they are longer.
     fn leaf(&self, branch: &Branch, chunk: Span, recent: usize, extracts: &[Span]) -> PlannedSummary {
-        // A chunk that has an extract needs no other one. One that has a part of an extract does, or the whole would
-        // stay for it alone.
-        let otherwise = if extracts.contains(&chunk) { Fallback::Nothing } else { self.otherwise() };
+        // A chunk that has an extract needs no other one.
+        let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
+        let otherwise = match (around.filter(|extract| extract.start <= chunk.start), self.otherwise()) {
+            (Some(extract), Fallback::Extract) if *extract != chunk => Fallback::Finer,
+            (Some(_), _) => Fallback::Nothing,
+            (None, otherwise) => otherwise,
+        };
         let by = extract_over(branch, &chunk).and_then(|extract| self.writers.get(&extract).cloned());
         let before = orientation(&branch.visible()[..chunk.start]);
-        let recent = chunk.start >= recent;
+        let (place, recent) = (chunk.start, chunk.start >= recent);
         let chunk = branch.visible()[chunk].to_vec();
         let hash = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-        (hash, Material::Messages { chunk, before, recent, by }, otherwise)
+        (hash, Material::Messages { chunk, place, before, recent, by }, otherwise)
     }
 
     /// The condensed summaries of `groups`, except those that were tried.

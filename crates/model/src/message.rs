@@ -371,6 +371,12 @@ impl Message {
         files
     }
 
+    /// Whether a message with this JSON may contain a call that [`Message::files`] would use. A quick check
+    /// to skip most messages unparsed.
+    pub fn may_name_files(json: &str) -> bool {
+        json.contains(r#""path""#)
+    }
+
     /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);

@@ -1,6 +1,8 @@
 //! Reads stored messages: by row, short id or identity.
 
-use rusqlite::{Row, named_params};
+use std::collections::HashSet;
+
+use rusqlite::{Row, named_params, params};
 
 use crate::Messages;
 use crate::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
@@ -9,6 +11,9 @@ use lcm_model::Message;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, Nonce};
+
+/// Up to this many messages are skipped rather than starting another query.
+const PASSED: i64 = 16;
 
 /// Selects the messages whose lineages are between `:low` and `:high`; further conditions may follow. Their index
 /// has runs of rows, and each run is searched on its own; `UNION` ends that even if damaged pages repeat. A file of
@@ -103,6 +108,31 @@ impl Messages<'_> {
         Ok(Message::parse(&self.json_of(id)?))
     }
 
+    /// Calls `visit` with the JSON of each of `messages`, in order.
+    pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        let mut query = (self.connection).prepare_cached(
+            "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+        )?;
+        // Most were stored shortly after one another: these are read in one query, skipping the rows between
+        // them.
+        for run in messages.chunk_by(|one, next| (one.0 + 1..=one.0 + PASSED).contains(&next.0)) {
+            let mut wanted = run.iter().copied();
+            let (Some(mut next), Some(last)) = (wanted.next(), run.last()) else { continue };
+            let mut rows = query.query([next, *last])?;
+            loop {
+                let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+                if row.get::<_, MessageId>(0)? != next {
+                    continue;
+                }
+                let stored = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+                visit(&codec::decode(stored, row.get(2)?, row.get(3)?)?)?;
+                let Some(then) = wanted.next() else { break };
+                next = then;
+            }
+        }
+        Ok(())
+    }
+
     /// At most two messages of the conversation whose ids have this prefix: enough to see that it is
     /// ambiguous. Excludes renditions and private messages.
     pub fn messages_like(
@@ -131,6 +161,20 @@ impl Messages<'_> {
     pub fn original(&self, id: MessageId) -> Result<MessageId> {
         self.connection
             .one("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1", [id])
+    }
+
+    /// The results of these tools among the rows from `first` to `last`.
+    pub fn results_of(
+        &self,
+        tools: &[&str],
+        first: MessageId,
+        last: MessageId,
+    ) -> Result<HashSet<MessageId>> {
+        self.connection.all(
+            "SELECT id FROM messages
+              WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (SELECT value FROM json_each(?3))",
+            params![first, last, serde_json::json!(tools).to_string()],
+        )
     }
 
     /// The message with this identity.

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use regex::{Match, Regex};
+use regex::{Match, Regex, RegexBuilder};
 
 /// The patterns of each section of `words.txt`, as alternatives.
 static SECTIONS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| sections(include_str!("words.txt")));
@@ -19,6 +19,10 @@ const WIDTHS: [(&str, &str); 4] = [
     ("{W6}", "(?:[^ ,:?]+ ){0,6}"),
     ("{W12}", "(?:[^ ,:?]+ ){0,12}"),
 ];
+
+/// Bytes of states that each pattern may keep in memory. With the usual 2 MB, the longest ones throw their states away all the
+/// time, and reading is five times slower.
+const CACHE: usize = 16 * 1024 * 1024;
 
 /// Words to search for.
 pub(super) struct Words(pub(super) LazyLock<Option<Regex>>);
@@ -91,7 +95,7 @@ fn compiled(start: &str, names: &[&str]) -> Option<Regex> {
     for (name, words) in WIDTHS {
         pattern = pattern.replace(name, words);
     }
-    let made = Regex::new(&pattern);
+    let made = RegexBuilder::new(&pattern).dfa_size_limit(CACHE).build();
     debug_assert!(made.is_ok(), "{made:?}");
     made.ok()
 }

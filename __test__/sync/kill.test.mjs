@@ -59,6 +59,7 @@ test("nothing is lost when syncs are killed, and packs are half written", async 
   const [ann, bob] = [new Machine(project, "ann@laptop", REMOTES[0]), aMachine(t, "bob@desk", REMOTES[1])];
   // Half of the packs are encrypted.
   ann.configure({ syncRecipients: [await bob.key()] });
+  bob.configure({ syncRecipients: "none" });
   /** @type {Set<string>} */
   const expected = new Set();
   /** @type {string[]} */

@@ -30,6 +30,8 @@ pub(crate) struct ThisMachine {
     pub label: String,
     /// Who can read what it writes, itself included; none if that is not encrypted.
     pub recipients: Vec<String>,
+    /// Whether its user wants that where others encrypt.
+    pub is_plain: bool,
     /// Where its key is.
     pub db_dir: PathBuf,
 }
@@ -47,6 +49,7 @@ impl ThisMachine {
             id: kept(db_dir, FILE, is_id, new)?,
             label: label(name),
             recipients: encryption::recipients(db_dir, recipients)?,
+            is_plain: recipients == [encryption::NONE],
             db_dir: db_dir.to_owned(),
         })
     }

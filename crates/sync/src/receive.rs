@@ -251,17 +251,11 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             row
         }
     };
-    // A placeholder is sent once more, so that the others see that it is here, and so is a smaller number.
-    let mut unsent = Vec::new();
-    for PurgedElsewhere { entry, nonce, .. } in &slice.purged {
-        let own = batch.synced().entry(row, entry)?.and_then(|stored| stored.purged);
-        if own.is_none_or(|(own, _)| own < *nonce) {
-            unsent.push(entry.as_str());
-        }
-    }
+    // Another machine's placeholder is sent once more, so that the others see that it is here.
+    let purged: HashSet<&str> = slice.purged.iter().map(|purged| purged.entry.as_str()).collect();
     let messages = entries.fold(batch, row)?;
     let mut rows = Vec::new();
-    for id in slice.ids.iter().filter(|id| is_own || !unsent.contains(&id.as_str())) {
+    for id in slice.ids.iter().filter(|id| is_own || !purged.contains(id.as_str())) {
         rows.extend(batch.messages().entry_row(row, id)?);
     }
     batch.synced().add(rows)?;

@@ -1,6 +1,6 @@
 //! Machines that share a folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::encryption::{Key, MAGIC, NONE, encrypted, is_encrypted};
 use super::machine::ThisMachine;
 use super::pack::{PackHeader, PackName, PackWriter};
+use super::receive::receive;
 use super::send::send;
 use super::target::Target;
 use super::{Options, Progress, Report, Run, UNASKED, key, sync};
@@ -99,6 +100,20 @@ impl Machine {
     async fn sync_to(&self, target: &Path, recipients: &[&Machine]) -> Report {
         let recipients = recipients.iter().map(|machine| machine.key()).collect();
         self.sync_as(Options { recipients, ..self.options(target) }).await.unwrap()
+    }
+
+    /// A sync that has begun.
+    fn begun<'a>(&'a self, target: &Path, progress: &'a Progress, cancel: &'a CancellationToken) -> Run<'a> {
+        Run {
+            home: &self.home,
+            place: format!("{} shop", target.display()),
+            target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
+            machine: ThisMachine::of(&self.home.db_dir, &self.label, &[]).unwrap(),
+            redacts: false,
+            most_purged: UNASKED,
+            progress,
+            cancel,
+        }
     }
 
     /// Syncs, and sends packs that are not encrypted.
@@ -355,6 +370,38 @@ fn what_is_purged_on_one_machine_is_gone_everywhere() {
 }
 
 #[test]
+fn a_purge_is_confirmed_by_a_sync_after_one_that_was_killed() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "hunter2hunter2hunter2").await;
+        for machine in [&ann, &bob] {
+            machine.sync(target.path()).await;
+        }
+        ann.purge("one", "e1").await;
+        ann.sync(target.path()).await;
+        // Bob's removes the message, and is killed before it notes which packs it has read.
+        let (progress, cancel) = <(Progress, CancellationToken)>::default();
+        let begun = bob.begun(target.path(), &progress, &cancel);
+        let known = bob.read(|view| view.synced().packs()).await;
+        let listed = begun.target.list(&HashMap::new()).await.unwrap();
+        let mut report = Report::default();
+        receive(&begun, &listed, &known, &mut report).await.unwrap();
+        assert_eq!(report.purged, 1);
+        bob.write(move |batch| {
+            let read = listed.iter().map(ToString::to_string).filter(|name| !known.contains_key(name));
+            read.into_iter().try_for_each(|name| batch.synced().remove_pack(&name))
+        })
+        .await;
+        for machine in [&bob, &ann] {
+            machine.sync(target.path()).await;
+        }
+        let purged =
+            ann.read(|view| view.synced().machines()).await.into_iter().map(|machine| machine.purged);
+        assert_eq!(purged.collect::<Vec<_>>(), [1, 1]);
+    });
+}
+
+#[test]
 fn a_purge_reaches_forks() {
     run(async {
         let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
@@ -568,6 +615,7 @@ fn packs_that_are_encrypted_again_replace_those_that_a_stopped_sync_left() {
         std::fs::write(&left[0], "the f").unwrap();
         assert_eq!(ann.sync_to(target, &[&bob]).await.refused.len(), 1);
         std::fs::remove_file(&left[0]).unwrap();
+        assert!(ann.sync(target).await.withheld);
         assert_eq!(ann.sync_to(target, &[&bob]).await.sent.messages, 1);
     });
 }
@@ -582,17 +630,11 @@ fn what_a_process_with_older_settings_sends_meanwhile_is_encrypted_by_the_next_s
             ann.sync_to(target, &[&bob]).await;
             ann.say("one", "e1", Some("e0"), "the fox").await;
             // It has found nothing encrypted, and is killed before it notes what it has sent.
-            let place = if is_killed { String::new() } else { format!("{} shop", target.display()) };
-            let older = Run {
-                home: &ann.home,
-                place,
-                target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
-                machine: ThisMachine::of(&ann.home.db_dir, "ann", &[]).unwrap(),
-                redacts: false,
-                most_purged: 0,
-                progress: &Progress::default(),
-                cancel: &CancellationToken::new(),
-            };
+            let (progress, cancel) = <(Progress, CancellationToken)>::default();
+            let mut older = ann.begun(target, &progress, &cancel);
+            if is_killed {
+                older.place.clear();
+            }
             assert_eq!(send(&older, 2, &mut Report::default()).await.is_err(), is_killed);
             assert!(is_anywhere(target, "the fox"));
             assert_eq!(ann.sync_to(target, &[&bob]).await.rewritten, 1);
@@ -710,6 +752,10 @@ fn what_is_no_recipient_stops_a_sync_and_no_message_shows_it() {
             std::fs::remove_file(&file).unwrap();
             ann.key();
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            // Another user may have put it there.
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            let error = key(&ann.home.db_dir).unwrap_err().to_string();
+            assert!(error.contains("may be written by other users"), "{error}");
         }
     });
 }

@@ -163,6 +163,12 @@ test("encrypted packs say nothing to others, until their key is added", async (t
   for (const machine of [bob, eve]) await machine.sync(target);
   assertSame(ann, bob, eve);
   assertAbsent("eve@tablet", packsIn(target).map(({ bytes }) => bytes));
+  // What can't be read may say whom to encrypt to.
+  const settings = path.join(bob.agentDir, "settings.json");
+  writeFileSync(settings, "{\"lcm\":{\"syncRecipients\":[],}}");
+  const unread = await lcm(bob, "sync", temporaryFolder(t));
+  assert.deepEqual([unread.code, unread.stdout], [2, ""]);
+  assert.match(unread.stderr, /^pi-lcm: \S+settings\.json can't be read: trailing comma [^\n]*: fix it first\n$/);
   // Neither is it in what is said when a secret key is given by mistake.
   ann.configure({ syncRecipients: [readFileSync(path.join(ann.storeDir, "machine-key"), "utf8")] });
   const wrong = await lcm(ann, "sync", target);

@@ -115,6 +115,7 @@ fn by_settings(settings: &Settings) -> Options {
 }
 
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
+    asked.sources.check()?;
     let mut options = by_settings(asked.settings);
     let named = asked.rest.only()?.trim();
     if let Some(path) = asked.rest.path()?.filter(|_| !named.is_empty()) {

@@ -20,7 +20,7 @@ const TARGET: &str = "sync_target";
 const COMPARED: &str = "sync_compared";
 /// The key that is there if the last sync left nothing unread.
 const COMPLETE: &str = "sync_complete";
-/// The key that is there if a pack is encrypted.
+/// The key that is there if a pack is encrypted, or was one that the target has lost.
 const ENCRYPTED: &str = "sync_encrypted";
 
 /// An entry to send.
@@ -191,6 +191,7 @@ impl SyncedWriter<'_> {
             return Ok(());
         }
         self.reset()?;
+        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [ENCRYPTED])?;
         self.connection.set_fact(TARGET, target)
     }
 
@@ -201,8 +202,7 @@ impl SyncedWriter<'_> {
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection
-            .change("DELETE FROM _metadata WHERE key IN (?1, ?2, ?3)", [COMPARED, COMPLETE, ENCRYPTED])
+        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])
     }
 
     /// Records that packs have these entries.

@@ -66,11 +66,14 @@ pub(crate) fn kept(
     new: impl FnOnce() -> String,
 ) -> Result<String> {
     let path = db_dir.join(file);
+    files::check_own(&path)?;
     let failed = |error| Error::storing(format!("{} can't be used", path.display()), error);
     // A file without a line is being made by another process.
     let read = || match files::read_text(&path, LARGEST) {
         Ok(text) => match text.lines().map(str::trim).find(|line| is_it(line)) {
-            None if !text.trim().is_empty() => Err(failed(io::Error::other("it is damaged"))),
+            None if !text.trim().is_empty() => {
+                Err(failed(io::Error::other("it is damaged: put a copy back, or remove it for a new one")))
+            }
             line => Ok(line.map(ToOwned::to_owned)),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -12,6 +12,7 @@ use age::{DecryptError, Decryptor, Encryptor};
 
 use super::machine;
 use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
 
 /// The file with this machine's key, in the form of `age-keygen`.
 const FILE: &str = "machine-key";
@@ -102,7 +103,9 @@ impl Key {
     /// # Errors
     /// When it is no file of age's.
     pub fn decrypted(&self, pack: &[u8]) -> Result<Option<Vec<u8>>> {
-        let wrong = |error: &dyn std::fmt::Display| Error::invalid(format!("it can't be decrypted: {error}"));
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!("it can't be decrypted: {}", one_line(&error.to_string(), 100)))
+        };
         let header = &pack[..pack.len().min(HEADER)];
         if !header.windows(END.len()).any(|bytes| bytes == END) {
             return Err(wrong(&"its header has no end"));

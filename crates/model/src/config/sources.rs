@@ -142,7 +142,13 @@ impl Gathered {
         match json_in(path) {
             Ok(json) => json,
             // Pi itself reports a file that is not JSON.
-            Err(error) if error.get_ref().is_some_and(|error| error.is::<serde_json::Error>()) => None,
+            Err(error)
+                if error
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<serde_json::Error>) =>
+            {
+                None
+            }
             Err(error) => {
                 self.problems.push(format!("{} can't be read: {error}", path.display()));
                 None

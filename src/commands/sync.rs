@@ -215,7 +215,7 @@ fn withheld(report: &Report) -> Option<String> {
 fn lost(report: &Report) -> Option<String> {
     (report.lost > 0).then(|| {
         format!(
-            "{} of this machine {} encrypted to a machine-key that it has no more: put that back, or remove its folder there, named as in machine-id, and sync: all is sent again.",
+            "{} of this machine {} encrypted to a machine-key that is gone: put it back, or remove this machine's folder there, named as in machine-id, and sync: all is sent again.",
             grouped_count(report.lost, "pack"),
             if report.lost == 1 { "is" } else { "are" }
         )

@@ -149,9 +149,13 @@ test("encrypted packs say nothing to others, until their key is added", async (t
   const [one, other] = packsIn(target).map(({ name }) => name.split("/")[1].slice(0, 8));
   const closed = await lcm(eve, "sync", target);
   const key = await eve.key();
-  assert.deepEqual([closed.code, closed.stderr], [0, ""]);
-  assert.match(closed.stdout, new RegExp(`^2 packs of ${one}, ${other} are encrypted, but not to this machine: add its key, ${key}, to syncRecipients there, and sync there; what this machine sends is not encrypted\\.$`, "m"));
+  assert.deepEqual([closed.code, closed.stderr], [2, ""]);
+  assert.match(closed.stdout, new RegExp(`^2 packs of ${one}, ${other} are encrypted, but not to this machine: add its key, ${key}, to syncRecipients there, and sync there\\.$`, "m"));
+  assert.match(closed.stdout, /^Nothing was sent: packs there are encrypted, but syncRecipients has no keys here\./m);
+  const before = packsIn(target);
+  eve.configure({ syncRecipients: "none" });
   assert.equal((await eve.sync(target)).received.bytes, 0);
+  assert.equal(packsIn(target).length, before.length + 1, "now it is meant so");
 
   for (const machine of [ann, bob, eve]) machine.configure({ syncRecipients: [...keys, key] });
   const again = await lcm(ann, "sync", target);
@@ -159,10 +163,16 @@ test("encrypted packs say nothing to others, until their key is added", async (t
   for (const machine of [bob, eve]) await machine.sync(target);
   assertSame(ann, bob, eve);
   assertAbsent("eve@tablet", packsIn(target).map(({ bytes }) => bytes));
+  // What can't be read may say whom to encrypt to.
+  const settings = path.join(bob.agentDir, "settings.json");
+  writeFileSync(settings, "{\"lcm\":{\"syncRecipients\":[],}}");
+  const unread = await lcm(bob, "sync", temporaryFolder(t));
+  assert.deepEqual([unread.code, unread.stdout], [2, ""]);
+  assert.match(unread.stderr, /^pi-lcm: \S+settings\.json can't be read: trailing comma [^\n]*: fix it first\n$/);
   // Neither is it in what is said when a secret key is given by mistake.
   ann.configure({ syncRecipients: [readFileSync(path.join(ann.storeDir, "machine-key"), "utf8")] });
   const wrong = await lcm(ann, "sync", target);
-  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key like age1…: nothing was sent\n"]);
+  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was sent\n"]);
 });
 
 for (const host of hostsFor()) {

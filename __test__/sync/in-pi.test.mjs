@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
+import { isEncrypted } from "../support/age.mjs";
 import { settled } from "../support/ahead.mjs";
 import { aBucket } from "../support/bucket.mjs";
 import { assertWarnedOnce, doctor, leave, waitForWarning, warnings } from "../support/faults.mjs";
@@ -81,8 +82,14 @@ for (const host of hostsFor()) {
     await eventually(() => assert.equal(packsIn(hidden).length, 1));
     assertAbsent("wombat", packsIn(hidden).map(({ bytes }) => bytes));
     assert.match(machine.unpacked(packsIn(hidden)[0].bytes).toString(), /says the wombat/);
-    await leave(pi);
     assert.deepEqual(warnings(pi), []);
+    project.configure({ lcm: { syncTarget: hidden } });
+    await pi.request("new_session");
+    await waitForWarning(pi);
+    await pi.prompt("What was the wombat's name?");
+    await leave(pi);
+    assertWarnedOnce(pi, /^pi-lossless-context: Nothing was sent: packs there are encrypted, but syncRecipients has no keys here\./);
+    assertAbsent("wombat", packsIn(hidden).map(({ bytes }) => (isEncrypted(bytes) ? bytes : unpacked(bytes))));
   });
 
   test(`a project's own settings can't name a target or recipients, but can do without a sync, on ${host.name}`, async (t) => {

@@ -59,6 +59,7 @@ test("nothing is lost when syncs are killed, and packs are half written", async 
   const [ann, bob] = [new Machine(project, "ann@laptop", REMOTES[0]), aMachine(t, "bob@desk", REMOTES[1])];
   // Half of the packs are encrypted.
   ann.configure({ syncRecipients: [await bob.key()] });
+  bob.configure({ syncRecipients: "none" });
   /** @type {Set<string>} */
   const expected = new Set();
   /** @type {string[]} */
@@ -114,6 +115,7 @@ test("nothing is lost when syncs are killed, and packs are half written", async 
   }
   assert.ok(purged.length > 0);
   const fresh = aMachine(t, "cloud", REMOTES[2]);
+  fresh.configure({ syncRecipients: "none" });
   ann.configure({ syncRecipients: [await bob.key(), await fresh.key()] });
   for (const machine of [ann, fresh]) await machine.sync(target);
   assertSame(ann, bob, fresh);

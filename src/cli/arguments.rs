@@ -440,7 +440,12 @@ impl Invocation {
             GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
-            "sync" if answer["refused"].as_array().is_some_and(|packs| !packs.is_empty()) => FAILED,
+            "sync"
+                if answer["withheld"] == true
+                    || answer["refused"].as_array().is_some_and(|packs| !packs.is_empty()) =>
+            {
+                FAILED
+            }
             "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,

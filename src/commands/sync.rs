@@ -95,10 +95,9 @@ impl Syncer {
                 let report = outcome?;
                 // Once per machine: it may be meant so.
                 let closed = report.closed.iter().any(|closed| closed.is_new).then(|| unopened(&report));
-                match unconfirmed_purge(report.unconfirmed).or(closed) {
-                    Some(message) => Err(Error::invalid(message)),
-                    None => Ok(()),
-                }
+                let said = [unconfirmed_purge(report.unconfirmed), withheld(&report), lost(&report), closed];
+                let said: Vec<String> = said.into_iter().flatten().collect();
+                if said.is_empty() { Ok(()) } else { Err(Error::invalid(said.join(" "))) }
             }
         }
     }
@@ -116,6 +115,7 @@ fn by_settings(settings: &Settings) -> Options {
 }
 
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
+    asked.sources.check()?;
     let mut options = by_settings(asked.settings);
     let named = asked.rest.only()?.trim();
     if let Some(path) = asked.rest.path()?.filter(|_| !named.is_empty()) {
@@ -153,8 +153,8 @@ fn render(report: &Report) -> String {
             were(*purged)
         );
     }
-    if let Some(question) = unconfirmed_purge(*unconfirmed) {
-        out += &format!("\n{question}");
+    for said in [unconfirmed_purge(*unconfirmed), withheld(report), lost(report)].into_iter().flatten() {
+        out += &format!("\n{said}");
     }
     if !report.closed.is_empty() {
         out += &format!("\n{}", unopened(report));
@@ -195,14 +195,31 @@ fn unopened(report: &Report) -> String {
     let machines: Vec<&str> =
         report.closed.iter().map(|closed| closed.machine.as_str()).take(NAMED).collect();
     let more = if all > NAMED { format!(" and {} more", grouped(all - NAMED)) } else { String::new() };
-    let plain = if report.recipients == 0 { "; what this machine sends is not encrypted" } else { "" };
     format!(
-        "{} of {}{more} {} encrypted, but not to this machine: add its key, {}, to syncRecipients there, and sync there{plain}.",
+        "{} of {}{more} {} encrypted, but not to this machine: add its key, {}, to syncRecipients there, and sync there.",
         grouped_count(packs, "pack"),
         one_line(&machines.join(", "), 200),
         if packs == 1 { "is" } else { "are" },
         report.key.as_deref().unwrap_or_default(),
     )
+}
+
+/// Says that nothing was sent, and how it is.
+fn withheld(report: &Report) -> Option<String> {
+    report.withheld.then(|| {
+        "Nothing was sent: packs there are encrypted, but syncRecipients has no keys here. Add your machines', which sync --key prints, or \"none\" to send unencrypted packs.".into()
+    })
+}
+
+/// Names a key that is gone, and the remedies.
+fn lost(report: &Report) -> Option<String> {
+    (report.lost > 0).then(|| {
+        format!(
+            "{} of this machine {} encrypted to a machine-key that is gone: put it back, or remove this machine's folder there, named as in machine-id, and sync: all is sent again.",
+            grouped_count(report.lost, "pack"),
+            if report.lost == 1 { "is" } else { "are" }
+        )
+    })
 }
 
 /// Asks for what a sync does not do by itself.

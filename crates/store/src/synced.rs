@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rusqlite::{Row, named_params, params};
+use rusqlite::{Connection, Row, named_params, params};
 
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::export::ExportedEntry;
@@ -18,9 +18,10 @@ crate::view::handles!("What a sync target has." Synced, "Records what a sync tar
 const TARGET: &str = "sync_target";
 /// The key of the number of purged entries when own packs were last compared with the history, and of their recipients.
 const COMPARED: &str = "sync_compared";
-
 /// The key that is there if the last sync left nothing unread.
 const COMPLETE: &str = "sync_complete";
+/// The key that is there if a pack is encrypted, or was one that the target has lost.
+const ENCRYPTED: &str = "sync_encrypted";
 
 /// An entry to send.
 #[derive(Clone, Debug)]
@@ -136,8 +137,12 @@ impl Synced<'_> {
 
     /// Whether nothing was purged since own packs were compared with the history, and they are for these recipients.
     pub fn is_compared(&self, recipients: &str) -> Result<bool> {
-        let compared = self.connection.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
-        Ok(compared == as_compared(self.purged()?, recipients))
+        is_as_compared(self.connection, self.purged()?, recipients)
+    }
+
+    /// Whether a pack there is encrypted.
+    pub fn is_encrypted(&self) -> Result<bool> {
+        self.connection.fact(ENCRYPTED).map(|fact| fact.is_some())
     }
 
     /// Whether the last sync left nothing unread.
@@ -186,6 +191,7 @@ impl SyncedWriter<'_> {
             return Ok(());
         }
         self.reset()?;
+        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [ENCRYPTED])?;
         self.connection.set_fact(TARGET, target)
     }
 
@@ -281,6 +287,20 @@ impl SyncedWriter<'_> {
         self.connection.set_fact(COMPARED, &as_compared(purged, recipients))
     }
 
+    /// Records that an own pack was written when so many entries showed a purged message, for these recipients. If another
+    /// process has compared own packs otherwise since, they are compared again.
+    pub fn note_own(&self, purged: usize, recipients: &str) -> Result<()> {
+        match is_as_compared(self.connection, purged, recipients)? {
+            true => Ok(()),
+            false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED]),
+        }
+    }
+
+    /// Records whether a pack is encrypted.
+    pub fn note_encrypted(&self, is_encrypted: bool) -> Result<()> {
+        if is_encrypted { self.connection.set_fact(ENCRYPTED, "1") } else { Ok(()) }
+    }
+
     /// Records whether nothing is left unread.
     pub fn note_complete(&self, is_complete: bool) -> Result<()> {
         match is_complete {
@@ -307,6 +327,11 @@ impl SyncedWriter<'_> {
             params![conversation, label],
         )
     }
+}
+
+fn is_as_compared(connection: &Connection, purged: usize, recipients: &str) -> Result<bool> {
+    let compared = connection.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
+    Ok(compared == as_compared(purged, recipients))
 }
 
 fn as_compared(purged: usize, recipients: &str) -> String {

@@ -12,6 +12,7 @@ use age::{DecryptError, Decryptor, Encryptor};
 
 use super::machine;
 use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
 
 /// The file with this machine's key, in the form of `age-keygen`.
 const FILE: &str = "machine-key";
@@ -21,8 +22,10 @@ pub(crate) const MAGIC: &[u8] = b"age-encryption.org/";
 const END: &[u8] = b"\n--- ";
 /// The longest header that is read, in bytes: the time it takes grows with the square.
 const HEADER: usize = 16 * 1024;
-/// The most recipients; each takes a hundred bytes of a header.
+/// The most recipients, this machine included; each takes a hundred bytes of a header.
 const MOST: usize = 100;
+/// In the place of recipients: this machine does not encrypt, even where others do.
+pub(crate) const NONE: &str = "none";
 
 /// This machine's key.
 pub(crate) struct Key(Identity);
@@ -37,11 +40,11 @@ pub(crate) fn is_encrypted(pack: &[u8]) -> bool {
 /// # Errors
 /// When one of them is no key.
 pub(crate) fn recipients(db_dir: &Path, others: &[String]) -> Result<Vec<String>> {
-    if others.is_empty() {
+    if others.is_empty() || others == [NONE] {
         return Ok(Vec::new());
     }
-    if others.len() > MOST {
-        return Err(Error::invalid(format!("syncRecipients has more than {MOST} keys")));
+    if others.len() >= MOST {
+        return Err(Error::invalid(format!("syncRecipients has {MOST} keys or more: nothing was sent")));
     }
     parsed(others)?;
     let mut all = [&[Key::of(db_dir)?.recipient()], others].concat();
@@ -52,9 +55,17 @@ pub(crate) fn recipients(db_dir: &Path, others: &[String]) -> Result<Vec<String>
 
 fn parsed(recipients: &[String]) -> Result<Vec<Recipient>> {
     // It may be a secret one, which no message may show.
-    let wrong =
-        |at| Error::invalid(format!("number {at} in syncRecipients is no key like age1…: nothing was sent"));
+    let wrong = |at| {
+        Error::invalid(format!(
+            "number {at} in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was sent"
+        ))
+    };
     (1..).zip(recipients).map(|(at, key)| key.parse().map_err(|_| wrong(at))).collect()
+}
+
+/// Whether a pack can be encrypted to these.
+pub(crate) fn are_recipients(keys: &[String]) -> bool {
+    keys.len() <= MOST && parsed(keys).is_ok()
 }
 
 /// Encrypts a pack.
@@ -92,7 +103,9 @@ impl Key {
     /// # Errors
     /// When it is no file of age's.
     pub fn decrypted(&self, pack: &[u8]) -> Result<Option<Vec<u8>>> {
-        let wrong = |error: &dyn std::fmt::Display| Error::invalid(format!("it can't be decrypted: {error}"));
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!("it can't be decrypted: {}", one_line(&error.to_string(), 100)))
+        };
         let header = &pack[..pack.len().min(HEADER)];
         if !header.windows(END.len()).any(|bytes| bytes == END) {
             return Err(wrong(&"its header has no end"));

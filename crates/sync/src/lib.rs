@@ -54,7 +54,8 @@ pub struct Options {
     pub label: String,
     /// Whether to mask secrets in what is sent.
     pub redacts: bool,
-    /// Whom to encrypt it to, besides this machine; empty: it is not encrypted.
+    /// Whom to encrypt it to, besides this machine; empty: it is not encrypted, and not sent where others encrypt, unless
+    /// this is `none`.
     pub recipients: Vec<String>,
     /// Whether to remove more than [`UNASKED`] messages that were purged elsewhere.
     pub confirms_purges: bool,
@@ -116,6 +117,10 @@ pub struct Report {
     pub rewritten: usize,
     /// Packs that are not encrypted to this machine.
     pub closed: Vec<Closed>,
+    /// Own packs that its key does not open: it was another one.
+    pub lost: usize,
+    /// Whether nothing is sent, as packs there are encrypted, and this machine has no recipients.
+    pub withheld: bool,
     /// Packs that build on one that is not there yet.
     pub waiting: usize,
     pub refused: Vec<Refused>,
@@ -202,7 +207,7 @@ pub async fn sync(
         report = exchange(&run) => report,
     };
     let report = report?;
-    let is_encrypted = !options.recipients.is_empty() || !report.closed.is_empty();
+    let is_encrypted = recipients > 0 || !report.closed.is_empty();
     let key = is_encrypted.then(|| key(&home.db_dir)).transpose()?;
     Ok(Report { target: name, key, recipients, ..report })
 }
@@ -228,10 +233,9 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
     let read = machines.into_iter().filter(|_| is_complete).map(|machine| (machine.id, machine.number));
     let read: HashMap<String, i64> = read.collect();
     let mut listed = run.target.list(&read).await?;
-    let own = known.iter().filter(|(_, closed_to)| closed_to.is_none());
-    let own: Vec<PackName> = own.filter_map(|(name, _)| PackName::parse(name)).collect();
+    let own = known.keys().filter_map(|name| PackName::parse(name));
     let own: BTreeSet<i64> =
-        own.into_iter().filter(|name| name.machine == run.machine.id).map(|name| name.number).collect();
+        own.filter(|name| name.machine == run.machine.id).map(|name| name.number).collect();
     let newest = own.last().copied().unwrap_or(0);
     if lacks(run, &listed, &own, if read.is_empty() { 0 } else { newest - OVERLAP }) {
         // A new disk, or something has removed old files: everything that no pack has is sent again.
@@ -239,21 +243,30 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
         known.clear();
         listed = run.target.list(&HashMap::new()).await?;
     }
+    run.target.sweep(&run.machine.id).await?;
     let mut report = Report::default();
-    let new = receive::receive(run, &listed, &known, &mut report).await?;
-    report.closed = closed(run, &listed, &known, &new).await?;
+    let mut new = receive::receive(run, &listed, &known, &mut report).await?;
     let recipients = run.machine.recipients.join(" ");
     if !store.read(move |view| view.synced().is_compared(&recipients)).await? {
         listed = run.target.list(&HashMap::new()).await?;
-        send::rewrite(run, &listed, &mut report).await?;
+        send::rewrite(run, &listed, &mut new, &mut report).await?;
     }
+    (report.closed, report.lost) = closed(run, &listed, &known, &new).await?;
     let numbers = listed.iter().filter(|name| name.machine == run.machine.id).map(|name| name.number);
     // The others list what is new by number.
-    send::send(run, numbers.chain([newest]).max().unwrap_or(0) + 1, &mut report).await?;
+    let number = numbers.chain([newest]).max().unwrap_or(0) + 1;
+    // By mistake, or by a process that has read the settings before they were changed.
+    report.withheld = run.machine.recipients.is_empty()
+        && !run.machine.is_plain
+        && store.read(|view| view.synced().is_encrypted()).await?;
+    if !report.withheld {
+        send::send(run, number, &mut report).await?;
+    }
     let is_complete = report.waiting == 0
         && report.refused.is_empty()
         && report.unconfirmed == 0
-        && report.closed.is_empty();
+        && report.closed.is_empty()
+        && report.lost == 0;
     run.write(move |batch| batch.synced().note_complete(is_complete)).await?;
     let machines = store.read(|view| view.synced().machines()).await?.into_iter();
     let others =
@@ -271,13 +284,13 @@ fn known(run: &Run<'_>, mut packs: Packs) -> Result<Packs> {
     Ok(packs)
 }
 
-/// The packs at the target that are not encrypted to this machine, some of them `new`.
+/// The packs at the target that are not encrypted to this machine, some of them `new`, and how many are its own.
 async fn closed(
     run: &Run<'_>,
     listed: &[PackName],
     known: &Packs,
     new: &HashSet<String>,
-) -> Result<Vec<Closed>> {
+) -> Result<(Vec<Closed>, usize)> {
     let mut closed: BTreeMap<&str, Closed> = BTreeMap::new();
     for name in listed {
         let (machine, name) = (name.machine.as_str(), name.to_string());
@@ -289,6 +302,7 @@ async fn closed(
             all.is_new &= is_new;
         }
     }
+    let own = closed.remove(run.machine.id.as_str()).map_or(0, |own| own.packs);
     if !closed.is_empty() {
         for machine in run.store().read(|view| view.synced().machines()).await? {
             closed
@@ -297,7 +311,7 @@ async fn closed(
                 .for_each(|all| all.machine.clone_from(&machine.label));
         }
     }
-    Ok(closed.into_values().collect())
+    Ok((closed.into_values().collect(), own))
 }
 
 /// Whether a pack of this machine from the number `from` on is not at the target any more.

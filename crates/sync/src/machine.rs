@@ -30,6 +30,8 @@ pub(crate) struct ThisMachine {
     pub label: String,
     /// Who can read what it writes, itself included; none if that is not encrypted.
     pub recipients: Vec<String>,
+    /// Whether its user wants that where others encrypt.
+    pub is_plain: bool,
     /// Where its key is.
     pub db_dir: PathBuf,
 }
@@ -47,6 +49,7 @@ impl ThisMachine {
             id: kept(db_dir, FILE, is_id, new)?,
             label: label(name),
             recipients: encryption::recipients(db_dir, recipients)?,
+            is_plain: recipients == [encryption::NONE],
             db_dir: db_dir.to_owned(),
         })
     }
@@ -63,11 +66,14 @@ pub(crate) fn kept(
     new: impl FnOnce() -> String,
 ) -> Result<String> {
     let path = db_dir.join(file);
+    files::check_own(&path)?;
     let failed = |error| Error::storing(format!("{} can't be used", path.display()), error);
     // A file without a line is being made by another process.
     let read = || match files::read_text(&path, LARGEST) {
         Ok(text) => match text.lines().map(str::trim).find(|line| is_it(line)) {
-            None if !text.trim().is_empty() => Err(failed(io::Error::other("it is damaged"))),
+            None if !text.trim().is_empty() => {
+                Err(failed(io::Error::other("it is damaged: put a copy back, or remove it for a new one")))
+            }
             line => Ok(line.map(ToOwned::to_owned)),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
-use super::encryption::{Key, is_encrypted};
+use super::encryption::{Key, are_recipients, is_encrypted};
 use super::machine::ThisMachine;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::Hash;
@@ -239,6 +239,9 @@ impl PackReader {
         }
         if header.machine != name.machine {
             return Err(Error::invalid("it is in another machine's folder"));
+        }
+        if !are_recipients(&header.recipients) {
+            return Err(Error::invalid("it names recipients that are none"));
         }
         Ok(Some(Self { records, header, content, kept: None, size: 0 }))
     }

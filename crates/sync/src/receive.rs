@@ -119,10 +119,14 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     let Some(mut reader) = blocking(move || PackReader::open(&opened, bytes, &db_dir)).await? else {
         // It never changes: it is not asked for again.
         let (name, key) = (name.to_string(), Key::of(&run.machine.db_dir)?.recipient());
-        run.write(move |batch| batch.synced().add_pack(&name, Some(&key))).await?;
+        let note = move |batch: &Batch<'_>| {
+            batch.synced().note_encrypted(true)?;
+            batch.synced().add_pack(&name, Some(&key))
+        };
+        run.write(note).await?;
         return Ok(Outcome::Closed);
     };
-    let PackHeader { machine, label, purged, redacted, .. } = reader.header.clone();
+    let PackHeader { machine, label, purged, redacted, recipients, .. } = reader.header.clone();
     let purged = usize::try_from(purged).unwrap_or(usize::MAX);
     let machine = Machine { id: machine, label: one_line(&label, LABEL), number: name.number, purged };
     let is_own = machine.id == run.machine.id;
@@ -155,7 +159,14 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     if let Some(gap) = gap {
         return Err(gap);
     }
-    run.write(move |batch| batch.synced().note_machine(&machine)).await?;
+    let note = move |batch: &Batch<'_>| {
+        if is_own {
+            batch.synced().note_own(purged, &recipients.join(" "))?;
+        }
+        batch.synced().note_encrypted(!recipients.is_empty())?;
+        batch.synced().note_machine(&machine)
+    };
+    run.write(note).await?;
     let name = name.to_string();
     if late.purged.is_empty() && late.summaries.is_empty() {
         run.write(move |batch| batch.synced().add_pack(&name, None)).await?;
@@ -240,17 +251,11 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             row
         }
     };
-    // A placeholder is sent once more, so that the others see that it is here, and so is a smaller number.
-    let mut unsent = Vec::new();
-    for PurgedElsewhere { entry, nonce, .. } in &slice.purged {
-        let own = batch.synced().entry(row, entry)?.and_then(|stored| stored.purged);
-        if own.is_none_or(|(own, _)| own < *nonce) {
-            unsent.push(entry.as_str());
-        }
-    }
+    // Another machine's placeholder is sent once more, so that the others see that it is here.
+    let purged: HashSet<&str> = slice.purged.iter().map(|purged| purged.entry.as_str()).collect();
     let messages = entries.fold(batch, row)?;
     let mut rows = Vec::new();
-    for id in slice.ids.iter().filter(|id| is_own || !unsent.contains(&id.as_str())) {
+    for id in slice.ids.iter().filter(|id| is_own || !purged.contains(id.as_str())) {
         rows.extend(batch.messages().entry_row(row, id)?);
     }
     batch.synced().add(rows)?;

@@ -1,11 +1,11 @@
 //! Sends what no pack has yet, and writes packs again whose text was purged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::encryption::encrypted;
+use super::encryption::{Key, encrypted};
 use super::machine::ThisMachine;
 use super::pack::{HIGHEST, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
-use super::{Report, Run};
+use super::{Refused, Report, Run};
 use lcm_compaction::redacted_json;
 use lcm_ingest::export::{LinePositions, line};
 use lcm_model::error::{Code, Error, Result};
@@ -58,11 +58,13 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
         report.sent.messages += messages;
         report.sent.summaries += summaries.len();
         let name = put(run, number, bytes, run.machine.recipients.clone()).await?;
-        let machine = run.machine.said(number, purged);
+        let (machine, recipients) = (run.machine.said(number, purged), run.machine.recipients.join(" "));
         let note = move |batch: &Batch<'_>| {
             batch.synced().add(entries)?;
             batch.synced().add_summaries(&summaries)?;
             batch.synced().note_machine(&machine)?;
+            batch.synced().note_own(purged, &recipients)?;
+            batch.synced().note_encrypted(!recipients.is_empty())?;
             batch.synced().add_pack(&name, None)
         };
         run.write(note).await?;
@@ -176,12 +178,16 @@ impl<'v> PackBuilder<'v> {
 }
 
 /// Writes own packs again that differ from the history, since something in them was purged, or are for other recipients, and
-/// removes the old ones.
+/// removes the old ones. Those that the own key does not open are added to `closed`.
 ///
 /// # Errors
 /// When the store or the target can't be used: the next sync goes on.
-pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Report) -> Result<()> {
-    run.target.sweep(&run.machine.id).await?;
+pub(super) async fn rewrite(
+    run: &Run<'_>,
+    listed: &[PackName],
+    closed: &mut HashSet<String>,
+    report: &mut Report,
+) -> Result<()> {
     let purged = run.store().read(|view| view.synced().purged()).await?;
     let (mut is_whole, mut there) = (true, HashMap::new());
     for name in listed.iter().filter(|name| name.machine == run.machine.id) {
@@ -189,7 +195,12 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
         let Some(bytes) = run.target.get(name).await? else { continue };
         let (old, machine) = (name.clone(), run.machine.clone());
         let again = match blocking(move || PackReader::open(&old, bytes, &machine.db_dir)).await {
-            Ok(None) => continue,
+            Ok(None) => {
+                let (name, key) = (name.to_string(), Key::of(&run.machine.db_dir)?.recipient());
+                closed.insert(name.clone());
+                run.write(move |batch| batch.synced().add_pack(&name, Some(&key))).await?;
+                continue;
+            }
             Ok(Some(mut reader)) => {
                 // Without recipients, who can read what is there stays as it is.
                 if !run.machine.recipients.is_empty() {
@@ -203,15 +214,21 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
         };
         let (again, content, recipients) = match again {
             Ok(again) => again,
-            // It was refused before: it is none of ours, or a later version's.
-            Err(error) if error.code() == Code::Invalid => continue,
+            // It is none of ours, or damaged.
+            Err(error) if error.code() == Code::Invalid => {
+                let refused = Refused { pack: name.to_string(), reason: error.to_string() };
+                if !report.refused.contains(&refused) {
+                    report.refused.push(refused);
+                }
+                continue;
+            }
             Err(error) if error.code() == Code::Format => {
                 is_whole = false;
                 continue;
             }
             Err(error) => return Err(error),
         };
-        let old = name.to_string();
+        let (old, is_encrypted) = (name.to_string(), !recipients.is_empty());
         let new = match again {
             Rewritten::Pack(now) => {
                 let now_content = Hash::plain(&now);
@@ -237,6 +254,7 @@ pub(super) async fn rewrite(run: &Run<'_>, listed: &[PackName], report: &mut Rep
         };
         let note = move |batch: &Batch<'_>| {
             batch.synced().remove_pack(&old)?;
+            batch.synced().note_encrypted(is_encrypted)?;
             new.iter().try_for_each(|new| batch.synced().add_pack(new, None))
         };
         run.write(note).await?;

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,14 +91,20 @@ impl Target {
         }
     }
 
-    /// Removes what interrupted syncs of this machine have left.
+    /// Removes what syncs of this machine have left that were killed.
     pub async fn sweep(&self, machine: &str) -> Result<()> {
         let Self::Folder(folder) = self else { return Ok(()) };
         let own = folder.join(machine);
         let sweep = move || {
             let files = entries(&own).map_err(|error| unreachable(&own, error))?;
             for part in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == PART)) {
-                std::fs::remove_file(part).map_err(|error| unreachable(part, error))?;
+                // Another process may be writing it.
+                let is_locked = files::open(part).is_ok_and(|file| {
+                    file.try_lock_shared().is_err_and(|error| matches!(error, TryLockError::WouldBlock))
+                });
+                if !is_locked {
+                    let _ = std::fs::remove_file(part);
+                }
             }
             Ok(())
         };
@@ -173,9 +180,12 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // Another process may be writing the same.
     let part = path.with_extension(format!("{}.{PART}", Uuid::new_v4().simple()));
-    let written = std::fs::File::create(&part)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&part, path));
+    let written = File::create(&part).and_then(|mut file| {
+        // Not everywhere can it be.
+        let _ = file.lock();
+        file.write_all(bytes).and_then(|()| file.sync_all())?;
+        std::fs::rename(&part, path)
+    });
     if written.is_err() {
         let _ = std::fs::remove_file(&part);
     }

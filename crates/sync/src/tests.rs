@@ -1,6 +1,6 @@
 //! Machines that share a folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,13 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use super::encryption::{Key, MAGIC, encrypted, is_encrypted};
+use super::encryption::{Key, MAGIC, NONE, encrypted, is_encrypted};
 use super::machine::ThisMachine;
 use super::pack::{PackHeader, PackName, PackWriter};
-use super::{Options, Progress, Report, UNASKED, key, sync};
+use super::receive::receive;
+use super::send::send;
+use super::target::Target;
+use super::{Options, Progress, Report, Run, UNASKED, key, sync};
 use lcm_ingest::Handover;
 use lcm_ingest::import::Home;
 use lcm_model::config::ProjectIdentity;
@@ -97,6 +100,25 @@ impl Machine {
     async fn sync_to(&self, target: &Path, recipients: &[&Machine]) -> Report {
         let recipients = recipients.iter().map(|machine| machine.key()).collect();
         self.sync_as(Options { recipients, ..self.options(target) }).await.unwrap()
+    }
+
+    /// A sync that has begun.
+    fn begun<'a>(&'a self, target: &Path, progress: &'a Progress, cancel: &'a CancellationToken) -> Run<'a> {
+        Run {
+            home: &self.home,
+            place: format!("{} shop", target.display()),
+            target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
+            machine: ThisMachine::of(&self.home.db_dir, &self.label, &[]).unwrap(),
+            redacts: false,
+            most_purged: UNASKED,
+            progress,
+            cancel,
+        }
+    }
+
+    /// Syncs, and sends packs that are not encrypted.
+    async fn sync_plain(&self, target: &Path) -> Report {
+        self.sync_as(Options { recipients: vec![NONE.into()], ..self.options(target) }).await.unwrap()
     }
 
     /// What its key opens in a folder, unpacked.
@@ -348,6 +370,38 @@ fn what_is_purged_on_one_machine_is_gone_everywhere() {
 }
 
 #[test]
+fn a_purge_is_confirmed_by_a_sync_after_one_that_was_killed() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.say("one", "e1", None, "hunter2hunter2hunter2").await;
+        for machine in [&ann, &bob] {
+            machine.sync(target.path()).await;
+        }
+        ann.purge("one", "e1").await;
+        ann.sync(target.path()).await;
+        // Bob's removes the message, and is killed before it notes which packs it has read.
+        let (progress, cancel) = <(Progress, CancellationToken)>::default();
+        let begun = bob.begun(target.path(), &progress, &cancel);
+        let known = bob.read(|view| view.synced().packs()).await;
+        let listed = begun.target.list(&HashMap::new()).await.unwrap();
+        let mut report = Report::default();
+        receive(&begun, &listed, &known, &mut report).await.unwrap();
+        assert_eq!(report.purged, 1);
+        bob.write(move |batch| {
+            let read = listed.iter().map(ToString::to_string).filter(|name| !known.contains_key(name));
+            read.into_iter().try_for_each(|name| batch.synced().remove_pack(&name))
+        })
+        .await;
+        for machine in [&bob, &ann] {
+            machine.sync(target.path()).await;
+        }
+        let purged =
+            ann.read(|view| view.synced().machines()).await.into_iter().map(|machine| machine.purged);
+        assert_eq!(purged.collect::<Vec<_>>(), [1, 1]);
+    });
+}
+
+#[test]
 fn a_purge_reaches_forks() {
     run(async {
         let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
@@ -485,9 +539,18 @@ fn only_recipients_read_encrypted_packs_and_later_ones_get_all() {
         for text in ["ann", "fox", "user", "lcm-pack"] {
             assert!(!is_anywhere(target, text), "{text}");
         }
-        // Bob's own packs are not encrypted yet.
+        assert!(ann.sync(target).await.withheld && Machine::new("dan").sync(target).await.withheld);
+        // Where others encrypt, Bob sends nothing as it is by mistake.
         bob.say("two", "e1", None, "the owl").await;
-        assert_eq!(bob.sync(target).await.received.messages, 2);
+        for is_received in [true, false] {
+            let report = bob.sync(target).await;
+            assert_eq!(
+                (report.received.messages > 0, report.withheld, report.sent.packs),
+                (is_received, true, 0)
+            );
+            assert!(!is_anywhere(target, "the owl"));
+        }
+        assert_eq!(bob.sync_plain(target).await.sent.messages, 1);
         assert!(is_anywhere(target, "the owl"));
         assert_eq!(bob.sync_to(target, &[&ann]).await.rewritten, 1);
         assert!(!is_anywhere(target, "the owl"));
@@ -524,7 +587,8 @@ fn only_recipients_read_encrypted_packs_and_later_ones_get_all() {
         // Without recipients, packs that are there stay as they are.
         ann.purge("one", "e1").await;
         ann.say("one", "e3", Some("e1"), "the hen").await;
-        ann.sync(target).await;
+        assert!(ann.sync(target).await.withheld && !is_anywhere(target, "the hen"));
+        ann.sync_plain(target).await;
         assert!(is_anywhere(target, "the hen"));
         assert!(!is_anywhere(target, "the owl") && !eve.opened(target).contains("the fox"));
     });
@@ -540,12 +604,122 @@ fn packs_that_are_encrypted_again_replace_those_that_a_stopped_sync_left() {
         ann.sync(target).await;
         let old = packs(target).pop().unwrap();
         let bytes = std::fs::read(&old).unwrap();
-        ann.sync_to(target, &[&bob]).await;
+        assert_eq!(ann.sync_to(target, &[&bob]).await.rewritten, 1);
+        assert!(ann.sync(target).await.withheld);
         std::fs::write(&old, bytes).unwrap();
         ann.sync_to(target, &[&bob, &eve]).await;
         let left = packs(target);
         assert!(left.len() == 1 && !left.contains(&old), "{left:?}");
         assert_eq!(eve.sync(target).await.received.messages, 1);
+        // A damaged one is named, and sent again once it is removed.
+        std::fs::write(&left[0], "the f").unwrap();
+        assert_eq!(ann.sync_to(target, &[&bob]).await.refused.len(), 1);
+        std::fs::remove_file(&left[0]).unwrap();
+        assert!(ann.sync(target).await.withheld);
+        assert_eq!(ann.sync_to(target, &[&bob]).await.sent.messages, 1);
+    });
+}
+
+#[test]
+fn what_a_process_with_older_settings_sends_meanwhile_is_encrypted_by_the_next_sync() {
+    run(async {
+        for is_killed in [false, true] {
+            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+            let target = target.path();
+            ann.say("one", "e0", None, "the owl").await;
+            ann.sync_to(target, &[&bob]).await;
+            ann.say("one", "e1", Some("e0"), "the fox").await;
+            // It has found nothing encrypted, and is killed before it notes what it has sent.
+            let (progress, cancel) = <(Progress, CancellationToken)>::default();
+            let mut older = ann.begun(target, &progress, &cancel);
+            if is_killed {
+                older.place.clear();
+            }
+            assert_eq!(send(&older, 2, &mut Report::default()).await.is_err(), is_killed);
+            assert!(is_anywhere(target, "the fox"));
+            assert_eq!(ann.sync_to(target, &[&bob]).await.rewritten, 1);
+            assert!(!is_anywhere(target, "the fox"));
+            assert_eq!(bob.sync_to(target, &[&ann]).await.received.messages, 2);
+        }
+    });
+}
+
+#[test]
+fn packs_to_a_key_that_is_lost_are_named_and_can_be_sent_again() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        let target = target.path();
+        ann.say("one", "e1", None, "the fox").await;
+        ann.sync_to(target, &[&bob]).await;
+        let (file, away) = (ann.home.db_dir.join("machine-key"), ann.home.db_dir.join("away"));
+        std::fs::rename(&file, &away).unwrap();
+        ann.say("one", "e2", Some("e1"), "the hen").await;
+        for sent in [1, 0] {
+            let report = ann.sync_to(target, &[&bob]).await;
+            assert_eq!((report.lost, report.closed.len(), report.sent.messages), (1, 0, sent));
+        }
+        let new = std::fs::read(&file).unwrap();
+        std::fs::copy(&away, &file).unwrap();
+        assert_eq!(ann.sync_to(target, &[&bob]).await.lost, 1, "now it is the other one");
+        std::fs::write(&file, new).unwrap();
+        assert_eq!(ann.sync_to(target, &[&bob]).await.lost, 1);
+        std::fs::remove_file(packs(target).remove(0)).unwrap();
+        let report = ann.sync_to(target, &[&bob]).await;
+        assert_eq!((report.lost, report.sent.messages), (0, 1));
+        assert_eq!(bob.sync_to(target, &[&ann]).await.received.messages, 2);
+    });
+}
+
+#[test]
+fn an_old_pack_that_comes_back_brings_back_nothing_that_was_purged() {
+    run(async {
+        for is_encrypted in [false, true] {
+            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+            let target = target.path();
+            let sync = async |machine: &Machine| match is_encrypted {
+                true => machine.sync_to(target, &[&ann, &bob]).await,
+                false => machine.sync(target).await,
+            };
+            ann.say("one", "e1", None, "hunter2hunter2hunter2").await;
+            ann.say("one", "e2", Some("e1"), "the hen").await;
+            sync(&ann).await;
+            let old = packs(target).pop().unwrap();
+            let bytes = std::fs::read(&old).unwrap();
+            sync(&bob).await;
+            ann.purge("one", "e1").await;
+            for machine in [&ann, &bob, &ann] {
+                sync(machine).await;
+            }
+            let said = ann.said().await;
+            std::fs::write(&old, bytes).unwrap();
+            let late = Machine::new("late");
+            for machine in [&bob, &ann, &bob, &late, &ann, &bob] {
+                sync(machine).await;
+                assert!(!is_anywhere(&machine.home.db_dir, "hunter2hunter2"), "{}", machine.label);
+            }
+            assert!(!old.exists());
+            for machine in [&ann, &bob] {
+                assert_eq!(machine.said().await, said);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_killed_syncs_have_left_is_removed() {
+    run(async {
+        let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
+        ann.sync(target.path()).await;
+        let pack = packs(target.path()).pop().unwrap();
+        let [left, written] = ["left.part", "written.part"].map(|name| pack.with_file_name(name));
+        std::fs::write(&left, "the fox").unwrap();
+        let file = std::fs::File::create(&written).unwrap();
+        file.lock().unwrap();
+        ann.sync(target.path()).await;
+        assert_eq!(packs(target.path()), [pack.clone(), written]);
+        drop(file);
+        ann.sync(target.path()).await;
+        assert_eq!(packs(target.path()), [pack]);
     });
 }
 
@@ -578,6 +752,10 @@ fn what_is_no_recipient_stops_a_sync_and_no_message_shows_it() {
             std::fs::remove_file(&file).unwrap();
             ann.key();
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            // Another user may have put it there.
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            let error = key(&ann.home.db_dir).unwrap_err().to_string();
+            assert!(error.contains("may be written by other users"), "{error}");
         }
     });
 }
@@ -642,8 +820,13 @@ fn a_forged_pack_changes_nothing_that_is_there() {
         std::fs::create_dir_all(&folder).unwrap();
         let said_by = |machine: &str| {
             let id = machine.to_owned();
-            let machine =
-                ThisMachine { id, label: "evil".into(), recipients: Vec::new(), db_dir: PathBuf::new() };
+            let machine = ThisMachine {
+                id,
+                label: "evil".into(),
+                recipients: Vec::new(),
+                is_plain: false,
+                db_dir: PathBuf::new(),
+            };
             PackHeader::new(&machine, 0, false)
         };
         let header = said_by(machine);
@@ -671,12 +854,22 @@ fn a_forged_pack_changes_nothing_that_is_there() {
             (packed(&header, &["[]"]), true),
             (packed(&header, &[session, r#"{"type":"lcm-purged","id":"e1"}"#]), true),
             (packed(&PackHeader { format: 9, ..header.clone() }, &[session, other]), true),
+            (
+                packed(&PackHeader { recipients: vec!["age1".into()], ..header.clone() }, &[session, other]),
+                true,
+            ),
+            (
+                packed(&PackHeader { recipients: vec![ann.key(); 101], ..header.clone() }, &[session, other]),
+                true,
+            ),
             (long.clone(), true),
             (Vec::new(), true),
             (b"not zstd".to_vec(), true),
             (encrypted(b"not zstd", &[ann.key()]).unwrap(), true),
             (encrypted(&long, &[ann.key()]).unwrap(), true),
             (whole[..whole.len() - 1].to_vec(), true),
+            ([whole.as_slice(), b"more"].concat(), true),
+            ([whole.as_slice(), whole.as_slice()].concat(), true),
             (changed(0), true),
             (changed(whole.len() - 60), true),
             (changed(whole.len() - 1), true),
@@ -789,7 +982,7 @@ proptest! {
             // One does not encrypt what it sends.
             let keys: Vec<String> = machines.iter().map(Machine::key).collect();
             let options = |machine: &Machine| {
-                let recipients = if machine.label == "eve" { Vec::new() } else { keys.clone() };
+                let recipients = if machine.label == "eve" { vec![NONE.into()] } else { keys.clone() };
                 Options { recipients, ..machine.options(target.path()) }
             };
             let (mut said, mut purged) = (BTreeSet::new(), BTreeSet::new());

@@ -204,8 +204,12 @@ pub const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         key: "syncRecipients",
-        help: "Encrypts what a sync sends, to these keys and this machine's. Not in a project's own settings. See sync.md.",
-        kind: Kind::Names { expected: "a list of keys: \"age1…\"", read: recipient, default: &[] },
+        help: "Encrypts what a sync sends, to these keys and this machine's. Not in a project's settings. See sync.md.",
+        kind: Kind::Names {
+            expected: "a list of keys: \"age1…\", or \"none\"",
+            read: recipient,
+            default: &[],
+        },
     },
     Definition {
         key: "condensationThreshold",

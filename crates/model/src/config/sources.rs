@@ -1,7 +1,7 @@
 //! Reads [`Settings`] from files and the environment, and reports what is invalid.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::definitions::variable;
 use super::value;
 use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
+use crate::error::{Error, Result};
 use crate::files;
 use crate::text::{nearest, one_line};
 
@@ -72,6 +73,26 @@ impl SettingSources {
             Origin::Default | Origin::Environment => None,
         }
     }
+
+    /// Checks that the user's own settings can be read: what a mistake in the file hides may be whom to encrypt to.
+    ///
+    /// # Errors
+    /// When they can't.
+    pub fn check(&self) -> Result<()> {
+        let path = self.file(Origin::Global).unwrap_or_default();
+        json_in(&path).map(drop).map_err(|error| {
+            Error::invalid(format!("{} can't be read: {error}: fix it first", path.display()))
+        })
+    }
+}
+
+/// The JSON of one of Pi's settings files; `None` if there is none.
+fn json_in(path: &Path) -> io::Result<Option<Value>> {
+    match files::read_text(path, SETTINGS_FILE) {
+        Ok(json) => Ok(Some(serde_json::from_str(json.trim_start_matches('\u{feff}'))?)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the settings. A missing or invalid value leaves the one of the next weaker source.
@@ -118,17 +139,21 @@ pub(super) fn gather(sources: &SettingSources) -> Gathered {
 impl Gathered {
     /// The JSON of one of Pi's settings files.
     fn read(&mut self, path: &Path) -> Option<Value> {
-        let json = match files::read_text(path, SETTINGS_FILE) {
+        match json_in(path) {
             Ok(json) => json,
-            Err(error) => {
-                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
-                    self.problems.push(format!("{} can't be read: {error}", path.display()));
-                }
-                return None;
+            // Pi itself reports a file that is not JSON.
+            Err(error)
+                if error
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<serde_json::Error>) =>
+            {
+                None
             }
-        };
-        // Ignored, since Pi itself reports a file that is not JSON.
-        serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()
+            Err(error) => {
+                self.problems.push(format!("{} can't be read: {error}", path.display()));
+                None
+            }
+        }
     }
 
     /// Adds the values of a source, by the names the user wrote; relative paths start at `base`.

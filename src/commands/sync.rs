@@ -226,7 +226,7 @@ fn lost(report: &Report) -> Option<String> {
 fn unconfirmed_purge(messages: usize) -> Option<String> {
     (messages > 0).then(|| {
         format!(
-            "{} purged on another machine {} still here: /lcm sync {PURGE} removes more than {UNASKED}.",
+            "{} purged on another machine {} still here: /lcm sync {PURGE} removes more than {UNASKED} in all.",
             grouped_count(messages, "message"),
             if messages == 1 { "is" } else { "are" }
         )

@@ -23,6 +23,9 @@ const COMPLETE: &str = "sync_complete";
 /// The key that is there if a pack is encrypted, or was one that the target has lost.
 const ENCRYPTED: &str = "sync_encrypted";
 
+/// The key of the number of messages that were removed unasked since the user last confirmed it, whatever the target.
+const UNASKED: &str = "sync_unasked";
+
 /// An entry to send.
 #[derive(Clone, Debug)]
 pub struct SyncedEntry {
@@ -148,6 +151,11 @@ impl Synced<'_> {
     /// Whether the last sync left nothing unread.
     pub fn is_complete(&self) -> Result<bool> {
         self.connection.fact(COMPLETE).map(|fact| fact.is_some())
+    }
+
+    /// The number of messages that were removed unasked, because they were purged elsewhere.
+    pub fn unasked(&self) -> Result<usize> {
+        Ok(self.connection.fact(UNASKED)?.and_then(|number| number.parse().ok()).unwrap_or(0))
     }
 
     /// The machines that have written packs.
@@ -307,6 +315,11 @@ impl SyncedWriter<'_> {
             true => self.connection.set_fact(COMPLETE, "1"),
             false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPLETE]),
         }
+    }
+
+    /// Records that number.
+    pub fn note_unasked(&self, number: usize) -> Result<()> {
+        self.connection.set_fact(UNASKED, &number.to_string())
     }
 
     /// Records what a machine's pack says, unless a newer one was read.

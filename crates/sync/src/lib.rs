@@ -57,12 +57,12 @@ pub struct Options {
     /// Whom to encrypt it to, besides this machine; empty: it is not encrypted, and not sent where others encrypt, unless
     /// this is `none`.
     pub recipients: Vec<String>,
-    /// Whether to remove more than [`UNASKED`] messages that were purged elsewhere.
+    /// Whether to remove all messages that were purged elsewhere, and [`UNASKED`] more unasked from then on.
     pub confirms_purges: bool,
 }
 
-/// The most messages that one sync removes, because they were purged on another machine, unless the user confirms it:
-/// anyone who can write to the target could purge everything at once.
+/// The most messages that all syncs remove, because they were purged on another machine, until the user confirms it:
+/// anyone who can write to the target could purge everything.
 pub const UNASKED: usize = 100;
 
 /// How far a sync is.
@@ -152,7 +152,7 @@ struct Run<'a> {
     target: Target,
     machine: ThisMachine,
     redacts: bool,
-    most_purged: usize,
+    confirms_purges: bool,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
 }
@@ -197,9 +197,9 @@ pub async fn sync(
     let target = Target::of(&name, &project)?;
     let machine = ThisMachine::of(&home.db_dir, &options.label, &options.recipients)?;
     let recipients = machine.recipients.len();
-    let most_purged = if options.confirms_purges { usize::MAX } else { UNASKED };
     let place = format!("{name} {project}");
-    let run = Run { home, place, target, machine, redacts: options.redacts, most_purged, progress, cancel };
+    let Options { redacts, confirms_purges, .. } = *options;
+    let run = Run { home, place, target, machine, redacts, confirms_purges, progress, cancel };
     let report = tokio::select! {
         biased;
         // A server may never answer.
@@ -222,7 +222,12 @@ pub fn key(db_dir: &Path) -> Result<String> {
 
 async fn exchange(run: &Run<'_>) -> Result<Report> {
     let (store, place) = (run.store(), run.place.clone());
-    store.write(move |batch| batch.synced().begin(&place)).await?;
+    let confirms = run.confirms_purges;
+    let begin = move |batch: &Batch<'_>| {
+        batch.synced().begin(&place)?;
+        if confirms { batch.synced().note_unasked(0) } else { Ok(()) }
+    };
+    store.write(begin).await?;
     // Before the target is listed: another session may be sending.
     let look = |view: &View<'_>| {
         let synced = view.synced();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::encryption::Key;
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
-use super::{Packs, Refused, Report, Run};
+use super::{Packs, Refused, Report, Run, UNASKED};
 use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::ConversationId;
@@ -270,16 +270,18 @@ async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()>
         packs.clear();
     }
     if !purged.is_empty() {
-        let most = run.most_purged;
+        let confirms = run.confirms_purges;
         let purge = move |batch: &Batch<'_>| {
             let (texts, numbers) = batch.synced().to_purge(&purged)?;
             let purge = Purge::Elsewhere(texts);
             let removed = batch.upkeep().purge_plan(&purge)?.messages.len();
-            if removed > most {
-                return Ok(Err(removed));
-            }
             if removed > 0 {
+                let unasked = if confirms { 0 } else { batch.synced().unasked()? + removed };
+                if unasked > UNASKED {
+                    return Ok(Err(removed));
+                }
                 batch.upkeep().purge(&purge)?;
+                batch.synced().note_unasked(unasked)?;
             }
             if !numbers.is_empty() {
                 batch.upkeep().renumber(&numbers)?;

@@ -475,6 +475,40 @@ fn a_large_purge_waits_until_it_is_confirmed() {
 }
 
 #[test]
+fn small_purges_add_up_until_they_are_confirmed() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        let purges = async |sessions: [&str; 2]| {
+            for session in sessions {
+                for number in 0..60 {
+                    ann.say(session, &format!("{session}{number}"), None, &format!("{number} of {session}"))
+                        .await;
+                }
+            }
+            ann.sync(target.path()).await;
+            bob.sync(target.path()).await;
+            let mut reports = Vec::new();
+            for session in sessions.map(str::to_owned) {
+                ann.write(move |batch| {
+                    let row = batch.messages().conversation(&session)?.unwrap();
+                    batch.upkeep().purge(&Purge::Session(row)).map(drop)
+                })
+                .await;
+                ann.sync(target.path()).await;
+                let report = bob.sync(target.path()).await;
+                reports.push((report.purged, report.unconfirmed));
+            }
+            reports
+        };
+        assert_eq!(purges(["one", "two"]).await, [(60, 0), (0, 60)]);
+        let confirms = Options { confirms_purges: true, ..bob.options(target.path()) };
+        assert_eq!(bob.sync_as(confirms).await.unwrap().purged, 60);
+        assert_eq!(bob.said().await, ann.said().await);
+        assert_eq!(purges(["three", "four"]).await, [(60, 0), (0, 60)], "counted from the confirmation on");
+    });
+}
+
+#[test]
 fn what_only_a_pack_has_is_read_before_it_is_written_again() {
     run(async {
         let target = tempfile::tempdir().unwrap();

@@ -110,7 +110,7 @@ impl Machine {
             target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
             machine: ThisMachine::of(&self.home.db_dir, &self.label, &[]).unwrap(),
             redacts: false,
-            most_purged: UNASKED,
+            confirms_purges: false,
             progress,
             cancel,
         }

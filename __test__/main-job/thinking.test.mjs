@@ -72,15 +72,18 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
         project.script.turns = [...task(), long("gamma"), long("delta"), long("epsilon"), long("zeta")];
         for (const prompt of ["Once more.", filler("more", 2_000), "Go on.", "And on.", "And on."]) await pi.prompt(prompt);
         await settled(project);
-        project.script.turns = [...task(), ...task()];
-        await pi.prompt("Look twice, now folded.");
-        await pi.prompt("The last time.");
+        const isFolded = async () => {
+          const compactions = (await project.session(pi)).entries.filter(({ type }) => type === "compaction");
+          return compactions.slice(1).some(({ summary }) => summary === blockOf(project.lastTurn));
+        };
+        // On a busy machine the summaries, and so the fold, come later.
+        for (let more = 0; more < 2 || (more < 8 && !(await isFolded())); more++) {
+          project.script.turns = task();
+          await pi.prompt(`Look again, number ${more}.`);
+        }
         assert.deepEqual(new Set(results(project)), new Set(["ok"]));
         assert.equal(project.turns.filter(({ judged }) => judged.dropped > 0).length, 0, "nothing is sent in vain");
-        const session = await project.session(pi);
-        const compactions = session.entries.filter(({ type }) => type === "compaction");
-        assert.ok(compactions.length > 1, `${compactions.length} compactions, folds among them`);
-        assert.ok(compactions.slice(1).some(({ summary }) => summary === blockOf(project.lastTurn)), "the last request shows a fold's block");
+        assert.ok(await isFolded(), "the last request shows a fold's block");
         // A fold may have come just before the last request.
         assert.ok(project.turns.slice(-4).some(({ judged }) => judged.seen > 0), "what the model has thought since is there");
         assert.deepEqual(pi.ui("notify").filter(({ message }) => /reasoning/.test(message)), []);

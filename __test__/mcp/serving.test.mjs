@@ -186,7 +186,7 @@ test("a call writes nothing", async (t) => {
 
 test("a call without a tool or arguments is refused by the protocol's rules", async (t) => {
   const { client } = await connect(t, shell);
-  await assert.rejects(call(client, "lcm_note", { add: "x" }), /-32602.*there is no tool `lcm_note`: there are lcm_grep, lcm_expand and lcm_describe/);
+  await assert.rejects(call(client, "lcm_note", { add: "x" }), /-32602.*there is no tool `lcm_note`: there are lcm_grep, lcm_expand, lcm_describe/);
   await assert.rejects(call(client, "lcm_purge\u001b[2J", {}), /there is no tool `lcm_purge/);
   for (const args of ["x", 1, ["x"], true]) await assert.rejects(call(client, "lcm_grep", /** @type {any} */ (args)), /-32602.*its arguments must be a JSON object/);
   await assert.rejects(client.getPrompt({ name: "x" }), /does not support prompts|-32601/);

@@ -223,7 +223,7 @@ test("every setting has a test of its effect", async () => {
   const nowhere = { agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: false };
   const { settings } = unwrap(await loadEngine().settingsCommand(JSON.stringify({ line: "settings", sources: nowhere }))).answer;
   const names = settings.map((/** @type {{ name: string }} */ { name }) => name);
-  assert.deepEqual(names.toSorted(), [...Object.keys(EFFECTS), ...Object.keys(ELSEWHERE)].sort());
+  assert.deepEqual(names.toSorted(), [...Object.keys(EFFECTS), ...Object.keys(ELSEWHERE)].sort(), "each setting needs a test in EFFECTS, or the file with one in ELSEWHERE");
   for (const [name, file] of Object.entries(ELSEWHERE)) assert.ok(readFileSync(path.join(root, "__test__", `${file}.mjs`), "utf8").includes(name), `${name} in ${file}`);
 });
 

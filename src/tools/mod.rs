@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_grep::{NAME as GREP, counted, named, totals_as_data, unquoted};
+use lcm_model::RECALL_TOOLS;
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
 use lcm_recall::Image;
@@ -81,5 +82,5 @@ pub async fn call(
 /// The error for a call of `name`, which is not a tool.
 pub fn unknown(name: &str) -> Error {
     let name = lcm_model::text::one_line(name, 60);
-    Error::invalid(format!("there is no tool `{name}`: there are lcm_grep, lcm_expand and lcm_describe"))
+    Error::invalid(format!("there is no tool `{name}`: there are {}", RECALL_TOOLS.join(", ")))
 }

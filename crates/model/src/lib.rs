@@ -39,7 +39,8 @@ pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, wi
 pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
 pub use message::{
-    CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, Role, SCRIPT_TOOL, each_string, searchable,
+    CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, RECALL_TOOLS, Role, SCRIPT_TOOL, each_string,
+    searchable,
 };
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};

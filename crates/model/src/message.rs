@@ -17,6 +17,8 @@ use crate::tokens;
 
 /// The tool that changes notes, and the type of messages about the user's changes.
 pub const NOTE_TOOL: &str = "lcm_note";
+/// Our tools that look up history, whose results search leaves out.
+pub const RECALL_TOOLS: [&str; 3] = ["lcm_grep", "lcm_expand", "lcm_describe"];
 /// Pi's own tools whose calls have a file path.
 pub const FILE_TOOLS: [&str; 3] = ["read", "write", "edit"];
 /// Pi's tool that runs a script, which calls other tools.
@@ -432,7 +434,7 @@ pub fn searchable(json: &str) -> String {
 }
 
 fn is_recall_tool(name: &str) -> bool {
-    matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
+    RECALL_TOOLS.contains(&name)
 }
 
 /// Whether a call only looks up history: of one of our own tools, or of a script that calls no others.

@@ -189,7 +189,7 @@ export declare class Engine {
    * `folders` as for `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
    */
   catchUp(folders: string): Promise<string>;
-  /** The footer, as JSON: `{"ok": {text, notice}}` or `{"error"}`. Each notice is given once. */
+  /** The footer, as JSON: `{"ok": {text, notice, reopen}}` or `{"error"}`. Each notice is given once. */
   status(): Promise<string>;
   /** Cancels an operation, running or not yet started. */
   cancel(operation: number): void;

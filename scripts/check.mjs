@@ -2,7 +2,7 @@
  * `npm run check -- FILE …`: runs the tests nearest to a changed file, in seconds.
  *
  * For a file of a crate these are the crate's tests; for one in `src` its own tests and those in `src/tests` that begin with its name or
- * its folder's (for `expand.rs` also `expand_around.rs`), or without any all tests of its folder; for a test file the file itself; for the
+ * its folder's (for `lcm_expand/` also `expand_around.rs`), or without any all tests of its folder; for a test file the file itself; for the
  * shim its test on the fake host. For JavaScript the type check runs too.
  */
 import { existsSync, readdirSync } from "node:fs";
@@ -99,7 +99,7 @@ function testOf(file) {
 function filtersOf(file, known) {
   const parts = file.replace(/^src\//, "").replace(/(\/mod)?\.rs$/, "").split("/");
   const behaviors = readdirSync(path.join(root, "src", "tests")).map((name) => name.replace(/\.rs$/, ""));
-  const near = behaviors.filter((name) => parts.some((part) => `${name}_`.startsWith(`${part}_`))).map((name) => `tests::${name}::`);
+  const near = behaviors.filter((name) => parts.some((part) => name.startsWith(part.replace("lcm_", "")))).map((name) => `tests::${name}::`);
   const hasTests = (/** @type {string} */ filter) => known.some((name) => name.startsWith(filter));
   const own = [`${parts.join("::")}::`, ...near].filter(hasTests);
   if (own.length > 0) return own;

@@ -1,4 +1,4 @@
-/** Retrieving compacted messages, on the real Pi: the model with its three tools, the user with `/lcm`. */
+/** Retrieving compacted messages, on the real Pi: the model with its tools, the user with `/lcm`. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";

@@ -295,7 +295,7 @@ impl NodeEngine {
         Ok(answer(self.inner.catch_up(&folders).await))
     }
 
-    /// The footer, as JSON: `{"ok": {text, notice}}` or `{"error"}`. Each notice is given once.
+    /// The footer, as JSON: `{"ok": {text, notice, reopen}}` or `{"error"}`. Each notice is given once.
     #[napi]
     pub async fn status(&self) -> napi::Result<String> {
         Ok(answer(self.inner.status().await))

@@ -4,7 +4,7 @@
 mod background;
 mod boundary;
 mod commands;
-mod compacting;
+mod compaction;
 mod preamble;
 
 use std::collections::HashMap;

@@ -23,6 +23,7 @@ mod forecast;
 pub mod fuzzing;
 mod gate;
 mod job;
+mod left_branch;
 pub mod llm;
 mod outline;
 mod overflow;
@@ -37,7 +38,6 @@ mod standing;
 mod state;
 mod summarizer;
 mod tail;
-mod tree;
 
 pub use ahead::{Ahead, Prepared, prepare};
 pub use changed::changed;
@@ -45,9 +45,9 @@ pub use changed::changed;
 pub use fold::Folded;
 pub use fold::{At, Fold, fold, unsummarized};
 pub use forecast::{Forecast, forecast};
+pub use left_branch::{LeftBranch, LeftSummary, summarize_left};
 pub use progress::Progress;
 pub use redact::redacted_json;
-pub use tree::{LeftBranch, LeftSummary, summarize_left};
 
 use std::sync::Arc;
 

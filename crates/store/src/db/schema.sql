@@ -22,7 +22,7 @@ CREATE TABLE messages (
   lineage       BLOB NOT NULL,         -- unique: sha256(parent's lineage, sha256(json)); short ids are its prefix
   parent_id     INTEGER REFERENCES messages (id), -- the message before; for kind 3 the message it is a rendition of
   height        INTEGER NOT NULL,      -- messages above it on its lineage
-  kind          INTEGER NOT NULL,      -- 0 conversation, 1 private (kept from the model), 2 system, 3 edited rendition
+  kind          INTEGER NOT NULL,      -- 0 conversation, 1 private (kept from the model), 2 system, 3 edited rendition, 4 purged
   role          TEXT NOT NULL,
   tool_name     TEXT,                  -- of a tool result
   tokens        INTEGER NOT NULL,      -- estimate

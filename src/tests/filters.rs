@@ -288,3 +288,16 @@ async fn a_user_who_asks_for_more_gets_weak_matches_too() {
     assert!(!asking.command("search walrus --more").await.contains("There are more"));
     assert!(asking.command("search walrus").await.ends_with(" There are more: add --more, or more words."));
 }
+
+#[tokio::test]
+async fn long_messages_leave_room_for_others() {
+    let session = (0..70).fold(Session::new(), |session, n| {
+        session.user(&format!(
+            "{n}: {}",
+            "the walrus sings of other things again ".repeat(if n % 7 == 0 { 1 } else { 200 })
+        ))
+    });
+    let asking = Asking::about(&session.user("else")).await;
+    let all = asking.json("search walrus --more").await;
+    assert_eq!(all["hits"].as_array().unwrap().len(), 70);
+}

@@ -238,11 +238,15 @@ impl Matching<'_> {
                 place
             }
         };
-        if let Some(place) = place
-            && self.messages[place].1.iter().all(|(passage, _)| *passage != hit.passage)
-        {
-            self.messages[place].1.push((hit.passage, score));
-            self.passages += 1;
+        if let Some(place) = place {
+            let of_message = &mut self.messages[place].1;
+            // No more than are weighed: those of a long message would take the places of others.
+            if of_message.len() < WEIGHED_PASSAGES
+                && of_message.iter().all(|(passage, _)| *passage != hit.passage)
+            {
+                of_message.push((hit.passage, score));
+                self.passages += 1;
+            }
         }
         Ok(())
     }

@@ -140,7 +140,11 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let mut text = format!("{verb}: {removed}.");
     if !plan.places.is_empty() {
         let places = plan.places.iter().map(|(place, n)| format!("{place} {}", grouped(*n)));
-        text += &format!(" The text is in: {}.", places.collect::<Vec<_>>().join(", "));
+        text += &format!(
+            " The text {} in: {}.",
+            if complete.is_some() { "was" } else { "is" },
+            places.collect::<Vec<_>>().join(", ")
+        );
     }
     if sessions.len() > 1 {
         let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));

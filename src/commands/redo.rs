@@ -19,7 +19,7 @@ pub(crate) const COMMAND: Command = Command {
     usage: &[
         (
             "redo s-ID",
-            "has this summary written again by the model that /lcm compact --dry-run names, and what was made from it",
+            "has this summary written again by the model that /lcm context names, and what was made from it",
         ),
         ("redo all", "the same for all summaries of this branch"),
         ("redo WHAT --model PROVIDER/ID", "by this model"),
@@ -71,7 +71,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         .write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref()))
         .await?;
     let usual = asked.summarizers.first().map(Summarizer::in_words);
-    let by = model.or(usual).map(|model| format!(" by {model}")).unwrap_or_default();
+    let by = match model {
+        Some(model) => format!(" by {model}, if Pi can ask it"),
+        None => usual.map(|model| format!(" by {model}")).unwrap_or_default(),
+    };
     let text = format!(
         "{} will be written again{by}, while the agent works or by the next compaction. Until then, the old text stays.",
         count(number, "summary")

@@ -141,6 +141,12 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
             ))
         });
     }
+    if let Some(option) = wish.split(' ').find(|word| word.starts_with("--")) {
+        return Err(unclear(format!(
+            "/lcm purge has no option {}: it shows what goes before it asks",
+            one_line(option, 40)
+        )));
+    }
     if wish.is_empty() || wish == "before" || wish.contains(' ') {
         return Err(unclear("/lcm purge needs the id of a message or a session, `before` and a day, or --text and a text; /lcm search and \
              /lcm sessions show ids"

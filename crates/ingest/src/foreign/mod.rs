@@ -28,7 +28,7 @@ use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::ids::AGENTS;
-use lcm_model::text::megabytes;
+use lcm_model::text::{megabytes, nearest, one_line};
 use lcm_model::{Fields, read_json};
 pub(super) use session::ForeignSession;
 
@@ -84,8 +84,9 @@ pub fn all_agents() -> Vec<&'static Agent> {
 /// Returns the agent with this name.
 pub fn agent(name: &str) -> Result<&'static Agent> {
     ALL.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
-        let name = lcm_model::text::one_line(name, 40);
-        Error::invalid(format!("--from takes {}, and {name} is none of them", AGENTS.join(", ")))
+        let near = nearest(name, AGENTS.into_iter()).map(|agent| format!(": did you mean {agent}?"));
+        let (name, near) = (one_line(name, 40), near.unwrap_or_default());
+        Error::invalid(format!("--from takes {}, and {name} is none of them{near}", AGENTS.join(", ")))
     })
 }
 

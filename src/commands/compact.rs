@@ -63,16 +63,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
         "condensed": condensed, "healed": healed, "budget": budget, "models": asked.summarizers,
     });
-    let mut text = render(&forecast, asked.summarizers, asked.columns);
-    let keep = settings.pi.with(asked.live.model.as_deref()).keep_recent_tokens;
-    if asked.live.context_tokens.is_some_and(|tokens| tokens <= keep) {
-        text += &format!(
-            "\nThe context fits in Pi's keepRecentTokens ({}): Pi refuses /compact as too small, and the extension compacts when the next \
-             turn ends.",
-            grouped(keep)
-        );
-    }
-    Ok(Answer::new(text, json))
+    Ok(Answer::new(render(&forecast, asked.summarizers, asked.columns), json))
 }
 
 fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> String {

@@ -13,7 +13,7 @@ use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
-use lcm_store::{Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, purged_variant};
+use lcm_store::{Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, own_id};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -145,7 +145,10 @@ impl SessionFold<'_> {
         let mut added: HashMap<String, (EntryId, Option<Head>)> = HashMap::new();
         for entry in handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            let Some(id) = self.free_id(&entry, handover.skips_known)?.map(Cow::into_owned) else { continue };
+            let Some(id) = self.free_id(&entry, ready.as_ref(), handover.skips_known)?.map(Cow::into_owned)
+            else {
+                continue;
+            };
             let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
                 Some((row, head)) => (Some(*row), *head),
                 None => {
@@ -162,29 +165,44 @@ impl SessionFold<'_> {
     /// The id to store an entry under; `None` if it is stored.
     ///
     /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
-    /// children. Another message with the same id is stored under an id of its own, so that search finds it.
-    fn free_id<'e>(&self, entry: &'e Entry, skips_known: bool) -> Result<Option<Cow<'e, str>>> {
+    /// children. Another message with the same id is stored under an id of its own, so that search finds it. That has the
+    /// message's time, and nothing of its text: it stays when the message is purged, and is the same on all machines.
+    fn free_id<'e>(
+        &self,
+        entry: &'e Entry,
+        ready: Option<&Ready>,
+        skips_known: bool,
+    ) -> Result<Option<Cow<'e, str>>> {
         let Self { batch, conversation, .. } = *self;
         let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
         if !is_taken(&entry.id)? {
             return Ok(Some(Cow::from(&entry.id)));
         }
-        if skips_known {
+        let (Content::Message(json), Some(ready), false) = (&entry.content, ready, skips_known) else {
             return Ok(None);
-        }
-        let Content::Message(json) = &entry.content else { return Ok(None) };
-        let is_stored = match batch.messages().shown_by(conversation, &entry.id)? {
-            // An unreadable message is the doctor's task.
-            Some(stored) => {
-                batch.messages().message(stored).map_or(true, |stored| is_same(&stored.json, json))
-            }
-            None => false,
         };
-        if is_stored || batch.upkeep().is_variant_purged(conversation, &entry.id)? {
-            return Ok(None);
+        let time = ready.message.timestamp.unwrap_or(entry.timestamp);
+        let versions = batch.messages().versions(conversation, &entry.id)?;
+        for version in &versions {
+            let is_stored = match version.is_purged {
+                true => version.timestamp == time,
+                false if version.entry_id == entry.id || version.is_current() => batch
+                    .messages()
+                    .message(version.message)
+                    // An unreadable message is the doctor's task.
+                    .map_or(version.entry_id == entry.id, |stored| is_same(&stored.json, json)),
+                false => false,
+            };
+            if is_stored {
+                return Ok(None);
+            }
         }
-        let variant = variant_id(&entry.id, &Hash::plain(json.as_bytes()));
-        Ok(if is_taken(&variant)? { None } else { Some(Cow::from(variant)) })
+        let mut ids = (1..).map(|n| match n {
+            1 => format!("{} {time}", own_id(&entry.id)),
+            n => format!("{} {time} {n}", own_id(&entry.id)),
+        });
+        let is_free = |id: &String| versions.iter().all(|version| version.entry_id != *id);
+        Ok(ids.find(is_free).map(Cow::from))
     }
 
     fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
@@ -207,7 +225,6 @@ impl SessionFold<'_> {
     ) -> Result<(EntryId, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
-        let mut id = Cow::from(id);
         // Pi's own summary of a branch; anything else that carries summaries is no message.
         let may_carry = ready.as_ref().is_none_or(|ready| ready.message.role == Role::BranchSummary);
         let carried = if may_carry { carried(&entry.content).map(Cow::into_owned) } else { None };
@@ -222,12 +239,7 @@ impl SessionFold<'_> {
                 }
                 let new = new_message(json, &ready, entry.timestamp, above);
                 let shown = match purged {
-                    Some(purged) => {
-                        if *id != *entry.id {
-                            id = Cow::from(purged_variant(&entry.id, purged.0));
-                        }
-                        purged
-                    }
+                    Some(purged) => purged,
                     None => (batch.messages().add_message(&new)?, new.lineage, new.height),
                 };
                 head = Some(shown);
@@ -253,7 +265,7 @@ impl SessionFold<'_> {
             Content::Compaction(_) | Content::OtherCompaction(_) => Shows::Compaction,
             Content::Other => Shows::Link,
         };
-        let new = NewEntry { entry_id: &id, parent, shows, head: head.map(|(id, ..)| id) };
+        let new = NewEntry { entry_id: id, parent, shows, head: head.map(|(id, ..)| id) };
         let row = batch.messages().add_entry(conversation, &new)?;
         if let Content::OtherCompaction(files) = &entry.content
             && !batch.upkeep().is_below_purged(row)?
@@ -318,11 +330,6 @@ impl SessionFold<'_> {
         };
         batch.messages().add_message(&rendition).map(Some)
     }
-}
-
-/// The id under which another message of an entry's id is kept.
-pub(super) fn variant_id(entry_id: &str, digest: &Hash) -> String {
-    format!("{entry_id} {digest}")
 }
 
 fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Option<Head>) -> NewMessage<'a> {

@@ -15,7 +15,7 @@ use super::file::{Header, SessionFile, name_of};
 pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
-use super::fold::{PreparedHandover, variant_id};
+use super::fold::PreparedHandover;
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
@@ -368,11 +368,24 @@ pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String,
     let mut differing = 0;
     for (id, digest) in said {
         let is_other = view.messages().shows(conversation, id, digest)? == Some(false)
-            && view.messages().entry_row(conversation, &variant_id(id, digest))?.is_none()
-            && !view.upkeep().is_variant_purged(conversation, id)?;
+            && !has_version(view, conversation, id, digest)?;
         differing += usize::from(is_other);
     }
     Ok(differing)
+}
+
+/// Whether an entry with this id shows the message with this digest, or a purged one.
+fn has_version(view: &View<'_>, conversation: ConversationId, id: &str, digest: &Hash) -> Result<bool> {
+    for version in view.messages().versions(conversation, id)? {
+        if !version.is_current() {
+            continue;
+        }
+        if version.is_purged || view.messages().shows(conversation, &version.entry_id, digest)? == Some(true)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What was written of a session.

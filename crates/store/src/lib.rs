@@ -38,7 +38,7 @@ pub use messages::codec::reading;
 #[cfg(any(test, feature = "testing"))]
 pub use messages::codec::unseal;
 pub use messages::counts::LastRows;
-pub use messages::entries::{Head, NewEntry};
+pub use messages::entries::{Head, NewEntry, Version, own_id};
 pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, RowOrder};
 pub use messages::row_ranges::{Around, RowRanges};
@@ -56,6 +56,6 @@ pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::holding::Needles;
 pub use upkeep::old::{OldEntries, OldStore, PurgedEntries, RECOVERED};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
-pub use upkeep::purged::{PurgedTexts, purged_variant};
+pub use upkeep::purged::PurgedTexts;
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;

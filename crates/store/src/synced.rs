@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row, named_params, params};
 
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::export::ExportedEntry;
+use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 
@@ -66,6 +67,8 @@ pub struct PurgedElsewhere {
     /// Pi's id of the session.
     pub session: String,
     pub entry: String,
+    /// The message's time, ms.
+    pub timestamp: i64,
     /// The number in its place there.
     pub nonce: Nonce,
 }
@@ -175,17 +178,21 @@ impl Synced<'_> {
         purged: &[PurgedElsewhere],
     ) -> Result<(BTreeMap<MessageId, Nonce>, HashMap<MessageId, Nonce>)> {
         let (mut texts, mut numbers) = (BTreeMap::new(), HashMap::new());
-        for PurgedElsewhere { session, entry, nonce } in purged {
-            let shown: Option<(MessageId, i64, Option<Nonce>)> = self.connection.first(
-                "SELECT m.id, m.kind, CASE m.kind WHEN 4 THEN m.json END
-                   FROM conversations c JOIN entries e ON e.conversation_id = c.id JOIN messages m ON m.id = e.message_id
-                  WHERE c.session_id = ?1 AND e.entry_id = ?2 AND e.kind = 1",
-                [session, entry],
-            )?;
-            match shown {
-                Some((message, 0..=2, _)) => drop(texts.insert(message, *nonce)),
-                Some((message, _, Some(own))) if *nonce < own => drop(numbers.insert(message, *nonce)),
-                _ => {}
+        for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
+            let Some(conversation) = Messages::new(self.connection).conversation(session)? else { continue };
+            let versions = Messages::new(self.connection).versions(conversation, entry)?;
+            for version in versions.into_iter().filter(|version| version.timestamp == *timestamp) {
+                let is_it = version.entry_id == *entry;
+                if !version.is_purged {
+                    let number = texts.entry(version.message).or_insert(*nonce);
+                    if is_it {
+                        *number = *nonce;
+                    }
+                } else if is_it
+                    && Upkeep::new(self.connection).nonce(version.message)?.is_some_and(|own| *nonce < own)
+                {
+                    numbers.insert(version.message, *nonce);
+                }
             }
         }
         Ok((texts, numbers))

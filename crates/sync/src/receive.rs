@@ -206,6 +206,7 @@ fn next_slice(
                 slice.purged.push(PurgedElsewhere {
                     session,
                     entry: purged.id.clone(),
+                    timestamp: purged.timestamp,
                     nonce: purged.nonce.0,
                 });
                 entries.push(Entry {

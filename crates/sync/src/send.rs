@@ -289,8 +289,8 @@ fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
                     conversation.map(|session| view.synced().entry(session, &id)).transpose()?.flatten();
                 match stored {
                     Some(entry) => builder.entry(&entry)?,
-                    // A second message of one id gets another id when it is purged.
-                    None if id.contains(' ') => {}
+                    // What is left of it after an edit of the session file has another id, and is sent with that.
+                    None if is_renamed(view, conversation, &id)? => {}
                     None => return Ok(Rewritten::Lacking),
                 }
             }
@@ -303,6 +303,14 @@ fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
         }
     }
     if builder.is_empty { Ok(Rewritten::Nothing) } else { builder.pack.finish().map(Rewritten::Pack) }
+}
+
+/// Whether an entry that was stored under this id has another one now.
+fn is_renamed(view: &View<'_>, conversation: Option<ConversationId>, id: &str) -> Result<bool> {
+    Ok(match conversation {
+        Some(conversation) => !view.messages().versions(conversation, id)?.is_empty(),
+        None => false,
+    })
 }
 
 impl ThisMachine {

@@ -1,5 +1,8 @@
 //! Machines that share a folder.
 
+mod encryption;
+mod purging;
+
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -11,13 +14,13 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use super::encryption::{Key, MAGIC, NONE, encrypted, is_encrypted};
-use super::machine::ThisMachine;
-use super::pack::{PackHeader, PackName, PackWriter};
-use super::receive::receive;
-use super::send::send;
-use super::target::Target;
-use super::{Options, Progress, Report, Run, UNASKED, key, sync};
+use crate::encryption::{Key, MAGIC, NONE, encrypted, is_encrypted};
+use crate::machine::ThisMachine;
+use crate::pack::{PackHeader, PackName, PackWriter};
+use crate::receive::receive;
+use crate::send::send;
+use crate::target::Target;
+use crate::{Options, Progress, Report, Run, UNASKED, key, sync};
 use lcm_ingest::Handover;
 use lcm_ingest::import::Home;
 use lcm_model::config::ProjectIdentity;
@@ -72,7 +75,11 @@ impl Machine {
     }
 
     async fn say(&self, session: &str, id: &str, parent: Option<&str>, text: &str) {
-        let message = json!({"role": "user", "content": text, "timestamp": 1_000});
+        self.say_at(session, id, parent, text, 1_000).await;
+    }
+
+    async fn say_at(&self, session: &str, id: &str, parent: Option<&str>, text: &str, time: usize) {
+        let message = json!({"role": "user", "content": text, "timestamp": time});
         let entry = json!({"type": "message", "id": id, "parentId": parent, "message": message});
         self.add(session, &entry.to_string()).await;
     }
@@ -317,116 +324,6 @@ fn a_pack_waits_for_the_one_that_it_builds_on() {
 }
 
 #[test]
-fn what_is_purged_on_one_machine_is_gone_everywhere() {
-    run(async {
-        let (target, ann, bob, eve) =
-            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
-        ann.say("one", "e1", None, "the fox").await;
-        ann.say("one", "e2", Some("e1"), "hunter2hunter2hunter2").await;
-        ann.say("one", "e3", Some("e2"), "the hen").await;
-        ann.sync(target.path()).await;
-        bob.sync(target.path()).await;
-        bob.say("one", "e4", Some("e3"), "the owl").await;
-        bob.sync(target.path()).await;
-        ann.sync(target.path()).await;
-        eve.sync(target.path()).await;
-        assert!(is_anywhere(target.path(), "hunter2hunter2"));
-        // Bob purges what is in Ann's pack.
-        bob.purge("one", "e2").await;
-        bob.sync(target.path()).await;
-        let behind = |view: &View<'_>| {
-            let own = view.synced().purged()?;
-            let machines = view.synced().machines()?.into_iter().filter(|machine| machine.purged < own);
-            Ok(machines.map(|machine| machine.label).collect::<Vec<_>>())
-        };
-        assert_eq!(bob.read(behind).await, ["ann", "eve"]);
-        let report = ann.sync(target.path()).await;
-        assert_eq!((report.purged, report.rewritten), (1, 1));
-        eve.sync(target.path()).await;
-        bob.sync(target.path()).await;
-        assert!(bob.read(behind).await.is_empty());
-        assert!(!is_anywhere(target.path(), "hunter2hunter2"));
-        let said = ann.said().await;
-        for machine in [&ann, &bob, &eve] {
-            assert!(!is_anywhere(&machine.home.db_dir, "hunter2hunter2"), "{}", machine.label);
-            assert_eq!(
-                (machine.said().await, machine.lineages().await),
-                (said.clone(), ann.lineages().await)
-            );
-        }
-        let late = Machine::new("late");
-        late.sync(target.path()).await;
-        assert_eq!(late.said().await, said);
-        // Once all have seen it, nothing more is sent.
-        for machine in [&ann, &bob, &eve, &late, &ann, &bob, &eve, &late] {
-            machine.sync(target.path()).await;
-        }
-        let files = packs(target.path());
-        for machine in [&ann, &bob, &eve, &late] {
-            machine.sync(target.path()).await;
-        }
-        assert_eq!(packs(target.path()), files);
-    });
-}
-
-#[test]
-fn a_purge_is_confirmed_by_a_sync_after_one_that_was_killed() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        ann.say("one", "e1", None, "hunter2hunter2hunter2").await;
-        for machine in [&ann, &bob] {
-            machine.sync(target.path()).await;
-        }
-        ann.purge("one", "e1").await;
-        ann.sync(target.path()).await;
-        // Bob's removes the message, and is killed before it notes which packs it has read.
-        let (progress, cancel) = <(Progress, CancellationToken)>::default();
-        let begun = bob.begun(target.path(), &progress, &cancel);
-        let known = bob.read(|view| view.synced().packs()).await;
-        let listed = begun.target.list(&HashMap::new()).await.unwrap();
-        let mut report = Report::default();
-        receive(&begun, &listed, &known, &mut report).await.unwrap();
-        assert_eq!(report.purged, 1);
-        bob.write(move |batch| {
-            let read = listed.iter().map(ToString::to_string).filter(|name| !known.contains_key(name));
-            read.into_iter().try_for_each(|name| batch.synced().remove_pack(&name))
-        })
-        .await;
-        for machine in [&bob, &ann] {
-            machine.sync(target.path()).await;
-        }
-        let purged =
-            ann.read(|view| view.synced().machines()).await.into_iter().map(|machine| machine.purged);
-        assert_eq!(purged.collect::<Vec<_>>(), [1, 1]);
-    });
-}
-
-#[test]
-fn a_purge_reaches_forks() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        for id in ["e1", "e2", "e3"] {
-            let above = id.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|n| *n > 1);
-            let above = above.map(|n| format!("e{}", n - 1));
-            ann.say("one", id, above.as_deref(), &format!("what {id} says, which is long enough")).await;
-        }
-        ann.sync(target.path()).await;
-        bob.sync(target.path()).await;
-        // A fork copies entries with their ids; the other machine has not heard of it when its message is purged.
-        ann.say("fork", "e1", None, "what e1 says, which is long enough").await;
-        ann.say("fork", "e2", Some("e1"), "what e2 says, which is long enough").await;
-        ann.purge("one", "e2").await;
-        for machine in [&ann, &bob, &ann, &bob] {
-            machine.sync(target.path()).await;
-        }
-        assert_eq!((bob.said().await, bob.lineages().await), (ann.said().await, ann.lineages().await));
-        assert!(
-            !is_anywhere(&bob.home.db_dir, "what e2 says") && !is_anywhere(target.path(), "what e2 says")
-        );
-    });
-}
-
-#[test]
 fn own_masked_packs_add_nothing() {
     run(async {
         let (target, other, ann) =
@@ -440,71 +337,6 @@ fn own_masked_packs_add_nothing() {
         ann.sync_as(masked(other.path())).await.unwrap();
         ann.sync_as(masked(target.path())).await.unwrap();
         assert_eq!(ann.said().await, said);
-    });
-}
-
-#[test]
-fn a_large_purge_waits_until_it_is_confirmed() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        let mut above = None;
-        for number in 0..UNASKED + 1 {
-            let id = format!("e{number}");
-            ann.say("one", &id, above.as_deref(), &format!("number {number} of many")).await;
-            above = Some(id);
-        }
-        ann.sync(target.path()).await;
-        bob.sync(target.path()).await;
-        ann.write(|batch| {
-            let row = batch.messages().conversation("one")?.unwrap();
-            batch.upkeep().purge(&Purge::Session(row)).map(drop)
-        })
-        .await;
-        ann.sync(target.path()).await;
-        let said = bob.said().await;
-        for _ in 0..2 {
-            let report = bob.sync(target.path()).await;
-            assert_eq!((report.purged, report.unconfirmed), (0, UNASKED + 1));
-            assert_eq!(bob.said().await, said);
-        }
-        let options = Options { confirms_purges: true, ..bob.options(target.path()) };
-        assert_eq!(bob.sync_as(options).await.unwrap().purged, UNASKED + 1);
-        assert_eq!(bob.said().await, ann.said().await);
-        assert!(!is_anywhere(target.path(), "of many"));
-    });
-}
-
-#[test]
-fn small_purges_add_up_until_they_are_confirmed() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        let purges = async |sessions: [&str; 2]| {
-            for session in sessions {
-                for number in 0..60 {
-                    ann.say(session, &format!("{session}{number}"), None, &format!("{number} of {session}"))
-                        .await;
-                }
-            }
-            ann.sync(target.path()).await;
-            bob.sync(target.path()).await;
-            let mut reports = Vec::new();
-            for session in sessions.map(str::to_owned) {
-                ann.write(move |batch| {
-                    let row = batch.messages().conversation(&session)?.unwrap();
-                    batch.upkeep().purge(&Purge::Session(row)).map(drop)
-                })
-                .await;
-                ann.sync(target.path()).await;
-                let report = bob.sync(target.path()).await;
-                reports.push((report.purged, report.unconfirmed));
-            }
-            reports
-        };
-        assert_eq!(purges(["one", "two"]).await, [(60, 0), (0, 60)]);
-        let confirms = Options { confirms_purges: true, ..bob.options(target.path()) };
-        assert_eq!(bob.sync_as(confirms).await.unwrap().purged, 60);
-        assert_eq!(bob.said().await, ann.said().await);
-        assert_eq!(purges(["three", "four"]).await, [(60, 0), (0, 60)], "counted from the confirmation on");
     });
 }
 
@@ -541,205 +373,6 @@ fn what_only_a_pack_has_is_read_before_it_is_written_again() {
 }
 
 #[test]
-fn two_machines_that_purge_the_same_agree() {
-    // Either number may be the smaller one.
-    (0..6).for_each(|_| run(purge_the_same()));
-}
-
-async fn purge_the_same() {
-    let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-    ann.say("one", "e1", None, "a secret that is long enough").await;
-    ann.say("one", "e2", Some("e1"), "the hen").await;
-    ann.sync(target.path()).await;
-    bob.sync(target.path()).await;
-    ann.purge("one", "e1").await;
-    bob.purge("one", "e1").await;
-    for machine in [&ann, &bob, &ann, &bob] {
-        machine.sync(target.path()).await;
-    }
-    assert_eq!(ann.lineages().await, bob.lineages().await);
-    assert_eq!(ann.said().await, bob.said().await);
-}
-
-#[test]
-fn only_recipients_read_encrypted_packs_and_later_ones_get_all() {
-    run(async {
-        let (target, ann, bob, eve) =
-            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
-        let target = target.path();
-        ann.say("one", "e1", None, "the fox").await;
-        ann.say("one", "e2", Some("e1"), "hunter2hunter2hunter2").await;
-        assert_eq!(ann.sync_to(target, &[&bob]).await.recipients, 2);
-        for text in ["ann", "fox", "user", "lcm-pack"] {
-            assert!(!is_anywhere(target, text), "{text}");
-        }
-        assert!(ann.sync(target).await.withheld && Machine::new("dan").sync(target).await.withheld);
-        // Where others encrypt, Bob sends nothing as it is by mistake.
-        bob.say("two", "e1", None, "the owl").await;
-        for is_received in [true, false] {
-            let report = bob.sync(target).await;
-            assert_eq!(
-                (report.received.messages > 0, report.withheld, report.sent.packs),
-                (is_received, true, 0)
-            );
-            assert!(!is_anywhere(target, "the owl"));
-        }
-        assert_eq!(bob.sync_plain(target).await.sent.messages, 1);
-        assert!(is_anywhere(target, "the owl"));
-        assert_eq!(bob.sync_to(target, &[&ann]).await.rewritten, 1);
-        assert!(!is_anywhere(target, "the owl"));
-        ann.sync_to(target, &[&bob]).await;
-        assert_eq!(ann.said().await, bob.said().await);
-
-        for is_new in [true, false] {
-            let report = eve.sync_to(target, &[&ann, &bob]).await;
-            let closed: Vec<_> = report.closed.iter().map(|closed| (closed.packs, closed.is_new)).collect();
-            assert_eq!((closed, report.key), (vec![(1, is_new), (1, is_new)], Some(eve.key())));
-            assert_eq!((report.received.bytes > 0, report.received.messages), (is_new, 0));
-        }
-        let all = [&ann, &bob, &eve];
-        assert_eq!(ann.sync_to(target, &all).await.rewritten, 1);
-        assert_eq!(eve.sync_to(target, &all).await.closed.len(), 1);
-        assert_eq!(bob.sync_to(target, &all).await.rewritten, 1);
-        assert!(eve.sync_to(target, &all).await.closed.is_empty());
-        assert_eq!(eve.said().await, ann.said().await);
-
-        bob.purge("one", "e2").await;
-        for machine in [&bob, &ann, &eve, &bob, &ann] {
-            machine.sync_to(target, &all).await;
-        }
-        assert!(ann.opened(target).contains("the fox") && !ann.opened(target).contains("hunter2"));
-        for machine in all {
-            assert_eq!(machine.said().await, ann.said().await);
-        }
-        let files = packs(target);
-        for machine in all {
-            let report = machine.sync_to(target, &all).await;
-            assert_eq!((report.sent.packs, report.received.bytes, report.rewritten), (0, 0, 0));
-        }
-        assert_eq!(packs(target), files);
-        // Without recipients, packs that are there stay as they are.
-        ann.purge("one", "e1").await;
-        ann.say("one", "e3", Some("e1"), "the hen").await;
-        assert!(ann.sync(target).await.withheld && !is_anywhere(target, "the hen"));
-        ann.sync_plain(target).await;
-        assert!(is_anywhere(target, "the hen"));
-        assert!(!is_anywhere(target, "the owl") && !eve.opened(target).contains("the fox"));
-    });
-}
-
-#[test]
-fn packs_that_are_encrypted_again_replace_those_that_a_stopped_sync_left() {
-    run(async {
-        let (target, ann, bob, eve) =
-            (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
-        let target = target.path();
-        ann.say("one", "e1", None, "the fox").await;
-        ann.sync(target).await;
-        let old = packs(target).pop().unwrap();
-        let bytes = std::fs::read(&old).unwrap();
-        assert_eq!(ann.sync_to(target, &[&bob]).await.rewritten, 1);
-        assert!(ann.sync(target).await.withheld);
-        std::fs::write(&old, bytes).unwrap();
-        ann.sync_to(target, &[&bob, &eve]).await;
-        let left = packs(target);
-        assert!(left.len() == 1 && !left.contains(&old), "{left:?}");
-        assert_eq!(eve.sync(target).await.received.messages, 1);
-        // A damaged one is named, and sent again once it is removed.
-        std::fs::write(&left[0], "the f").unwrap();
-        assert_eq!(ann.sync_to(target, &[&bob]).await.refused.len(), 1);
-        std::fs::remove_file(&left[0]).unwrap();
-        assert!(ann.sync(target).await.withheld);
-        assert_eq!(ann.sync_to(target, &[&bob]).await.sent.messages, 1);
-    });
-}
-
-#[test]
-fn what_a_process_with_older_settings_sends_meanwhile_is_encrypted_by_the_next_sync() {
-    run(async {
-        for is_killed in [false, true] {
-            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-            let target = target.path();
-            ann.say("one", "e0", None, "the owl").await;
-            ann.sync_to(target, &[&bob]).await;
-            ann.say("one", "e1", Some("e0"), "the fox").await;
-            // It has found nothing encrypted, and is killed before it notes what it has sent.
-            let (progress, cancel) = <(Progress, CancellationToken)>::default();
-            let mut older = ann.begun(target, &progress, &cancel);
-            if is_killed {
-                older.place.clear();
-            }
-            assert_eq!(send(&older, 2, &mut Report::default()).await.is_err(), is_killed);
-            assert!(is_anywhere(target, "the fox"));
-            assert_eq!(ann.sync_to(target, &[&bob]).await.rewritten, 1);
-            assert!(!is_anywhere(target, "the fox"));
-            assert_eq!(bob.sync_to(target, &[&ann]).await.received.messages, 2);
-        }
-    });
-}
-
-#[test]
-fn packs_to_a_key_that_is_lost_are_named_and_can_be_sent_again() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        let target = target.path();
-        ann.say("one", "e1", None, "the fox").await;
-        ann.sync_to(target, &[&bob]).await;
-        let (file, away) = (ann.home.db_dir.join("machine-key"), ann.home.db_dir.join("away"));
-        std::fs::rename(&file, &away).unwrap();
-        ann.say("one", "e2", Some("e1"), "the hen").await;
-        for sent in [1, 0] {
-            let report = ann.sync_to(target, &[&bob]).await;
-            assert_eq!((report.lost, report.closed.len(), report.sent.messages), (1, 0, sent));
-        }
-        let new = std::fs::read(&file).unwrap();
-        std::fs::copy(&away, &file).unwrap();
-        assert_eq!(ann.sync_to(target, &[&bob]).await.lost, 1, "now it is the other one");
-        std::fs::write(&file, new).unwrap();
-        assert_eq!(ann.sync_to(target, &[&bob]).await.lost, 1);
-        std::fs::remove_file(packs(target).remove(0)).unwrap();
-        let report = ann.sync_to(target, &[&bob]).await;
-        assert_eq!((report.lost, report.sent.messages), (0, 1));
-        assert_eq!(bob.sync_to(target, &[&ann]).await.received.messages, 2);
-    });
-}
-
-#[test]
-fn an_old_pack_that_comes_back_brings_back_nothing_that_was_purged() {
-    run(async {
-        for is_encrypted in [false, true] {
-            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-            let target = target.path();
-            let sync = async |machine: &Machine| match is_encrypted {
-                true => machine.sync_to(target, &[&ann, &bob]).await,
-                false => machine.sync(target).await,
-            };
-            ann.say("one", "e1", None, "hunter2hunter2hunter2").await;
-            ann.say("one", "e2", Some("e1"), "the hen").await;
-            sync(&ann).await;
-            let old = packs(target).pop().unwrap();
-            let bytes = std::fs::read(&old).unwrap();
-            sync(&bob).await;
-            ann.purge("one", "e1").await;
-            for machine in [&ann, &bob, &ann] {
-                sync(machine).await;
-            }
-            let said = ann.said().await;
-            std::fs::write(&old, bytes).unwrap();
-            let late = Machine::new("late");
-            for machine in [&bob, &ann, &bob, &late, &ann, &bob] {
-                sync(machine).await;
-                assert!(!is_anywhere(&machine.home.db_dir, "hunter2hunter2"), "{}", machine.label);
-            }
-            assert!(!old.exists());
-            for machine in [&ann, &bob] {
-                assert_eq!(machine.said().await, said);
-            }
-        }
-    });
-}
-
-#[test]
 fn what_killed_syncs_have_left_is_removed() {
     run(async {
         let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
@@ -754,43 +387,6 @@ fn what_killed_syncs_have_left_is_removed() {
         drop(file);
         ann.sync(target.path()).await;
         assert_eq!(packs(target.path()), [pack]);
-    });
-}
-
-#[test]
-fn what_is_no_recipient_stops_a_sync_and_no_message_shows_it() {
-    run(async {
-        let (target, ann) = (tempfile::tempdir().unwrap(), Machine::new("ann"));
-        ann.say("one", "e1", None, "the fox").await;
-        let good = ann.key();
-        let file = ann.home.db_dir.join("machine-key");
-        let secret = std::fs::read_to_string(&file).unwrap();
-        for wrong in [secret.as_str(), "", "age1", &good[1..], "AGE-SECRET-KEY-1", "false"] {
-            let recipients = vec![good.clone(), wrong.to_owned()];
-            let options = Options { recipients, ..ann.options(target.path()) };
-            let error = ann.sync_as(options).await.unwrap_err().to_string();
-            assert!(error.contains("number 2 in syncRecipients is no key"), "{error}");
-            assert!(!error.contains("SECRET"));
-        }
-        assert!(packs(target.path()).is_empty());
-        // A key of age-keygen may take its place, but what is none is never overwritten.
-        std::fs::write(&file, format!("# created: today\n# public key: {good}\n{secret}\n")).unwrap();
-        assert_eq!(ann.key(), good);
-        std::fs::write(&file, "AGE-SECRET-KEY-PQ-1").unwrap();
-        let error = key(&ann.home.db_dir).unwrap_err().to_string();
-        assert!(error.contains("machine-key can't be used"), "{error}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "AGE-SECRET-KEY-PQ-1");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            std::fs::remove_file(&file).unwrap();
-            ann.key();
-            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-            // Another user may have put it there.
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
-            let error = key(&ann.home.db_dir).unwrap_err().to_string();
-            assert!(error.contains("may be written by other users"), "{error}");
-        }
     });
 }
 
@@ -813,33 +409,6 @@ fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result
     let prepared = PreparedText::of(text);
     batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
     Ok(hash)
-}
-
-#[test]
-fn a_summary_travels_and_goes_with_a_purge() {
-    run(async {
-        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
-        ann.say("one", "e1", None, "the fox said something to remember").await;
-        ann.say("one", "e2", Some("e1"), "the hen").await;
-        let hash = ann
-            .write(|batch| {
-                let row = batch.messages().conversation("one")?.unwrap();
-                let ids = ["e1", "e2"].map(|entry| batch.messages().shown_by(row, entry).unwrap().unwrap());
-                summary_of(batch, ids.to_vec(), "A fox and a hen talked about foxes.")
-            })
-            .await;
-        ann.sync(target.path()).await;
-        assert_eq!(bob.sync(target.path()).await.received.summaries, 1);
-        let has = move |view: &View<'_>| Ok(view.summaries().summary_by_hash(hash)?.is_some());
-        assert!(bob.read(has).await);
-        assert_eq!(bob.sync(target.path()).await.sent.packs, 0, "a summary that came is not sent again");
-        bob.purge("one", "e1").await;
-        for machine in [&bob, &ann, &bob] {
-            machine.sync(target.path()).await;
-        }
-        assert!(!is_anywhere(target.path(), "talked about foxes"));
-        assert!(!is_anywhere(&ann.home.db_dir, "talked about foxes"));
-    });
 }
 
 #[test]
@@ -977,6 +546,12 @@ enum Step {
         session: usize,
         above: usize,
     },
+    /// Something else is said with the id of an entry, as in a damaged file.
+    Repeat {
+        machine: usize,
+        session: usize,
+        entry: usize,
+    },
     Purge {
         machine: usize,
         session: usize,
@@ -997,6 +572,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..3_usize, 0..2_usize, 0..4_usize)
             .prop_map(|(machine, session, above)| Step::Say { machine, session, above }),
+        1 => (0..3_usize, 0..2_usize, 0..20_usize)
+            .prop_map(|(machine, session, entry)| Step::Repeat { machine, session, entry }),
         1 => (0..3_usize, 0..2_usize, 0..20_usize)
             .prop_map(|(machine, session, entry)| Step::Purge { machine, session, entry }),
         1 => (0..3_usize, 0..2_usize).prop_map(|(machine, session)| Step::Fork { machine, session }),
@@ -1032,12 +609,21 @@ proptest! {
                         machine.say(&session, &id, parent, &format!("what was said as number {number}")).await;
                         said.insert((session, id));
                     }
+                    Step::Repeat { machine, session, entry } => {
+                        let (machine, session, id) = (&machines[*machine], format!("session-{session}"), format!("e{entry:03}"));
+                        if machine.said().await.iter().any(|(of, entry, ..)| *of == session && *entry == id) {
+                            let time = 2_000 + number;
+                            machine.say_at(&session, &id, None, &format!("what was said as number {number}"), time).await;
+                            said.insert((session, format!("{id} {time}")));
+                        }
+                    }
                     Step::Purge { machine, session, entry } => {
-                        let (session, id) = (format!("session-{session}"), format!("e{entry:03}"));
+                        let session = format!("session-{session}");
                         let there = machines[*machine].said().await;
-                        if there.iter().any(|(of, entry, ..)| *of == session && *entry == id) {
-                            machines[*machine].purge(&session, &id).await;
-                            purged.insert((session, id));
+                        let mut ids = there.iter().filter(|(of, ..)| *of == session).map(|(_, id, ..)| id);
+                        if let Some(id) = ids.nth(*entry) {
+                            machines[*machine].purge(&session, id).await;
+                            purged.insert((session, id.clone()));
                         }
                     }
                     Step::Fork { machine, session } => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::params;
 
-use crate::columns::Queries as _;
+use crate::columns::{Queries as _, from_row};
 use crate::{MessageWriter, Messages, Shows, SyncedWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -20,7 +20,44 @@ pub struct NewEntry<'a> {
     pub head: Option<MessageId>,
 }
 
+/// An entry that shows a version of a message: all those of one id and one time.
+pub struct Version {
+    /// Its id in the store.
+    pub entry_id: String,
+    pub message: MessageId,
+    /// ms.
+    pub timestamp: i64,
+    pub is_purged: bool,
+}
+
+from_row!(Version { entry_id, message = "message_id", timestamp, is_purged });
+
+impl Version {
+    /// Whether the session's file shows it, if under a repeated id. What an edit of the file has replaced ends with a hash.
+    pub fn is_current(&self) -> bool {
+        let mut parts = self.entry_id.split(' ').skip(1);
+        parts.next().is_none_or(|time| time == self.timestamp.to_string())
+    }
+}
+
+/// The id that an entry has in Pi's file: another one that is stored under a taken id has something after a space.
+pub fn own_id(entry_id: &str) -> &str {
+    entry_id.split_once(' ').map_or(entry_id, |(own, _)| own)
+}
+
 impl Messages<'_> {
+    /// The entries of a session that show a message and have this one's id in Pi's file, the one with that very id first.
+    pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
+        self.connection.all(
+            "SELECT e.entry_id, e.message_id, m.timestamp, m.kind = 4 AS is_purged
+               FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND e.kind = 1
+                AND (e.entry_id = ?2 OR e.entry_id > ?2 || ' ' AND e.entry_id < ?2 || '!')
+              ORDER BY e.entry_id",
+            params![conversation, own_id(entry_id)],
+        )
+    }
+
     /// Pi's ids of all stored entries of a session.
     pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
         self.connection.all("SELECT entry_id FROM entries WHERE conversation_id = ?1", [conversation])

@@ -5,6 +5,7 @@
 //! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
 //! entry's id, its position and its time; one of another agent's message by its text: see [`super::purged`].
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{named_params, params};
@@ -46,6 +47,7 @@ impl Upkeep<'_> {
         if asked.is_empty() && telling.is_empty() && lists.is_empty() {
             return Ok(PurgePlan::default());
         }
+        let asked = &asked | &self.versions_of(&asked)?;
         let asked = &asked | &self.said_in_forks(&asked)?;
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
@@ -154,6 +156,44 @@ impl Upkeep<'_> {
         Ok(found)
     }
 
+    /// The other versions of these messages in their sessions and in forks of these: a session file that was edited leaves
+    /// the earlier text, and everything below it once more.
+    fn versions_of(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
+        let mut related: HashMap<ConversationId, Vec<ConversationId>> = HashMap::new();
+        let mut found = BTreeSet::new();
+        for message in messages {
+            let shown: Vec<(ConversationId, String, i64)> = self.connection.all(
+                "SELECT e.conversation_id, e.entry_id, m.timestamp FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE m.id = ?1 AND e.kind = 1",
+                [message],
+            )?;
+            for (conversation, entry, time) in shown {
+                let sessions = match related.entry(conversation) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(self.related(conversation)?),
+                };
+                for session in sessions {
+                    let versions = Messages::new(self.connection).versions(*session, &entry)?;
+                    let same =
+                        versions.into_iter().filter(|other| other.timestamp == time && !other.is_purged);
+                    found.extend(same.map(|other| other.message));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A session, its origin and its forks.
+    fn related(&self, conversation: ConversationId) -> Result<Vec<ConversationId>> {
+        self.connection.all(
+            "SELECT d.id FROM conversations c JOIN conversations d
+                 ON ifnull(c.parent_session, c.session_id) IN (d.session_id, d.parent_session)
+                    OR c.session_id = d.parent_session
+              WHERE c.id = ?1",
+            [conversation],
+        )
+    }
+
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
@@ -226,12 +266,6 @@ impl UpkeepWriter<'_> {
                         first_passage = NULL, passages = 0
                   WHERE id = ?1",
                 params![message, nonce, codec::PURGED],
-            )?;
-            // An entry whose id was already taken has a hash of its message in its stored id.
-            self.connection.change(
-                "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1
-                  WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
-                params![message],
             )?;
             nonces.insert(*message, nonce);
         }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
+use crate::messages::entries::own_id;
 use crate::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
@@ -94,11 +95,6 @@ fn print(of: &[&str]) -> Print {
     print
 }
 
-/// The stored id of an entry whose own id was taken, once its message is purged.
-pub fn purged_variant(entry_id: &str, message: MessageId) -> String {
-    format!("{entry_id} purged {}", message.0)
-}
-
 impl Upkeep<'_> {
     /// The prints of all purged messages.
     pub fn purged_texts(&self) -> Result<PurgedTexts> {
@@ -121,7 +117,7 @@ impl Upkeep<'_> {
         Ok(names.flatten().map(ToOwned::to_owned).collect())
     }
 
-    /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
+    /// The placeholder of a purged message if `new` is a version of it: same parent, same time, same entry id.
     /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
     pub fn purged_as(
         &self,
@@ -130,17 +126,16 @@ impl Upkeep<'_> {
         new: &NewMessage<'_>,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            "SELECT id, lineage, height FROM messages m
-              WHERE kind = 4 AND parent_id IS ?1 AND timestamp = ?2
-                AND EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = m.id
-                               AND (e.entry_id IN (?4, ?4 || ' purged ' || m.id)
-                                    OR (e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')))",
-            params![new.parent, new.timestamp, conversation, entry_id],
+            "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
+              WHERE m.kind = 4 AND m.parent_id IS ?1 AND m.timestamp = ?2
+                AND (e.entry_id = ?5 OR e.entry_id > ?5 || ' ' AND e.entry_id < ?5 || '!'
+                     OR e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')
+              ORDER BY e.entry_id = ?4 DESC LIMIT 1",
+            params![new.parent, new.timestamp, conversation, entry_id, own_id(entry_id)],
         )
     }
 
-    /// The message below `parent` with this time, purged or not, that another session's entry with this id shows.
+    /// The message below `parent` with this time, purged or not, that another entry with this id shows.
     pub fn same_message(
         &self,
         entry_id: &str,
@@ -148,20 +143,11 @@ impl Upkeep<'_> {
         timestamp: i64,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            "SELECT id, lineage, height FROM messages m
-              WHERE parent_id IS ?1 AND timestamp = ?2 AND kind <> 3
-                AND EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.entry_id = ?3 AND e.kind = 1)",
-            params![parent, timestamp, entry_id],
-        )
-    }
-
-    /// Whether a message was purged that another entry with this id showed.
-    pub fn is_variant_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
-        let prefix = format!("{entry_id} purged ");
-        self.connection.one(
-            "SELECT EXISTS (SELECT 1 FROM entries
-              WHERE conversation_id = ?1 AND entry_id > ?2 AND entry_id < ?2 || ':')",
-            params![conversation, prefix],
+            "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
+              WHERE m.parent_id IS ?1 AND m.timestamp = ?2 AND m.kind <> 3 AND e.kind = 1
+                AND (e.entry_id = ?4 OR e.entry_id > ?4 || ' ' AND e.entry_id < ?4 || '!')
+              ORDER BY e.entry_id = ?3 DESC LIMIT 1",
+            params![parent, timestamp, entry_id, own_id(entry_id)],
         )
     }
 

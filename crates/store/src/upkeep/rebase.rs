@@ -26,7 +26,8 @@ impl Upkeep<'_> {
         self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [message])
     }
 
-    fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
+    /// The number in place of a purged message.
+    pub(crate) fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
         let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
         Ok(stored.try_into().ok())
     }

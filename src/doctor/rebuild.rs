@@ -118,7 +118,7 @@ async fn fill(
     for old in olds_with_rows() {
         let source = Source::Rebuild(Arc::clone(old), Arc::clone(&purged));
         rebuilt.lost += finished(import(fresh, folders, &source, progress, cancel).await?)?.lost;
-        take_over(&fresh.store, old).await?;
+        take_over(&fresh.store, old, None).await?;
     }
     finished(import(fresh, folders, &Source::Project, progress, cancel).await?)?;
     let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();

@@ -142,6 +142,26 @@ async fn a_moved_folders_history_is_adopted_completely() {
     store.close().await;
 }
 
+/// Anyone may have made it: its summaries are taken for what it brings, and for nothing that was there.
+#[tokio::test]
+async fn a_backup_brings_its_summaries_wherever_it_is() {
+    let machine = Machine::new();
+    let old = machine.worked_in("old").await;
+    let backup = machine.at("backup.db");
+    fs::copy(&old, &backup).unwrap();
+    let store = machine.open("new");
+    let answer = machine.adopt(&store, &backup.display().to_string()).await.unwrap();
+    assert!(answer.contains(" summar"), "{answer}");
+    let Place::File(path) = store.place().clone() else { panic!("in memory") };
+    assert_eq!(said_in(&old).difference(&said_in(&path)).next(), None);
+    let summaries = "DELETE FROM carried; DELETE FROM summary_sources; DELETE FROM summaries";
+    Connection::open(&path).unwrap().execute_batch(summaries).unwrap();
+    machine.adopt(&store, &backup.display().to_string()).await.unwrap();
+    let left = store.read(|view| Ok(view.summaries().totals(ConversationId(1))?.summaries)).await.unwrap();
+    assert_eq!(left, 0);
+    store.close().await;
+}
+
 #[tokio::test]
 async fn messages_purged_in_either_history_stay_purged() {
     let machine = Machine::new();

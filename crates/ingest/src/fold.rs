@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use super::restore::{SummaryOrigin, restore};
+use super::restore::restore;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -273,8 +273,7 @@ impl SessionFold<'_> {
             batch.summaries().note_entry_files(row, files)?;
         }
         if let Some(details) = carried {
-            let origin = SummaryOrigin { conversation, since: self.since };
-            restore(batch, origin, (&entry.id, row), &details)?;
+            restore(batch, (conversation, self.since), (&entry.id, row), &details)?;
         }
         Ok((row, head))
     }

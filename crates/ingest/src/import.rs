@@ -289,15 +289,18 @@ impl RunningImport<'_> {
             Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
         });
         let (mut sessions, old) = opened.await?;
+        let since =
+            if is_of_ours { None } else { Some(store.read(|view| view.messages().last_rows()).await?) };
         loop {
             let read = blocking(move || Ok((sessions.next(), sessions))).await?;
             sessions = read.1;
             let Some(session) = read.0 else { break };
             self.session(&file.path, session, store).await?;
         }
+        let Some((old, _)) = old else { return Ok(()) };
+        self.report.summaries += take_over(store, &old, since).await?;
         // Anyone may have made another file.
-        if let Some((old, _)) = old.filter(|_| is_of_ours) {
-            self.report.summaries += take_over(store, &old).await?;
+        if is_of_ours {
             let path = file.path.clone();
             store.write(move |batch| batch.upkeep().note_backup(&path)).await?;
         }
@@ -342,7 +345,7 @@ impl RunningImport<'_> {
         };
         // Without a new message nothing can be restored.
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
-            let origin = SummaryOrigin { conversation, since };
+            let origin = SummaryOrigin { conversation: Some(conversation), since };
             store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
         }
         let known = match found.known {

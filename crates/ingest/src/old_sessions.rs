@@ -10,13 +10,16 @@ use tokio_util::sync::CancellationToken;
 use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
 use super::fold::Handover;
 use super::order::{Order, SLICE, size_of};
+use super::restore::{SummaryOrigin, restore_supplement};
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::Hash;
 use lcm_model::locks::lock;
 use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View};
+use lcm_store::{
+    Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
+};
 
 /// Messages that are looked up at a time.
 const LOOKED_UP: usize = 1000;
@@ -196,17 +199,24 @@ impl Slices for OldSessionEntries {
     }
 }
 
-/// Copies the summaries of a database. Returns how many of them are here now.
-pub async fn take_over(store: &Store, old: &SharedOldStore) -> Result<usize> {
+/// Copies the summaries of a database. Returns how many of them are here now. If anyone may have made it, only those are
+/// copied whose messages came after the rows `since`, as from a session file.
+pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRows>) -> Result<usize> {
     let old = Arc::clone(old);
     let summaries = blocking(move || lock(&old).summaries()).await?;
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
-            slice
-                .iter()
-                .map(|summary| batch.upkeep().adopt_summary(summary).map(usize::from))
-                .sum::<Result<usize>>()
+            let take = |summary: &OldSummary| match since {
+                None => batch.upkeep().adopt_summary(summary),
+                Some(since) => {
+                    let origin = SummaryOrigin { conversation: None, since };
+                    let record = summary.record();
+                    restore_supplement(batch, origin, std::slice::from_ref(&record))?;
+                    Ok(batch.summaries().summary_by_hash(record.hash)?.is_some())
+                }
+            };
+            slice.iter().map(|summary| take(summary).map(usize::from)).sum::<Result<usize>>()
         };
         adopted += store.write(write).await?;
     }

@@ -16,9 +16,9 @@ use lcm_store::{Batch, LastRows, NewSummary, PreparedText};
 /// Where summaries come from.
 #[derive(Clone, Copy)]
 pub struct SummaryOrigin {
-    /// The session.
-    pub conversation: ConversationId,
-    /// The last rows before it began to be read.
+    /// The session; `None`: any, but only with messages that are new since then.
+    pub conversation: Option<ConversationId>,
+    /// The last rows before they began to be read.
     pub since: LastRows,
 }
 
@@ -29,10 +29,11 @@ pub struct SummaryOrigin {
 /// the next compaction makes them again.
 pub(super) fn restore(
     batch: &Batch<'_>,
-    origin: SummaryOrigin,
+    (conversation, since): (ConversationId, LastRows),
     (entry_id, row): (&str, EntryId),
     details: &CompactionDetails,
 ) -> Result<()> {
+    let origin = SummaryOrigin { conversation: Some(conversation), since };
     // Reading the branch takes time in proportion to its length, so it happens only if something is missing.
     let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
     for record in &details.summaries {
@@ -43,7 +44,7 @@ pub(super) fn restore(
                 if messages.is_none() {
                     // An unreadable branch is the doctor's task and must not keep the entry out.
                     let leaf = details.leaf.as_deref().unwrap_or(entry_id);
-                    messages = Some(shown_on(batch, origin.conversation, leaf).unwrap_or_default());
+                    messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
                 }
                 add_leaf(batch, origin, record, messages.as_ref().unwrap_or(&HashMap::new()))?
             }

@@ -54,7 +54,7 @@ pub use synced::{Machine, PurgedElsewhere, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::holding::Needles;
-pub use upkeep::old::{OldEntries, OldStore, PurgedEntries, RECOVERED};
+pub use upkeep::old::{OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::PurgedTexts;
 pub use upkeep::{Upkeep, UpkeepWriter};

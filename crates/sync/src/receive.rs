@@ -322,7 +322,7 @@ fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usi
         }
         // It is of no session that was here before.
         let origin =
-            SummaryOrigin { conversation: ConversationId::NONE, since: batch.messages().last_rows()? };
+            SummaryOrigin { conversation: Some(ConversationId::NONE), since: batch.messages().last_rows()? };
         restore_supplement(batch, origin, &[summary])?;
         added += usize::from(batch.summaries().summary_by_hash(hash)?.is_some());
     }

@@ -43,8 +43,13 @@ impl Summaries<'_> {
     }
 
     /// Whether a session file may summarize these sources, whose session began to be read after the rows `since`. It
-    /// displaces no summary that was made here, and adds none to what its session had before.
-    pub fn are_free(&self, sources: &Sources, conversation: ConversationId, since: LastRows) -> Result<bool> {
+    /// displaces no summary that was made here, and adds none to what its session, or any if there is none, had before.
+    pub fn are_free(
+        &self,
+        sources: &Sources,
+        conversation: Option<ConversationId>,
+        since: LastRows,
+    ) -> Result<bool> {
         let (column, rows, first) = match sources {
             Sources::Messages(messages) => {
                 let rows = messages.iter().map(|id| id.0).collect::<Vec<_>>();
@@ -72,7 +77,11 @@ impl Summaries<'_> {
         }
         let (messages, is_new) = (Messages::new(self.connection), |row| since.is_before(MessageId(row)));
         for row in first.into_iter().filter(|row| !is_new(*row)) {
-            if messages.showed(conversation, MessageId(row), since)? {
+            let is_of_it = match conversation {
+                Some(conversation) => messages.showed(conversation, MessageId(row), since)?,
+                None => true,
+            };
+            if is_of_it {
                 return Ok(false);
             }
         }

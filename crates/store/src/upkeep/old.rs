@@ -23,7 +23,7 @@ use crate::{SummaryWriter, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce};
-use lcm_model::{Content, Entry, replacements, said};
+use lcm_model::{Content, Entry, SummaryRecord, replacements, said};
 
 /// The tables that are read: each with its columns, whether its rows have numbers, and the types of its columns, which
 /// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. What is joined by an index
@@ -148,6 +148,14 @@ struct OldMessage {
 pub struct OldSummary {
     summary: StoredSummary,
     sources: Vec<Hash>,
+}
+
+impl OldSummary {
+    /// As an export would write it.
+    pub fn record(&self) -> SummaryRecord {
+        let sources = self.sources.iter().map(ToString::to_string).collect();
+        SummaryRecord { summary: self.summary.summary.clone(), sources }
+    }
 }
 
 impl OldStore {

@@ -23,7 +23,7 @@ const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
  */
 const PASSES = /** @type {const} */ ([
   { thinking: "none", only: /./ },
-  { thinking: "bound", only: /__test__\/(main-job\/(?!alone|importing|storing)|others\/)|hosts\/lifecycle/ },
+  { thinking: "bound", only: /__test__\/(main-job\/(?!alone|importing|recall-off|storing)|others\/)|hosts\/lifecycle/ },
   { thinking: "free", only: /./ },
 ]);
 

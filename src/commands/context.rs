@@ -78,7 +78,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let cost = Bill::of(doing, live);
     let point = Point::of(doing, live, settings);
     let pi = settings.pi.with(live.model.as_deref());
-    let pi_compacts_at = pi.threshold(window).filter(|_| pi.misfit(live.window()).is_none());
+    let pi_compacts_at = pi.compacts_from(live.window()).filter(|_| pi.misfit(live.window()).is_none());
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
             let share = tokens * 100 / window.max(1);

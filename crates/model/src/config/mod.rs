@@ -169,6 +169,11 @@ impl PiCompaction {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
     }
 
+    /// From how many tokens on Pi compacts in a window of this size: above its threshold, once there is more than it keeps.
+    pub fn compacts_from(&self, window: Window) -> Option<usize> {
+        self.threshold(window.tokens).map(|at| at.max(window.prompt() + self.keep_recent_tokens))
+    }
+
     /// A message for the user if Pi can't compact in a window of this size: it keeps nearly all of it.
     pub fn misfit(&self, window: Window) -> Option<String> {
         let tokens = window.tokens.filter(|_| self.enabled)?;

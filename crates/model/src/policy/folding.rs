@@ -244,7 +244,7 @@ impl Folding {
         let own = turn.live.own_tokens;
         let request = AnsweredRequest { prompt, read, output, bound, results, grown, own, is_first, is_cold };
         let threshold = Threshold {
-            at: pi.threshold(turn.live.context_window),
+            at: pi.compacts_from(turn.live.window()),
             kept: pi.keep_recent_tokens,
             prompt: turn.live.window().prompt(),
         };

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::alone::{Alone, AnsweredRequest, Threshold};
-use super::{Folding, Live, Prices, Turn, float, tail, whole};
+use super::{Folding, Live, Prices, Turn, Window, float, tail, whole};
 use crate::config::Settings;
 
 /// This extension's tools and its addition to the system prompt, in tokens.
@@ -67,7 +67,8 @@ pub fn simulate(recorded: &[RecordedRequest], live: &Live, is_bound: bool, setti
         .filter(|rest| *rest > 0)
         .unwrap_or_else(|| live.window().prompt());
     let threshold = pi.threshold(live.context_window);
-    let in_pi = Threshold { at: threshold, kept: pi.keep_recent_tokens, prompt: system };
+    let window = Window { prompt: Some(system), ..live.window() };
+    let in_pi = Threshold { at: pi.compacts_from(window), kept: pi.keep_recent_tokens, prompt: system };
     let (kept, most) = TUNED;
     let tuned = Threshold { at: Some(threshold.map_or(most, |at| at.min(most))), kept, prompt: system };
     let prices = Prices::of(live.cost);

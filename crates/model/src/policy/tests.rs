@@ -282,3 +282,19 @@ fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
     // Nothing was folded: the difference is the tools.
     assert!((bill.paid - bill.alone - 20.0 * 900.0 * 0.2).abs() < 900.0 * 5.0, "{bill:?}");
 }
+
+/// Pi's threshold is at 16,384 there, and it keeps 20,000.
+#[test]
+fn pi_compacts_in_a_small_window_once_there_is_more_than_it_keeps() {
+    let (mut folding, settings) = (Folding::default(), settings());
+    let prompt = settings.pi.compacts_from(Window { tokens: Some(32_768), prompt: Some(3_000) });
+    assert_eq!(prompt, Some(23_000));
+    let mut first = None;
+    for tokens in (10_000..30_000).step_by(500) {
+        let mut turn = turn(tokens, true);
+        turn.live = Live { context_window: Some(32_768), prompt_tokens: Some(3_000), ..turn.live };
+        folding.turn(&turn, &settings);
+        first = first.or((folding.bill.compactions > 0).then_some(tokens));
+    }
+    assert!(first.is_some_and(|first| (23_000..25_500).contains(&first)), "{first:?}");
+}

@@ -7,7 +7,7 @@
 import { columnsFor, show } from "./answers.js";
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
-import { summarizersOf } from "./models.js";
+import { obstacleOf, summarizersOf } from "./models.js";
 import { components } from "./panel.js";
 import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
@@ -40,6 +40,9 @@ const ADDS_CONTEXT = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
 /** The subcommand that puts another file in the place of the store's. */
 const REBUILDS = /^\s*doctor\s(?=.*--rebuild)/;
+
+/** The subcommand for which the user names a model, and that. */
+const REDO = /^\s*redo\s(?:.*\s)?--model[=\s]\s*(\S+)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
@@ -216,6 +219,9 @@ class Commands {
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
   async #ask(line, ctx) {
     const { context, manager, settings, handover } = this.#session;
+    const [, writer] = line.match(REDO) ?? [];
+    const why = writer?.includes("/") && obstacleOf(ctx, writer);
+    if (why) throw new Error(`${writer} can't write summaries: ${why}`);
     const engine = await this.#session.ready();
     passCompaction(this.#session, engine);
     const request = {

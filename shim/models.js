@@ -66,6 +66,11 @@ function obstacle(registry, model) {
   return model.contextWindow > 0 && model.contextWindow < LEAST_WINDOW ? `its window of ${model.contextWindow} tokens is too small` : undefined;
 }
 
+/** Why a model can't be asked, if it can't. @param {ExtensionContext} ctx @param {string} name `provider/id` */
+export function obstacleOf({ modelRegistry: registry }, name) {
+  return obstacle(registry, find(registry, name));
+}
+
 /** @param {Model} model */
 const nameOf = ({ provider, id }) => `${provider}/${id}`;
 

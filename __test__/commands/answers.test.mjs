@@ -134,9 +134,11 @@ test("/lcm redo has the next compaction write the summaries again", async (t) =>
   project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put badly.` });
   const pi = project.startPi(["--session", history.write(project.sessionDir)]);
   await pi.request("compact");
+  await pi.prompt("/lcm redo all --model demo/none");
+  await pi.waitFor(() => pi.ui("notify").find(({ message }) => /demo\/none can't write summaries: Pi does not know it/.test(message)));
   await pi.prompt("/lcm redo all --model demo/other");
   const said = await pi.waitFor(() => pi.ui("notify").find(({ message }) => message.includes("written again")));
-  assert.match(said.message, /^\d+ summaries will be written again by demo\/other, if Pi can ask it, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
+  assert.match(said.message, /^\d+ summaries will be written again by demo\/other, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
   project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put well.` });
   await pi.prompt(filler("more", 300));
   await pi.request("compact");

@@ -72,7 +72,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         .await?;
     let usual = asked.summarizers.first().map(Summarizer::in_words);
     let by = match model {
-        Some(model) => format!(" by {model}, if Pi can ask it"),
+        // A shell does not know Pi's models.
+        Some(model) if asked.summarizers.is_empty() => format!(" by {model}, if Pi can ask it"),
+        Some(model) => format!(" by {model}"),
         None => usual.map(|model| format!(" by {model}")).unwrap_or_default(),
     };
     let text = format!(

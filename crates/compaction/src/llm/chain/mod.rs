@@ -447,9 +447,9 @@ impl Model for Chain {
                 unasked.push(why.to_owned());
                 &[]
             });
-            let named: Vec<_> =
-                request.by.clone().into_iter().map(|name| Candidate::of(Some(name))).collect();
-            for candidate in if named.is_empty() { candidates } else { &named } {
+            // The model that the user named; the others only if it can't be asked at all.
+            let named = request.by.clone().map(|name| Candidate::of(Some(name)));
+            for candidate in named.iter().chain(candidates) {
                 match self.ask_one(candidate, &request, &mut usage).await {
                     Ok(answer) => {
                         return match answer {
@@ -459,7 +459,12 @@ impl Model for Chain {
                     }
                     Err(Next::Stop(failure)) => return Err(Failure { usage, ..failure }),
                     Err(Next::Unasked(reason)) => unasked.push(reason),
-                    Err(Next::Failed(failure)) => failed = Some(failure),
+                    Err(Next::Failed(failure)) => {
+                        failed = Some(failure);
+                        if candidate.name == request.by && request.by.is_some() {
+                            break;
+                        }
+                    }
                 }
             }
             let no_model =

@@ -393,12 +393,15 @@ async fn without_any_model_the_error_says_what_was_tried() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_named_is_the_only_one_asked() {
+async fn a_model_that_is_named_is_the_only_one_asked_unless_it_cannot_be() {
     let script = Script::new(|name| Some(facts(name)), reply);
     let named = ModelRequest { by: Some("b/two".into()), ..request("q") };
     assert_eq!(chain(&script).ask(named).await.unwrap().model.as_deref(), Some("b/two"));
     let script = Script::new(|name| (name != "no/model").then(|| facts(name)), reply);
     let unknown = ModelRequest { by: Some("no/model".into()), ..request("q") };
-    assert!(chain(&script).ask(unknown).await.is_err());
-    assert_eq!(script.log(), ["resolve no/model"]);
+    assert_eq!(chain(&script).ask(unknown).await.unwrap().model.as_deref(), Some("a/one"));
+    let script = Script::new(|name| Some(facts(name)), |_| Err(Failure::said("no")));
+    let named = ModelRequest { by: Some("b/two".into()), ..request("q") };
+    assert!(chain(&script).ask(named).await.is_err());
+    assert_eq!(times(&script.log(), "ask a/one"), 0);
 }

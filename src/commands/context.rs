@@ -93,7 +93,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     rows.extend(pi.misfit(live.window()).map(|why| ("Settings", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
     let summarizer = asked.summarizers.first();
-    rows.extend(summarizer.map(|one| ("Summaries", format!("by {}", one.in_words()))));
+    let pause = doing.pause_in_words().map(|pause| format!("; {pause}")).unwrap_or_default();
+    rows.extend(summarizer.map(|one| ("Summaries", format!("by {}{pause}", one.in_words()))));
     let names = ["Last"].into_iter().chain(std::iter::repeat(""));
     rows.extend(names.zip(doing.folding.receipts.iter().rev().map(receipt_line)));
     if doing.folding.dropped > 0 {

@@ -28,6 +28,7 @@ pub(crate) mod tree;
 
 use std::path::Path;
 use std::pin::Pin;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ use lcm_ingest::import::{Folders, Home};
 use lcm_model::config::{DEFINITIONS, SettingSources, Settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Folding, Live};
-use lcm_model::text;
+use lcm_model::text::{self, count, one_line};
 use lcm_recall::Scope;
 use lcm_recall::describe::{BranchTokens, Overview, branch_tokens, overview};
 use lcm_store::Store;
@@ -124,8 +125,19 @@ pub struct Doing {
     pub folding: Folding,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
+    /// How long it rests yet, and why.
+    pub pause: Option<(Duration, String)>,
     pub compaction: Option<String>,
     pub import: Option<String>,
+}
+
+impl Doing {
+    /// `paused for 2 minutes: provider/model: 400 no such model`
+    fn pause_in_words(&self) -> Option<String> {
+        let (left, why) = self.pause.as_ref()?;
+        let minutes = usize::try_from(left.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
+        Some(format!("paused for {}: {}", count(minutes, "minute"), one_line(why, 160)))
+    }
 }
 
 impl CommandContext<'_> {

@@ -177,10 +177,11 @@ fn saved(tokens: BranchTokens) -> usize {
 }
 
 fn background(doing: &Doing, ready: usize) -> String {
+    let pause = doing.pause_in_words().map(|pause| format!("{pause}; "));
     let state = match doing.background {
         "off" => "off (setting background); ",
         "working" => "writing summaries; ",
-        "resting" => "paused after a failure; ",
+        "resting" => pause.as_deref().unwrap_or_default(),
         // Only the Pi with the open session knows.
         "unknown" => "",
         _ => "idle; ",

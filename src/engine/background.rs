@@ -26,6 +26,8 @@ struct BackgroundWork {
     /// Consecutive failures.
     failures: u32,
     rest_until: Option<Instant>,
+    /// Why it rests.
+    failure: String,
     /// The leaf of the last finished branch, which needs no more work.
     done: Option<String>,
     closed: bool,
@@ -94,16 +96,24 @@ impl Background {
             _ => "idle",
         }
     }
+
+    /// How long a pause after a failure lasts yet, and what failed.
+    pub(super) fn pause(&self) -> Option<(Duration, String)> {
+        let state = lock(&self.0);
+        let left = state.rest_until?.checked_duration_since(Instant::now())?;
+        Some((left, state.failure.clone()))
+    }
 }
 
 impl Permit<'_> {
-    /// Records whether the work failed.
-    pub(super) fn end(self, failed: bool) {
+    /// Records the work, and why it failed if it did.
+    pub(super) fn end(self, failure: Option<String>) {
         let mut state = lock(&self.background.0);
         if self.running.pause.is_cancelled() {
             return;
         }
-        if failed {
+        if let Some(failure) = failure {
+            state.failure = failure;
             state.rest_until = Some(Instant::now() + FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS)));
             state.failures += 1;
         } else {
@@ -130,10 +140,11 @@ mod tests {
         assert_eq!(background.state(), "idle");
         let permit = background.begin("e1", false).unwrap();
         assert!(background.begin("e2", false).is_none() && background.state() == "working");
-        permit.end(false);
+        permit.end(None);
         assert!(background.begin("e1", false).is_none());
-        background.begin("e2", false).unwrap().end(true);
+        background.begin("e2", false).unwrap().end(Some("no key".into()));
         assert!(background.begin("e3", false).is_none() && background.state() == "resting");
+        assert!(background.pause().is_some_and(|(left, why)| left <= FIRST_REST && why == "no key"));
         lock(&background.0).rest_until = None;
 
         let permit = background.begin("e4", false).unwrap();

@@ -101,6 +101,7 @@ impl Engine {
         Doing {
             folding: lock(&self.folding).clone(),
             background: if settings.background { self.background.state() } else { "off" },
+            pause: self.background.pause(),
             compaction: self.compaction_progress(),
             import: self.import_progress(),
         }

@@ -80,12 +80,12 @@ impl Engine {
         // What a fold needs may also be written by the session's own model.
         let work = self.work(&settings, host, is_fold_near, stop, Arc::default());
         let prepared = lcm_compaction::prepare(work, &ahead, &permit.running.pause).await;
-        let (outcome, failed) = match &prepared {
-            Ok(Prepared { failed: false, .. }) => ("prepared", false),
-            Ok(Prepared { failed: true, .. }) => ("failed", true),
-            Err(error) => (error.code().as_str(), true),
+        let (outcome, failure) = match &prepared {
+            Ok(Prepared { failure: None, .. }) => ("prepared", None),
+            Ok(Prepared { failure, .. }) => ("failed", failure.clone()),
+            Err(error) => (error.code().as_str(), Some(error.to_string())),
         };
-        permit.end(failed && !ahead.is_needed);
+        permit.end(failure.filter(|_| !ahead.is_needed));
         if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
             lock(&self.folding).pay(usage);
         }

@@ -36,7 +36,7 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
         },
         ..Ahead::default()
     };
-    prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap().failed
+    prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap().failure.is_some()
 }
 
 async fn summaries(store: &Store) -> usize {

@@ -27,8 +27,8 @@ pub struct Ahead {
 /// The outcome of preparing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
-    /// Whether a model call failed.
-    pub failed: bool,
+    /// Why a model call failed, if one did.
+    pub failure: Option<String>,
     /// The total usage of the model calls, in Pi's format.
     pub usage: Option<Value>,
 }
@@ -54,7 +54,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
-        _ => Ok(Prepared { failed: job.summarizer.last_failure().is_some(), usage: job.summarizer.usage() }),
+        _ => Ok(Prepared { failure: job.summarizer.last_failure(), usage: job.summarizer.usage() }),
     }
 }
 

@@ -177,7 +177,8 @@ async fn the_second_entry_with_a_repeated_id_is_purged_with_its_name() {
     second["message"]["content"] = json!([{"type": "text", "text": format!("{SECRET} again")}]);
     twice.entries.push(second);
     secrets.ingest("two", &twice).await;
-    let entry = secrets.ask::<String>("SELECT entry_id FROM entries WHERE entry_id GLOB 'e4 *'");
+    let entry =
+        secrets.ask::<String>("SELECT entry_id FROM entries WHERE entry_id GLOB 'e4' || char(31) || '*'");
     let message = secrets
         .store
         .read(move |view| view.upkeep().purgeable_at(ConversationId(2), &entry))
@@ -190,7 +191,10 @@ async fn the_second_entry_with_a_repeated_id_is_purged_with_its_name() {
         secrets.ingest(session, &twice).await;
         secrets.assert_gone().await;
     }
-    assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM entries WHERE entry_id GLOB '* *'"), 1);
+    assert_eq!(
+        secrets.ask::<i64>("SELECT count(*) FROM entries WHERE entry_id GLOB '*' || char(31) || '*'"),
+        1
+    );
     let report = secrets.doctor().await;
     assert!(report.contains("Messages       ok"), "{report}");
 }

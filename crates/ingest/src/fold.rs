@@ -1,8 +1,8 @@
 //! The fold itself: writes entries to rows in one transaction, parents before children.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet, hash_map};
 
 use memchr::memmem;
 
@@ -13,7 +13,10 @@ use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
-use lcm_store::{Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, own_id};
+use lcm_store::{
+    Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, Version, is_current, own_id,
+    repeated_id,
+};
 
 /// Entries that were handed over.
 #[derive(Debug, Default)]
@@ -61,6 +64,13 @@ impl PreparedHandover {
         self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
     }
 
+    /// The ids of the entries with messages, and the hashes of these.
+    pub fn messages(&self) -> impl Iterator<Item = (&str, &Hash)> {
+        let entries = self.handover.entries.iter();
+        let with = entries.filter(|entry| matches!(entry.content, Content::Message(_)));
+        with.zip(&self.ready).map(|(entry, ready)| (entry.id.as_str(), &ready.digest))
+    }
+
     /// The number of its messages, without those that search ignores.
     pub(super) fn said(&self) -> usize {
         self.ready.iter().filter(|ready| ready.message.role != Role::System).count()
@@ -83,7 +93,9 @@ impl PreparedHandover {
         since: LastRows,
     ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
-        SessionFold { batch, conversation, before, since, purged: OnceCell::new() }
+        let has_purged = batch.messages().has_purged(conversation)?;
+        let (purged, repeats) = <(OnceCell<_>, RefCell<_>)>::default();
+        SessionFold { batch, conversation, before, since, purged, has_purged, repeats }
             .all(self.handover, self.ready.into_iter())
     }
 }
@@ -126,6 +138,34 @@ fn is_same(stored: &str, json: &str) -> bool {
     stored == json || said(json).is_some_and(|of_it| said(stored) == Some(of_it))
 }
 
+/// An entry, if any, and the last message at or above it.
+type Place = (Option<EntryId>, Option<Head>);
+
+/// The messages of a session whose entries have one id in its file: the times of purged ones, and by time how many have an
+/// id of their own.
+#[derive(Default)]
+struct Repeats {
+    purged: HashSet<i64>,
+    last: HashMap<i64, usize>,
+}
+
+impl Repeats {
+    fn of(own: &str, versions: Vec<Version>) -> Self {
+        let mut repeats = Self::default();
+        for Version { entry_id, timestamp, is_purged, .. } in versions {
+            if is_purged {
+                repeats.purged.insert(timestamp);
+            }
+            let number = entry_id.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
+            if let Some(number) = number.filter(|number| entry_id == repeated_id(own, timestamp, *number)) {
+                let last = repeats.last.entry(timestamp).or_default();
+                *last = number.max(*last);
+            }
+        }
+        repeats
+    }
+}
+
 /// A session that is folded in one transaction.
 struct SessionFold<'f> {
     batch: &'f Batch<'f>,
@@ -136,28 +176,25 @@ struct SessionFold<'f> {
     since: LastRows,
     /// What was purged of other agents' sessions, once it is needed.
     purged: OnceCell<PurgedTexts>,
+    /// Whether anything of this session was purged.
+    has_purged: bool,
+    /// By id in the session's file, once an id is repeated.
+    repeats: RefCell<HashMap<String, Repeats>>,
 }
 
 impl SessionFold<'_> {
     /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
     fn all(&self, handover: Handover, mut ready: impl Iterator<Item = Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
-        let mut added: HashMap<String, (EntryId, Option<Head>)> = HashMap::new();
+        let mut added: HashMap<String, Place> = HashMap::new();
         for entry in handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            let Some(id) = self.free_id(&entry, ready.as_ref(), handover.skips_known)?.map(Cow::into_owned)
-            else {
-                continue;
-            };
-            let (parent, above) = match entry.parent.as_deref().and_then(|parent| added.get(parent)) {
-                Some((row, head)) => (Some(*row), *head),
-                None => {
-                    let parent = self.parent_of(&entry, &handover.orphans)?;
-                    (parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?)
-                }
-            };
-            let new = self.add(&id, entry, ready, (parent, above))?;
-            added.insert(id, new);
+            let may_repeat = ready.as_ref().filter(|_| !handover.skips_known);
+            let place = || self.place(&entry, &added, &handover.orphans);
+            let Some(id) = self.free_id(&entry, may_repeat, place)?.map(Cow::into_owned) else { continue };
+            let place = self.place(&entry, &added, &handover.orphans)?;
+            let (row, head) = self.add(&id, entry, ready, place)?;
+            added.insert(id, (Some(row), head));
         }
         self.batch.messages().count_added(self.conversation, self.before)
     }
@@ -166,43 +203,67 @@ impl SessionFold<'_> {
     ///
     /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
     /// children. Another message with the same id is stored under an id of its own, so that search finds it. That has the
-    /// message's time, and nothing of its text: it stays when the message is purged, and is the same on all machines.
+    /// message's time, and nothing of its text: it stays when the message is purged, and other machines have the same.
     fn free_id<'e>(
         &self,
         entry: &'e Entry,
         ready: Option<&Ready>,
-        skips_known: bool,
+        above: impl Fn() -> Result<Place>,
     ) -> Result<Option<Cow<'e, str>>> {
         let Self { batch, conversation, .. } = *self;
-        let is_taken = |id: &str| batch.messages().entry_row(conversation, id).map(|row| row.is_some());
-        if !is_taken(&entry.id)? {
+        let messages = batch.messages();
+        if messages.entry_row(conversation, &entry.id)?.is_none() {
             return Ok(Some(Cow::from(&entry.id)));
         }
-        let (Content::Message(json), Some(ready), false) = (&entry.content, ready, skips_known) else {
-            return Ok(None);
+        let (Content::Message(json), Some(ready)) = (&entry.content, ready) else { return Ok(None) };
+        let (stated, own) = (ready.message.timestamp, own_id(&entry.id));
+        let time = stated.unwrap_or(entry.timestamp);
+        let is_stored = match messages.version(conversation, &entry.id)? {
+            None => false,
+            // Without a time of its own, it has that of another entry.
+            Some(version) if version.is_purged => version.timestamp == time || stated.is_none(),
+            // An unreadable message is the doctor's task.
+            Some(version) => {
+                messages.message(version.message).map_or(true, |stored| is_same(&stored.json, json))
+            }
         };
-        let time = ready.message.timestamp.unwrap_or(entry.timestamp);
-        let versions = batch.messages().versions(conversation, &entry.id)?;
-        for version in &versions {
-            let is_stored = match version.is_purged {
-                true => version.timestamp == time,
-                false if version.entry_id == entry.id || version.is_current() => batch
-                    .messages()
-                    .message(version.message)
-                    // An unreadable message is the doctor's task.
-                    .map_or(version.entry_id == entry.id, |stored| is_same(&stored.json, json)),
-                false => false,
-            };
-            if is_stored {
+        if is_stored {
+            return Ok(None);
+        }
+        let lineage = above()?.1.map_or(Hash::ROOT, |(_, lineage, _)| lineage).child_of(&ready.digest);
+        if let Some(same) = messages.message_by_lineage(lineage)? {
+            let shown = messages.shown_as(conversation, same)?;
+            if shown.iter().any(|id| own_id(id) == own && is_current(id)) {
                 return Ok(None);
             }
         }
-        let mut ids = (1..).map(|n| match n {
-            1 => format!("{} {time}", own_id(&entry.id)),
-            n => format!("{} {time} {n}", own_id(&entry.id)),
-        });
-        let is_free = |id: &String| versions.iter().all(|version| version.entry_id != *id);
-        Ok(ids.find(is_free).map(Cow::from))
+        let mut repeats = self.repeats.borrow_mut();
+        let repeats = match repeats.entry(own.to_owned()) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(new) => {
+                new.insert(Repeats::of(own, messages.versions(conversation, own)?))
+            }
+        };
+        if repeats.purged.contains(&time) {
+            return Ok(None);
+        }
+        let last = repeats.last.entry(time).or_default();
+        *last += 1;
+        Ok(Some(Cow::from(repeated_id(own, time, *last))))
+    }
+
+    /// The entry that an entry is below, and the message that it extends.
+    fn place(
+        &self,
+        entry: &Entry,
+        added: &HashMap<String, Place>,
+        orphans: &HashSet<String>,
+    ) -> Result<(Option<EntryId>, Option<Head>)> {
+        if let Some((row, head)) = entry.parent.as_deref().and_then(|parent| added.get(parent)) {
+            return Ok((*row, *head));
+        }
+        let parent = self.parent_of(entry, orphans)?;
+        Ok((parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?))
     }
 
     fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
@@ -294,7 +355,15 @@ impl SessionFold<'_> {
                 None => Ok(None),
             };
         }
-        batch.upkeep().purged_as(conversation, entry_id, new)
+        let purged = batch.upkeep().purged_as(conversation, entry_id, new)?;
+        if purged.is_some() || !self.has_purged {
+            return Ok(purged);
+        }
+        // An edit of the session file may have put it below another message.
+        let versions = batch.messages().versions(conversation, entry_id)?;
+        let purged = versions.into_iter().find(|other| other.is_purged && other.timestamp == new.timestamp);
+        let nonce = purged.map(|version| batch.upkeep().nonce(version.message)).transpose()?.flatten();
+        nonce.map(|nonce| batch.upkeep().add_purged(above, &nonce, new.timestamp)).transpose()
     }
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no

@@ -25,7 +25,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::text;
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, LastRows, Place, Store, View, project_of};
+use lcm_store::{Batch, LastRows, Place, Store, View, is_current, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -380,7 +380,7 @@ pub fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String,
 /// Whether an entry with this id shows the message with this digest, or a purged one.
 fn has_version(view: &View<'_>, conversation: ConversationId, id: &str, digest: &Hash) -> Result<bool> {
     for version in view.messages().versions(conversation, id)? {
-        if !version.is_current() {
+        if !is_current(&version.entry_id) {
             continue;
         }
         if version.is_purged || view.messages().shows(conversation, &version.entry_id, digest)? == Some(true)

@@ -38,7 +38,7 @@ pub use messages::codec::reading;
 #[cfg(any(test, feature = "testing"))]
 pub use messages::codec::unseal;
 pub use messages::counts::LastRows;
-pub use messages::entries::{Head, NewEntry, Version, own_id};
+pub use messages::entries::{END, Head, NewEntry, Version, is_current, own_id, repeated_id};
 pub use messages::export::{ExportedEntry, Shows};
 pub use messages::packed::{Packed, RowOrder};
 pub use messages::row_ranges::{Around, RowRanges};

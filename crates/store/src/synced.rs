@@ -181,8 +181,11 @@ impl Synced<'_> {
         for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
             let Some(conversation) = Messages::new(self.connection).conversation(session)? else { continue };
             let versions = Messages::new(self.connection).versions(conversation, entry)?;
-            for version in versions.into_iter().filter(|version| version.timestamp == *timestamp) {
+            for version in versions {
                 let is_it = version.entry_id == *entry;
+                if version.timestamp != *timestamp && !(is_it && self.is_untimed(version.message)) {
+                    continue;
+                }
                 if !version.is_purged {
                     let number = texts.entry(version.message).or_insert(*nonce);
                     if is_it {
@@ -196,6 +199,13 @@ impl Synced<'_> {
             }
         }
         Ok((texts, numbers))
+    }
+}
+
+impl Synced<'_> {
+    /// Whether a message has the time of an entry that shows it, of whichever came first.
+    fn is_untimed(&self, message: MessageId) -> bool {
+        Messages::new(self.connection).parsed(message).is_ok_and(|message| message.timestamp.is_none())
     }
 }
 

@@ -249,6 +249,9 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
         listed = run.target.list(&HashMap::new()).await?;
     }
     run.target.sweep(&run.machine.id).await?;
+    if run.target.lists_all(&read) {
+        forget_replaced(run, &listed, &mut known).await?;
+    }
     let mut report = Report::default();
     let mut new = receive::receive(run, &listed, &known, &mut report).await?;
     let recipients = run.machine.recipients.join(" ");
@@ -287,6 +290,19 @@ fn known(run: &Run<'_>, mut packs: Packs) -> Result<Packs> {
         packs.retain(|_, closed_to| closed_to.is_none() || *closed_to == key);
     }
     Ok(packs)
+}
+
+/// Forgets others' packs that are gone: the name of one that was written again after a purge has a hash of what was purged.
+async fn forget_replaced(run: &Run<'_>, listed: &[PackName], known: &mut Packs) -> Result<()> {
+    let there: HashSet<String> = listed.iter().map(ToString::to_string).collect();
+    let is_others = |name: &str| PackName::parse(name).is_some_and(|name| name.machine != run.machine.id);
+    let gone: Vec<String> =
+        known.keys().filter(|name| !there.contains(*name) && is_others(name)).cloned().collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    known.retain(|name, _| !gone.contains(name));
+    run.write(move |batch| gone.iter().try_for_each(|name| batch.synced().remove_pack(name))).await
 }
 
 /// The packs at the target that are not encrypted to this machine, some of them `new`, and how many are its own.

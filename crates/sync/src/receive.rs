@@ -252,12 +252,20 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             row
         }
     };
-    // Another machine's placeholder is sent once more, so that the others see that it is here.
-    let purged: HashSet<&str> = slice.purged.iter().map(|purged| purged.entry.as_str()).collect();
+    // An entry that shows something else here is sent too.
+    let mut differing = HashSet::new();
+    for (id, digest) in entries.messages() {
+        if batch.messages().shows(row, id, digest)? == Some(false) {
+            differing.insert(id.to_owned());
+        }
+    }
     let messages = entries.fold(batch, row)?;
     let mut rows = Vec::new();
-    for id in slice.ids.iter().filter(|id| is_own || !purged.contains(id.as_str())) {
-        rows.extend(batch.messages().entry_row(row, id)?);
+    for id in slice.ids.iter().filter(|id| !differing.contains(*id)) {
+        // So is a placeholder, so that the others see that it is here.
+        if is_own || !batch.upkeep().shows_purged(row, id)? {
+            rows.extend(batch.messages().entry_row(row, id)?);
+        }
     }
     batch.synced().add(rows)?;
     Ok(Added { messages, is_new_session: known.is_none() })

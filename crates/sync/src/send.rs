@@ -12,7 +12,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_model::{Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View};
+use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View, is_current};
 
 /// Entries that are read at once.
 const READ: usize = 1000;
@@ -305,12 +305,11 @@ fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
     if builder.is_empty { Ok(Rewritten::Nothing) } else { builder.pack.finish().map(Rewritten::Pack) }
 }
 
-/// Whether an entry that was stored under this id has another one now.
+/// Whether an edit of its session's file has given an entry another id.
 fn is_renamed(view: &View<'_>, conversation: Option<ConversationId>, id: &str) -> Result<bool> {
-    Ok(match conversation {
-        Some(conversation) => !view.messages().versions(conversation, id)?.is_empty(),
-        None => false,
-    })
+    let Some(conversation) = conversation else { return Ok(false) };
+    let versions = view.messages().versions(conversation, id)?;
+    Ok(versions.iter().any(|version| !is_current(&version.entry_id)))
 }
 
 impl ThisMachine {

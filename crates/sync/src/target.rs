@@ -62,6 +62,11 @@ impl Target {
         Ok(names)
     }
 
+    /// Whether that lists all packs.
+    pub fn lists_all(&self, read: &HashMap<String, i64>) -> bool {
+        matches!(self, Self::Folder(_)) || read.is_empty()
+    }
+
     /// A pack's bytes; `None` if it is gone.
     pub async fn get(&self, name: &PackName) -> Result<Option<Vec<u8>>> {
         match self {

@@ -2,6 +2,7 @@
 
 mod encryption;
 mod purging;
+mod versions;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
@@ -28,7 +29,9 @@ use lcm_model::dag::Sources;
 use lcm_model::error::{Code, Result};
 use lcm_model::ids::{Hash, MessageId};
 use lcm_model::{State, Summary, SummaryRecord, tokens};
-use lcm_store::{Batch, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, View};
+use lcm_store::{
+    Batch, END, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, View, repeated_id,
+};
 
 /// What a store says: session, entry, parent, and the message or what the entry does.
 type Said = BTreeSet<(String, String, Option<String>, String)>;
@@ -614,7 +617,7 @@ proptest! {
                         if machine.said().await.iter().any(|(of, entry, ..)| *of == session && *entry == id) {
                             let time = 2_000 + number;
                             machine.say_at(&session, &id, None, &format!("what was said as number {number}"), time).await;
-                            said.insert((session, format!("{id} {time}")));
+                            said.insert((session, repeated_id(&id, i64::try_from(time).unwrap(), 1)));
                         }
                     }
                     Step::Purge { machine, session, entry } => {

@@ -20,7 +20,10 @@ pub struct NewEntry<'a> {
     pub head: Option<MessageId>,
 }
 
-/// An entry that shows a version of a message: all those of one id and one time.
+/// Ends an entry's id in its session's file, if the store has another entry with that id. No agent's ids have it.
+pub const END: char = '\u{1f}';
+
+/// An entry that shows a message, and has the same id as others in its session's file.
 pub struct Version {
     /// Its id in the store.
     pub entry_id: String,
@@ -32,29 +35,61 @@ pub struct Version {
 
 from_row!(Version { entry_id, message = "message_id", timestamp, is_purged });
 
-impl Version {
-    /// Whether the session's file shows it, if under a repeated id. What an edit of the file has replaced ends with a hash.
-    pub fn is_current(&self) -> bool {
-        let mut parts = self.entry_id.split(' ').skip(1);
-        parts.next().is_none_or(|time| time == self.timestamp.to_string())
-    }
+/// Whether an entry `e` has this id in its session's file.
+macro_rules! is_version {
+    ($own:literal) => {
+        concat!(
+            "(e.entry_id >= ", $own, " AND e.entry_id < ", $own, " || ' ' AND (e.entry_id = ", $own,
+            " OR e.entry_id > ", $own, " || char(31)))"
+        )
+    };
+}
+pub(crate) use is_version;
+
+/// The columns of a [`Version`].
+macro_rules! versions {
+    ($which:expr) => {
+        concat!(
+            "SELECT e.entry_id, e.message_id, m.timestamp, m.kind = 4 AS is_purged
+               FROM entries e JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = ?1 AND e.kind = 1 AND ",
+            $which
+        )
+    };
 }
 
-/// The id that an entry has in Pi's file: another one that is stored under a taken id has something after a space.
+/// The id that an entry has in its session's file.
 pub fn own_id(entry_id: &str) -> &str {
-    entry_id.split_once(' ').map_or(entry_id, |(own, _)| own)
+    entry_id.split_once(END).map_or(entry_id, |(own, _)| own)
+}
+
+/// The id in the store of the `n`th other message with the id `own` and this time.
+pub fn repeated_id(own: &str, timestamp: i64, n: usize) -> String {
+    format!("{own}{END}{timestamp}.{n}")
+}
+
+/// Whether the session's file shows an entry with this id in the store, if under a repeated id. What an edit of the file
+/// has replaced has an id that ends with a hash.
+pub fn is_current(entry_id: &str) -> bool {
+    entry_id.rsplit_once(END).is_none_or(|(_, end)| Hash::parse(end).is_none())
 }
 
 impl Messages<'_> {
-    /// The entries of a session that show a message and have this one's id in Pi's file, the one with that very id first.
+    /// The entries of a session that show a message and have this one's id in the file, the one with that very id first.
     pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
+        self.connection.all(versions!(is_version!("?2")), params![conversation, own_id(entry_id)])
+    }
+
+    /// What an entry shows, if that is a message.
+    pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
+        self.connection.first(versions!("e.entry_id = ?2"), params![conversation, entry_id])
+    }
+
+    /// The ids of the entries of a session that show a message.
+    pub fn shown_as(&self, conversation: ConversationId, message: MessageId) -> Result<Vec<String>> {
         self.connection.all(
-            "SELECT e.entry_id, e.message_id, m.timestamp, m.kind = 4 AS is_purged
-               FROM entries e JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = ?1 AND e.kind = 1
-                AND (e.entry_id = ?2 OR e.entry_id > ?2 || ' ' AND e.entry_id < ?2 || '!')
-              ORDER BY e.entry_id",
-            params![conversation, own_id(entry_id)],
+            "SELECT entry_id FROM entries WHERE message_id = ?2 AND conversation_id = ?1 AND kind = 1",
+            params![conversation, message],
         )
     }
 
@@ -168,8 +203,8 @@ impl MessageWriter<'_> {
             let target: Option<String> =
                 self.connection.first("SELECT target FROM entries WHERE id = ?1", [id])?.flatten();
             self.connection.change(
-                "UPDATE entries SET entry_id = entry_id || ' ' || ?2,
-                                    target = iif(?3, target || ' ' || ?2, target) WHERE id = ?1",
+                "UPDATE entries SET entry_id = entry_id || char(31) || ?2,
+                                    target = iif(?3, target || char(31) || ?2, target) WHERE id = ?1",
                 params![id, mark.to_string(), target.is_some_and(|target| names.contains(target.as_str()))],
             )?;
         }

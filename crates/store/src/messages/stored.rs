@@ -178,7 +178,7 @@ impl Messages<'_> {
     }
 
     /// The message with this identity.
-    pub(crate) fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
+    pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
         self.connection.first(BY_LINEAGE, named_params! {":low": lineage, ":high": lineage})
     }
 }

@@ -183,13 +183,17 @@ impl Upkeep<'_> {
         Ok(found)
     }
 
-    /// A session, its origin and its forks.
+    /// A session, and those that were forked from it or that it was forked from, in any number of steps. A fork names its
+    /// origin's file or id.
     fn related(&self, conversation: ConversationId) -> Result<Vec<ConversationId>> {
         self.connection.all(
-            "SELECT d.id FROM conversations c JOIN conversations d
-                 ON ifnull(c.parent_session, c.session_id) IN (d.session_id, d.parent_session)
-                    OR c.session_id = d.parent_session
-              WHERE c.id = ?1",
+            "WITH RECURSIVE related (id) AS (
+               VALUES (?1)
+               UNION SELECT d.id FROM related JOIN conversations c ON c.id = related.id
+                       JOIN conversations d ON d.parent_session IN (c.session_id, c.file)
+                                            OR c.parent_session IN (d.session_id, d.file)
+             )
+             SELECT id FROM related",
             [conversation],
         )
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
-use crate::messages::entries::own_id;
+use crate::messages::entries::{is_version, own_id};
 use crate::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
@@ -126,11 +126,13 @@ impl Upkeep<'_> {
         new: &NewMessage<'_>,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-              WHERE m.kind = 4 AND m.parent_id IS ?1 AND m.timestamp = ?2
-                AND (e.entry_id = ?5 OR e.entry_id > ?5 || ' ' AND e.entry_id < ?5 || '!'
-                     OR e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')
-              ORDER BY e.entry_id = ?4 DESC LIMIT 1",
+            concat!(
+                "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
+                  WHERE m.kind = 4 AND m.parent_id IS ?1 AND m.timestamp = ?2 AND (",
+                is_version!("?5"),
+                "      OR e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')
+                  ORDER BY e.entry_id = ?4 DESC LIMIT 1"
+            ),
             params![new.parent, new.timestamp, conversation, entry_id, own_id(entry_id)],
         )
     }
@@ -143,10 +145,12 @@ impl Upkeep<'_> {
         timestamp: i64,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-              WHERE m.parent_id IS ?1 AND m.timestamp = ?2 AND m.kind <> 3 AND e.kind = 1
-                AND (e.entry_id = ?4 OR e.entry_id > ?4 || ' ' AND e.entry_id < ?4 || '!')
-              ORDER BY e.entry_id = ?3 DESC LIMIT 1",
+            concat!(
+                "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
+                  WHERE m.parent_id IS ?1 AND m.timestamp = ?2 AND m.kind <> 3 AND e.kind = 1 AND ",
+                is_version!("?4"),
+                " ORDER BY e.entry_id = ?3 DESC LIMIT 1"
+            ),
             params![parent, timestamp, entry_id, own_id(entry_id)],
         )
     }

@@ -27,7 +27,7 @@ impl Upkeep<'_> {
     }
 
     /// The number in place of a purged message.
-    pub(crate) fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
+    pub fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
         let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
         Ok(stored.try_into().ok())
     }
@@ -68,7 +68,10 @@ impl UpkeepWriter<'_> {
                 .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
             changed.insert(tombstone.id.0, (old, new));
         }
-        self.rename_summaries(&changed)
+        self.rename_summaries(&changed)?;
+        // A hash that a summary had before is one of its sources, and would confirm a guess.
+        self.connection
+            .change("DELETE FROM synced_summaries WHERE hash NOT IN (SELECT hash FROM summaries)", [])
     }
 
     /// `lineage`, unless another placeholder has it: a pack can name one number twice. Then the message gets a number of its own.

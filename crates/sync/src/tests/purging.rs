@@ -73,9 +73,10 @@ async fn assert_gone(target: &Path, machines: &[&Machine]) {
 #[test]
 fn the_second_message_of_one_id_is_purged_everywhere() {
     run(async {
-        for (first, second, kept) in
-            [("the fox", "hunter2hunter2hunter2", "e1"), ("hunter2hunter2hunter2", "the fox", "e1 2000")]
-        {
+        for (first, second, kept) in [
+            ("the fox", "hunter2hunter2hunter2", "e1"),
+            ("hunter2hunter2hunter2", "the fox", "e1\u{1f}2000.1"),
+        ] {
             let (target, ann, bob, eve) =
                 (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"), Machine::new("eve"));
             let target = target.path();
@@ -91,7 +92,7 @@ fn the_second_message_of_one_id_is_purged_everywhere() {
                 machine.sync(target).await;
             }
             assert_eq!(eve.said().await, ann.said().await);
-            ann.purge("one", if kept == "e1" { "e1 2000" } else { "e1" }).await;
+            ann.purge("one", if kept == "e1" { "e1\u{1f}2000.1" } else { "e1" }).await;
             assert_gone(target, &[&ann, &eve, &bob]).await;
             let late = Machine::new("late");
             late.sync(target).await;
@@ -140,7 +141,8 @@ fn all_versions_of_an_edited_message_are_purged_everywhere() {
             for machine in [&ann, &eve, &bob] {
                 machine.sync(target).await;
             }
-            let gone = if is_told_again { entry.to_owned() } else { format!("e2 {}", Hash::plain(b"now")) };
+            let gone =
+                if is_told_again { entry.to_owned() } else { format!("e2{END}{}", Hash::plain(b"now")) };
             ann.purge("one", &gone).await;
             for machine in [&ann, &eve, &bob, &ann, &eve, &bob, &ann] {
                 machine.sync(target).await;
@@ -360,5 +362,73 @@ fn a_summary_travels_and_goes_with_a_purge() {
         }
         assert!(!is_anywhere(target.path(), "talked about foxes"));
         assert!(!is_anywhere(&ann.home.db_dir, "talked about foxes"));
+    });
+}
+
+/// Each machine purges something that is in one pack, or in a pack of the other that it reads only then.
+#[test]
+fn two_purges_at_the_same_time_reach_both_machines() {
+    run(async {
+        for was_read in [true, false] {
+            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+            let target = target.path();
+            for machine in [&ann, &bob] {
+                machine.say("one", "e1", None, "hunter2hunter2 hazel").await;
+                machine.say("one", "e2", Some("e1"), "hunter2hunter2 birch").await;
+            }
+            bob.sync(target).await;
+            if was_read {
+                ann.sync(target).await;
+            }
+            bob.purge("one", "e1").await;
+            ann.purge("one", "e2").await;
+            bob.sync(target).await;
+            assert_gone(target, &[&ann, &bob]).await;
+        }
+    });
+}
+
+/// The name of a pack and the hash of a summary are made from texts too.
+#[test]
+fn no_name_and_no_hash_confirms_a_guess() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        let target = target.path();
+        let mut above: Option<String> = None;
+        for n in 10..24 {
+            let id = format!("e{n}");
+            ann.say("one", &id, above.as_deref(), &format!("number {n}")).await;
+            above = Some(id);
+        }
+        let old = ann.write(|batch| {
+            let row = batch.messages().conversation("one")?.unwrap();
+            let ids = ["e22", "e23"].map(|id| batch.messages().shown_by(row, id).unwrap().unwrap());
+            summary_of(batch, ids.to_vec(), "Two numbers.")
+        });
+        let old = old.await;
+        for machine in [&ann, &bob] {
+            machine.sync(target).await;
+        }
+        let before =
+            packs(target).into_iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+        ann.purge("one", "e10").await;
+        for machine in [&ann, &bob, &ann, &bob] {
+            machine.sync(target).await;
+        }
+        let there =
+            packs(target).into_iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+        for machine in [&ann, &bob] {
+            let known = machine.read(|view| view.synced().packs()).await;
+            for gone in before.iter().filter(|name| !there.contains(name)) {
+                let name = gone.to_str().unwrap();
+                assert!(!known.keys().any(|known| known.ends_with(name)), "{}: {name}", machine.label);
+            }
+            machine.home.store.vacuum().await.unwrap();
+            machine.home.store.close().await;
+            for file in machine.home.db_dir.read_dir().unwrap().flatten() {
+                let bytes = std::fs::read(file.path()).unwrap_or_default();
+                assert!(!bytes.windows(32).any(|window| window == old.0), "{} {file:?}", machine.label);
+            }
+        }
     });
 }

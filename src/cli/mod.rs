@@ -239,6 +239,10 @@ impl CliRequest {
         folder: &Path,
         cancel: &CancellationToken,
     ) -> Result<OpenedHistory> {
+        // Pi names a project's sessions after the real folder, without the prefix that Windows adds.
+        let folder = real_path(folder);
+        let plain = folder.strip_prefix(r"\\?\").filter(|path| !path.starts_with("UNC"));
+        let folder = Path::new(plain.unwrap_or(&folder));
         if access == Access::Nothing {
             let store = Store::of_project(None, "")?;
             return Ok(self.opened(store, None, self.settings(folder), folder));
@@ -329,7 +333,6 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
         let project = project_of(folder, ProjectIdentity::Cwd);
         places(dir, &project).iter().any(|path| path.exists())
     };
-    let folder = PathBuf::from(real_path(folder));
     let remedy = match folder.ancestors().skip(1).find(has_one) {
         Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
         None => {

@@ -112,6 +112,28 @@ async fn asking_creates_nothing_and_names_a_remedy() {
     assert!(machine.files() == before, "asking changed {:?}", machine.files().keys());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_project_is_the_same_however_its_folder_is_written() {
+    let machine = Machine::new();
+    let project = machine.at("project");
+    let name = project.to_str().unwrap().replace('/', "-");
+    fs::create_dir_all(machine.at(&format!("agent/sessions/-{name}--"))).unwrap();
+    let file =
+        machine.session(&format!("agent/sessions/-{name}--/1.jsonl"), "one", &Session::new().chat(1, 5));
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("/nowhere", project.to_str().unwrap())).unwrap();
+    std::os::unix::fs::symlink(&project, machine.at("link")).unwrap();
+    let src = machine.at("project/src");
+    for written in ["..", "../", "../../project", "../../link"] {
+        let reply = machine.say_in(&src, None, &["import", "--project", written]).await;
+        assert_eq!((reply.code, reply.output.split(':').next()), (0, Some("1 session")), "{written}");
+    }
+    fs::rename(&project, machine.at("moved")).unwrap();
+    let gone = machine.say_in(&machine.at(""), None, &["sessions", "--project", "./project/"]).await;
+    assert_eq!(gone.code, 0, "{}", gone.complaint);
+}
+
 #[tokio::test]
 async fn a_search_covers_all_sessions_or_the_named_one() {
     let machine = Machine::new();

@@ -40,7 +40,7 @@ const GREP_FORMS: [(&str, &str); 4] = [
 /// Uses of the program.
 const USES: [(&str, &str); 3] = [
     ("import", "stores this project's sessions"),
-    ("grep \"connection refused\"", "finds where it was said, word for word"),
+    ("grep '\"connection refused\"'", "finds where it was said, word for word"),
     ("show m-1a2b3c4d5e", "shows a match in full"),
 ];
 const SERVER_FORMS: [(&str, &str); 2] = [

@@ -218,6 +218,8 @@ fn complaint(error: &Error, as_json: bool) -> CliReply {
         true => json_text(&json!({"error": {"code": error.code().as_str(), "message": sentence}})),
         false => String::new(),
     };
+    // The program is named once.
+    let sentence = sentence.strip_prefix("pi-lcm ").unwrap_or(&sentence);
     CliReply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 

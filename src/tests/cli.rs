@@ -232,6 +232,7 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             &["grep", "x", "--sort", "up"],
             "invalid value 'up' for '--sort <ORDER>' [possible values: relevance, recent, oldest] ",
         ),
+        (&["grep", ""], "grep needs words to search for"),
         (&["show"], "the following required arguments were not provided: <ID> (see --help)"),
         (
             &["show", "m-ffffffffff"],
@@ -306,6 +307,7 @@ async fn every_command_can_be_in_color() {
         &["backup"],
     ];
     let help = machine.say(&["--help"]).await.output;
+    assert!(help.contains(r#"pi-lcm grep '"connection refused"'"#), "{help}");
     for command in commands {
         assert!(help.contains(&format!("\n  {} ", command[0])));
         for (when, columns, has_colors) in [

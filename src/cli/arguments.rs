@@ -435,7 +435,7 @@ impl Invocation {
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
-            || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
+            || ["brokenLines", "unreadableRows"].iter().any(|lost| answer[lost].as_u64() > Some(0));
         match self.name.as_str() {
             GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,

@@ -31,8 +31,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(Answer::new(rendered(&rebuilt), rebuilt));
     }
     let store = asked.store();
-    let doctor =
-        Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
+    let doctor = Doctor {
+        store: store.clone(),
+        open: asked.scope.conversation,
+        session_dir: asked.folders.session_dir.clone(),
+        cancel: asked.cancel.clone(),
+    };
     let mut report = doctor.check().await?;
     if let Some(file) = report.checks.first_mut() {
         // Another file of this project is not in use.

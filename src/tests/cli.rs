@@ -380,6 +380,23 @@ async fn a_named_database_is_never_changed() {
 }
 
 #[tokio::test]
+async fn what_can_be_read_of_a_damaged_database_is_imported() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let kept = machine.at("kept.bak");
+    let named = kept.to_str().unwrap();
+    assert_eq!(machine.say(&["backup", named]).await.code, 0);
+    let database = rusqlite::Connection::open(&kept).unwrap();
+    database.execute("UPDATE messages SET codec = 0, json = x'7b' WHERE id = 2", []).unwrap();
+    database.close().unwrap();
+    fs::create_dir(machine.at("other")).unwrap();
+    let imported = machine.say_in(&machine.at("other"), None, &["import", named]).await;
+    assert!(imported.output.contains("unreadable row"), "{}", imported.output);
+    assert_eq!(imported.code, 2, "it could not read everything");
+}
+
+#[tokio::test]
 async fn absurd_token_counts_are_accepted() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));

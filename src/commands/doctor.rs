@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, grouped, grouped_count, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
@@ -33,7 +34,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
     let doctor = Doctor {
         store: store.clone(),
-        open: asked.scope.conversation,
+        // A shell has none open: its scope is the last one.
+        open: if asked.manner.is_shell { ConversationId::NONE } else { asked.scope.conversation },
         session_dir: asked.folders.session_dir.clone(),
         cancel: asked.cancel.clone(),
     };

@@ -129,6 +129,10 @@ async fn a_project_is_the_same_however_its_folder_is_written() {
         let reply = machine.say_in(&src, None, &["import", "--project", written]).await;
         assert_eq!((reply.code, reply.output.split(':').next()), (0, Some("1 session")), "{written}");
     }
+    let last = r#"{"type":"label","id":"new","parentId":null,"targetId":"e1","label":"x"}"#;
+    fs::write(&file, fs::read_to_string(&file).unwrap() + last + "\n").unwrap();
+    let checked = machine.say(&["doctor"]).await.output;
+    assert!(checked.contains("1.jsonl has 1 more (pi-lcm import adds them)"), "{checked}");
     fs::rename(&project, machine.at("moved")).unwrap();
     let gone = machine.say_in(&machine.at(""), None, &["sessions", "--project", "./project/"]).await;
     assert_eq!(gone.code, 0, "{}", gone.complaint);

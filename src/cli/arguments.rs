@@ -367,6 +367,9 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
+    if name == simulate::COMMAND.name && matches.contains_id(SESSION) {
+        options.push((simulate::SESSION, String::new()));
+    }
     let valued = args::valued(command.name).iter();
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     // A fresh clone has no history to name; what a folder can't be called is a name for the target.
@@ -425,7 +428,10 @@ impl Invocation {
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" | "sync" => Access::Adds,
-            "simulate" => Access::Nothing,
+            // Session files are enough, unless the history names them.
+            "simulate" if !self.rest.has(simulate::SESSION) && self.history.database.is_none() => {
+                Access::Nothing
+            }
             "doctor" if self.rest.has(doctor::REBUILD) => Access::Changes,
             _ => Access::Reads,
         }

@@ -435,7 +435,7 @@ async fn simulate_needs_no_history() {
     let machine = Machine::new();
     let session = machine.session("out.jsonl", "one", &Session::new().chat(1, 3));
     let answer = |n: u64| {
-        json!({"type": "message", "timestamp": "2026-11-20T09:00:00Z", "message": {"role": "assistant",
+        json!({"type": "message", "id": n.to_string(), "timestamp": "2026-11-20T09:00:00Z", "message": {"role": "assistant",
             "model": "some", "content": [{"type": "text", "text": "fine"}], "stopReason": "stop",
             "usage": {"input": 10, "output": 20, "cacheRead": 900 * n, "cacheWrite": 900,
                 "cost": {"input": 3e-5, "output": 3e-4, "cacheRead": 27e-5, "cacheWrite": 3e-3, "total": 3e-3}}}})
@@ -453,6 +453,12 @@ async fn simulate_needs_no_history() {
     let json: Value = serde_json::from_str(&json.output).unwrap();
     let one = &json["sessions"][0];
     assert_eq!((&one["requests"], &one["model"]), (&40.into(), &"claude-opus-5.5".into()), "{json}");
+    assert!(machine.say(&["simulate", "--db", "none.db"]).await.complaint.contains("there is no "));
+    let header = json!({"type": "session", "id": "one-1", "cwd": "/nowhere"}).to_string();
+    fs::write(&session, [&[header], &lines[..]].concat().join("\n")).unwrap();
+    assert_eq!(machine.say(&["import", session.to_str().unwrap()]).await.code, 0);
+    let (one, code) = machine.ask(&["simulate", "--session", "one"]).await;
+    assert_eq!((&one["sessions"][0]["requests"], code), (&40.into(), 0), "{one}");
     let absurd =
         json!({"type": "message", "message": {"role": "assistant", "usage": {"input": -5, "output": 1e300}}});
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();

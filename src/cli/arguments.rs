@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::commands::{
     self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, sync, tree,
 };
-use lcm_model::error::{Error, Result};
+use args::DATABASE;
+use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::text::one_line;
 use lcm_recall::grep::{COUNTED_BY, ROLES, WRITERS};
@@ -54,7 +55,6 @@ const COMPLETION_FORMS: [(&str, &str); 2] = [
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
-const DATABASE: &str = "--db";
 const SESSION: &str = "--session";
 const COLOR: &str = "--color";
 pub(super) const JSON: &str = "--json";
@@ -367,6 +367,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
+    options.extend(history.database.iter().map(|path| (DATABASE, path.display().to_string())));
     if name == simulate::COMMAND.name && matches.contains_id(SESSION) {
         options.push((simulate::SESSION, String::new()));
     }
@@ -420,6 +421,19 @@ impl ChosenHistory {
     /// The project's folder: the given one, or the shell's.
     pub fn folder<'a>(&'a self, here: &'a Path) -> &'a Path {
         self.project.as_deref().unwrap_or(here)
+    }
+
+    /// A named database is not rebuilt, as it may be a copy or another machine's: an import reads it.
+    pub fn with_remedy(&self, error: Error) -> Error {
+        match &self.database {
+            Some(path) if error.code() == Code::Damaged || error.to_string().contains(doctor::REBUILD) => {
+                let path = path.display();
+                error.saying(format!(
+                    "{path} is not a database, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
+                ))
+            }
+            _ => error,
+        }
     }
 }
 

@@ -92,7 +92,10 @@ impl Cli {
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(CliReply { output: text, ..CliReply::default() }),
             Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
-            Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
+            Ok(ParsedArgs::Run(invocation)) => {
+                let answered = self.answer(&line, &invocation).await;
+                answered.map_err(|error| invocation.history.with_remedy(error))
+            }
             Err(error) => Err(error),
         };
         Ok(reply.unwrap_or_else(|error| complaint(&error, as_json)))
@@ -205,7 +208,7 @@ impl Histories for Served {
                 opened = line.open(history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
-        let store = opened?.home.store;
+        let store = opened.map_err(|error| history.with_remedy(error))?.home.store;
         let scope = scope(&store, history.session.clone()).await?;
         // The current request is in the client, not in the session: all its messages are past.
         Ok((store, Scope { newer_request: true, ..scope }))

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::args::DATABASE;
 use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use lcm_model::error::Result;
@@ -44,9 +45,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         // Another file of this project is not in use.
         file.notes.extend(store.notice().map(ToOwned::to_owned));
     }
-    let advice = match report.is_sound() {
-        true => "Everything is in order.",
-        false => {
+    let advice = match (report.is_sound(), asked.rest.value(DATABASE)) {
+        (true, _) => "Everything is in order.",
+        (false, Some(path)) => &format!("In a project, /lcm import {path} adds all that can be read in it."),
+        (false, None) => {
             "/lcm doctor --rebuild makes a new database from all that can be read in this one and in the sessions' files. \
              This file stays."
         }

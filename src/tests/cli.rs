@@ -394,6 +394,16 @@ async fn what_can_be_read_of_a_damaged_database_is_imported() {
     let database = rusqlite::Connection::open(&kept).unwrap();
     database.execute("UPDATE messages SET codec = 0, json = x'7b' WHERE id = 2", []).unwrap();
     database.close().unwrap();
+    let checked = machine.say(&["doctor", "--db", named]).await;
+    let advice = format!("\nIn a project, pi-lcm import {named} adds all that can be read in it.");
+    assert!(checked.code == 1 && checked.output.ends_with(&advice), "{}", checked.output);
+    let cut = machine.at("cut.bak");
+    fs::write(&cut, &fs::read(&kept).unwrap()[..8192]).unwrap();
+    for command in ["stats", "doctor"] {
+        let why = machine.say(&[command, "--db", cut.to_str().unwrap()]).await.complaint;
+        assert!(why.contains(&format!("(pi-lcm import {}, in a project, ", cut.display())), "{why}");
+        assert!(!why.contains("rebuild"), "{why}");
+    }
     fs::create_dir(machine.at("other")).unwrap();
     let imported = machine.say_in(&machine.at("other"), None, &["import", named]).await;
     assert!(imported.output.contains("unreadable row"), "{}", imported.output);

@@ -266,7 +266,13 @@ impl CliRequest {
         let (sources, settings) = self.settings(folder);
         let project = project_of(folder, settings.project_identity);
         let (dir, wanted) = (settings.db_dir.clone(), project.clone());
-        let found = blocking(move || Store::read_only(&dir, &wanted)).await;
+        let found = match blocking(move || Store::read_only(&dir, &wanted)).await {
+            Ok(Some(opened)) if is_empty(&opened.store, &settings.db_dir, &project).await => {
+                opened.store.close().await;
+                Ok(None)
+            }
+            found => found,
+        };
         let (store, notice) = match (access, found) {
             (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
             (Access::Reads, Err(error)) => return Err(error),
@@ -329,6 +335,14 @@ impl CliRequest {
         let settings = config::load(&sources).settings;
         (sources, settings)
     }
+}
+
+/// Whether a project has only a database without sessions, which a command that found nothing has made.
+async fn is_empty(store: &Store, dir: &Path, project: &str) -> bool {
+    let sessions = store.read(|view| view.messages().conversations()).await;
+    // Another file may be damaged.
+    sessions.is_ok_and(|sessions| sessions == 0)
+        && places(dir, project).iter().filter(|path| path.exists()).count() == 1
 }
 
 /// The error for a project without a history, with a suggestion.

@@ -426,15 +426,23 @@ async fn absurd_token_counts_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_database_without_sessions_is_read() {
+async fn a_database_without_sessions_is_no_history_but_is_read_if_it_is_named() {
     let machine = Machine::new();
     fs::write(machine.at("notes.jsonl"), "{}\n").unwrap();
     let reply = machine.say(&["import", machine.at("notes.jsonl").to_str().unwrap()]).await;
     assert_eq!(reply.code, 2, "{}", reply.output);
+    let files = machine.files();
+    for command in ["sessions", "stats", "doctor --rebuild"] {
+        let reply = machine.say(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(reply.complaint.ends_with("or create one with pi-lcm import"), "{reply:?}");
+    }
+    assert!(machine.files() == files);
+    let database = files.keys().find(|path| path.extension().is_some_and(|ending| ending == "db"));
+    let named = ["--db", database.unwrap().to_str().unwrap()];
     for (arguments, code) in
         [(&["sessions"][..], 1), (&["grep", "flamingo"], 1), (&["tree"], 0), (&["stats"], 0)]
     {
-        let reply = machine.say(arguments).await;
+        let reply = machine.say(&[arguments, &named].concat()).await;
         assert_eq!(reply.code, code, "{arguments:?}: {}", reply.output);
         assert!(!reply.output.contains("lacks a row"), "{}", reply.output);
     }

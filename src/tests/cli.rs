@@ -356,6 +356,12 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
     assert_eq!(backup.code, 0, "{}", backup.complaint);
     let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
     assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
+    for command in [&["backup"][..], &["export"], &["export", "--jsonl"]] {
+        let none = machine.say(&[command, &["none/"]].concat()).await;
+        let why =
+            format!("there is no folder {}/: create it, or choose another", project.join("none").display());
+        assert_eq!(none, failed(&why), "{command:?}");
+    }
     let other = machine.say(&["stats", "--db", file]).await;
     assert!(other.complaint.contains("out.jsonl is not a database, or is damaged"), "{}", other.complaint);
 }

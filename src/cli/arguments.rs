@@ -52,6 +52,11 @@ const COMPLETION_FORMS: [(&str, &str); 2] = [
     ("completions bash", "for this shell: source <(pi-lcm completions bash)"),
     ("completions fish", "for every shell: write it to ~/.config/fish/completions/pi-lcm.fish"),
 ];
+/// Uses of `sync` that Pi has a setting for.
+const SYNC_FORMS: [(&str, &str); 1] = [(
+    "sync TARGET --project https://github.com/ann/shop",
+    "under the address of this repository, in a folder without a git remote",
+)];
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
@@ -189,7 +194,7 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[]).arg(
+        of(&sync::COMMAND, &[]).after_help(examples(&[sync::COMMAND.usage, &SYNC_FORMS].concat())).arg(
             positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
                 .value_hint(ValueHint::DirPath),
         ),

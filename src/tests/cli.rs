@@ -201,6 +201,8 @@ async fn an_id_of_any_length_is_listed_cut_and_kept_whole() {
 #[tokio::test]
 async fn examples_have_only_options_that_the_shell_has() {
     let machine = Machine::new();
+    let names = machine.say(&["sync", "--help"]).await.output.contains(" --project https://");
+    assert!(names, "a folder without a remote has a name");
     for command in
         ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "simulate", "import", "backup"]
     {

@@ -103,6 +103,7 @@ function here() {
 async function answer() {
   const { Cli } = loadEngine();
   const cli = Cli.begin();
+  const endProgress = followImport(cli);
   let interrupted = false;
   const exit = () => {
     // What still runs on other threads gets no chance to.
@@ -113,6 +114,13 @@ async function answer() {
     // A second interrupt ends the process at once.
     if (interrupted) exit();
     interrupted = true;
+    const reached = cli.importProgress();
+    if (reached) {
+      endProgress();
+      // The terminal may be gone.
+      process.stderr.on("error", () => {});
+      process.stderr.write(`${reached}: stopping; the same command continues\n`);
+    }
     void cli.stop();
     // A lock may be held, and a file may have no end: do not wait for those.
     setTimeout(exit, GRACE_MS).unref();
@@ -127,7 +135,6 @@ async function answer() {
     columns: isatty(STDOUT) ? process.stdout.columns || COLUMNS : undefined,
     viewerTemplate,
   };
-  const endProgress = followImport(cli);
   const answered = await cli.run(JSON.stringify(request)).finally(endProgress);
   /** @type {{ output: string, complaint: string, code: number }} */
   const { output, complaint, code } = unwrap(answered);

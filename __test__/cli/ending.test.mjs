@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { node22 } from "../../scripts/paths.mjs";
 import { collect } from "../../scripts/proc.mjs";
@@ -76,13 +77,16 @@ test("an endless command ends at the first signal and leaves no partial file", {
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
     for (const command of commands) {
       await t.test(`${command[0]}, ${signal}`, { timeout: 60_000 }, async (t) => {
-        const child = spawn(node22, [program, ...command], { cwd, env: environmentOf(shell), stdio: "ignore" });
+        const child = spawn(node22, [program, ...command], { cwd, env: environmentOf(shell), stdio: ["ignore", "ignore", "pipe"] });
         t.after(() => child.kill("SIGKILL"));
         const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+        const said = text(child.stderr);
         const reads = command[0] === "import" ? endless : file;
         await eventually(() => assert.ok(openedBy(child.pid).includes(reads), "it reads the file"));
         child.kill(signal);
         assert.equal(await ended, 130);
+        const reached = "pi-lcm: importing, 0 of 1 session, 0 messages new: stopping; the same command continues\n";
+        assert.equal(await said, command[0] === "import" ? reached : "");
         assert.deepEqual(readdirSync(out), []);
       });
     }

@@ -260,7 +260,7 @@ test("wrong input gives a sentence and exit code 2, and leaves no trace", async 
     ["no target", ann, [], /sync needs a target: a folder that your machines share, or s3:\/\/BUCKET\/PREFIX/],
     ["no such folder", ann, [none], /none can't be a sync target: there is no such folder; create it first$/m],
     ["a file", ann, [file], /a-file/],
-    ["no remote", unnamed, [target], /has no git remote to name the project by/],
+    ["no remote", unnamed, [target], /has no git remote to name the project by: .* in a shell with --project ADDRESS$/m],
     ["no credentials", ann, ["s3://histories/x"], /set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY/],
     ["no bucket", ann, ["s3://"], /it names no bucket: write s3:\/\/BUCKET\/PREFIX/],
     ["another scheme", ann, ["ftp://host/x"], /ftp:\/\/host\/x/],

@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::commands::{
     self, Rest, args, backup, doctor, export, import, search, sessions, show, simulate, stats, sync, tree,
 };
-use lcm_model::error::{Error, Result};
+use args::DATABASE;
+use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::text::one_line;
 use lcm_recall::grep::{COUNTED_BY, ROLES, WRITERS};
@@ -40,7 +41,7 @@ const GREP_FORMS: [(&str, &str); 4] = [
 /// Uses of the program.
 const USES: [(&str, &str); 3] = [
     ("import", "stores this project's sessions"),
-    ("grep \"connection refused\"", "finds where it was said, word for word"),
+    ("grep '\"connection refused\"'", "finds where it was said, word for word"),
     ("show m-1a2b3c4d5e", "shows a match in full"),
 ];
 const SERVER_FORMS: [(&str, &str); 2] = [
@@ -51,10 +52,14 @@ const COMPLETION_FORMS: [(&str, &str); 2] = [
     ("completions bash", "for this shell: source <(pi-lcm completions bash)"),
     ("completions fish", "for every shell: write it to ~/.config/fish/completions/pi-lcm.fish"),
 ];
+/// Uses of `sync` that Pi has a setting for.
+const SYNC_FORMS: [(&str, &str); 1] = [(
+    "sync TARGET --project https://github.com/ann/shop",
+    "under the address of this repository, in a folder without a git remote",
+)];
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
-const DATABASE: &str = "--db";
 const SESSION: &str = "--session";
 const COLOR: &str = "--color";
 pub(super) const JSON: &str = "--json";
@@ -189,7 +194,7 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[]).arg(
+        of(&sync::COMMAND, &[]).after_help(examples(&[sync::COMMAND.usage, &SYNC_FORMS].concat())).arg(
             positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
                 .value_hint(ValueHint::DirPath),
         ),
@@ -367,6 +372,10 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
+    options.extend(history.database.iter().map(|path| (DATABASE, path.display().to_string())));
+    if name == simulate::COMMAND.name && matches.contains_id(SESSION) {
+        options.push((simulate::SESSION, String::new()));
+    }
     let valued = args::valued(command.name).iter();
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     // A fresh clone has no history to name; what a folder can't be called is a name for the target.
@@ -418,6 +427,19 @@ impl ChosenHistory {
     pub fn folder<'a>(&'a self, here: &'a Path) -> &'a Path {
         self.project.as_deref().unwrap_or(here)
     }
+
+    /// A named database is not rebuilt, as it may be a copy or another machine's: an import reads it.
+    pub fn with_remedy(&self, error: Error) -> Error {
+        match &self.database {
+            Some(path) if error.code() == Code::Damaged || error.to_string().contains(doctor::REBUILD) => {
+                let path = path.display();
+                error.saying(format!(
+                    "{path} is not a database, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
+                ))
+            }
+            _ => error,
+        }
+    }
 }
 
 impl Invocation {
@@ -425,7 +447,10 @@ impl Invocation {
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" | "sync" => Access::Adds,
-            "simulate" => Access::Nothing,
+            // Session files are enough, unless the history names them.
+            "simulate" if !self.rest.has(simulate::SESSION) && self.history.database.is_none() => {
+                Access::Nothing
+            }
             "doctor" if self.rest.has(doctor::REBUILD) => Access::Changes,
             _ => Access::Reads,
         }
@@ -435,7 +460,7 @@ impl Invocation {
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
-            || answer["brokenLines"].as_u64().is_some_and(|lines| lines > 0);
+            || ["brokenLines", "unreadableRows"].iter().any(|lost| answer[lost].as_u64() > Some(0));
         match self.name.as_str() {
             GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,

@@ -92,7 +92,10 @@ impl Cli {
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(CliReply { output: text, ..CliReply::default() }),
             Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
-            Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
+            Ok(ParsedArgs::Run(invocation)) => {
+                let answered = self.answer(&line, &invocation).await;
+                answered.map_err(|error| invocation.history.with_remedy(error))
+            }
             Err(error) => Err(error),
         };
         Ok(reply.unwrap_or_else(|error| complaint(&error, as_json)))
@@ -205,7 +208,7 @@ impl Histories for Served {
                 opened = line.open(history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
-        let store = opened?.home.store;
+        let store = opened.map_err(|error| history.with_remedy(error))?.home.store;
         let scope = scope(&store, history.session.clone()).await?;
         // The current request is in the client, not in the session: all its messages are past.
         Ok((store, Scope { newer_request: true, ..scope }))
@@ -218,6 +221,8 @@ fn complaint(error: &Error, as_json: bool) -> CliReply {
         true => json_text(&json!({"error": {"code": error.code().as_str(), "message": sentence}})),
         false => String::new(),
     };
+    // The program is named once.
+    let sentence = sentence.strip_prefix("pi-lcm ").unwrap_or(&sentence);
     CliReply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 
@@ -239,6 +244,10 @@ impl CliRequest {
         folder: &Path,
         cancel: &CancellationToken,
     ) -> Result<OpenedHistory> {
+        // Pi names a project's sessions after the real folder, without the prefix that Windows adds.
+        let folder = real_path(folder);
+        let plain = folder.strip_prefix(r"\\?\").filter(|path| !path.starts_with("UNC"));
+        let folder = Path::new(plain.unwrap_or(&folder));
         if access == Access::Nothing {
             let store = Store::of_project(None, "")?;
             return Ok(self.opened(store, None, self.settings(folder), folder));
@@ -257,7 +266,13 @@ impl CliRequest {
         let (sources, settings) = self.settings(folder);
         let project = project_of(folder, settings.project_identity);
         let (dir, wanted) = (settings.db_dir.clone(), project.clone());
-        let found = blocking(move || Store::read_only(&dir, &wanted)).await;
+        let found = match blocking(move || Store::read_only(&dir, &wanted)).await {
+            Ok(Some(opened)) if is_empty(&opened.store, &settings.db_dir, &project).await => {
+                opened.store.close().await;
+                Ok(None)
+            }
+            found => found,
+        };
         let (store, notice) = match (access, found) {
             (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
             (Access::Reads, Err(error)) => return Err(error),
@@ -322,6 +337,14 @@ impl CliRequest {
     }
 }
 
+/// Whether a project has only a database without sessions, which a command that found nothing has made.
+async fn is_empty(store: &Store, dir: &Path, project: &str) -> bool {
+    let sessions = store.read(|view| view.messages().conversations()).await;
+    // Another file may be damaged.
+    sessions.is_ok_and(|sessions| sessions == 0)
+        && places(dir, project).iter().filter(|path| path.exists()).count() == 1
+}
+
 /// The error for a project without a history, with a suggestion.
 fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     let dir = &settings.db_dir;
@@ -329,7 +352,6 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
         let project = project_of(folder, ProjectIdentity::Cwd);
         places(dir, &project).iter().any(|path| path.exists())
     };
-    let folder = PathBuf::from(real_path(folder));
     let remedy = match folder.ancestors().skip(1).find(has_one) {
         Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
         None => {

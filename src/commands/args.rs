@@ -40,6 +40,8 @@ impl CommandLine {
 const COMMON: [&str; 2] = ["--json", "--help"];
 /// The option for another agent.
 pub(crate) const FROM: &str = "--from";
+/// Only in a shell: a database, instead of a project's.
+pub(crate) const DATABASE: &str = "--db";
 /// Ends the options.
 const END: &str = "--";
 

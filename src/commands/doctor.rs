@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::args::DATABASE;
 use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, grouped, grouped_count, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
@@ -31,16 +33,22 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(Answer::new(rendered(&rebuilt), rebuilt));
     }
     let store = asked.store();
-    let doctor =
-        Doctor { store: store.clone(), open: asked.scope.conversation, cancel: asked.cancel.clone() };
+    let doctor = Doctor {
+        store: store.clone(),
+        // A shell has none open: its scope is the last one.
+        open: if asked.manner.is_shell { ConversationId::NONE } else { asked.scope.conversation },
+        session_dir: asked.folders.session_dir.clone(),
+        cancel: asked.cancel.clone(),
+    };
     let mut report = doctor.check().await?;
     if let Some(file) = report.checks.first_mut() {
         // Another file of this project is not in use.
         file.notes.extend(store.notice().map(ToOwned::to_owned));
     }
-    let advice = match report.is_sound() {
-        true => "Everything is in order.",
-        false => {
+    let advice = match (report.is_sound(), asked.rest.value(DATABASE)) {
+        (true, _) => "Everything is in order.",
+        (false, Some(path)) => &format!("In a project, /lcm import {path} adds all that can be read in it."),
+        (false, None) => {
             "/lcm doctor --rebuild makes a new database from all that can be read in this one and in the sessions' files. \
              This file stays."
         }

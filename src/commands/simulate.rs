@@ -18,6 +18,8 @@ use lcm_store::tasks::blocking;
 
 /// The model whose prices count, instead of a session's own.
 pub(crate) const MODEL: &str = "--model";
+/// Only in a shell: the session that the scope has.
+pub(crate) const SESSION: &str = "--session";
 
 pub(crate) const COMMAND: Command = Command {
     name: "simulate",
@@ -54,7 +56,10 @@ const MILLION: f64 = 1_000_000.0;
 
 /// Simulates the sessions in files and folders, by default those of this project.
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (paths, usual) = (asked.rest.paths()?, &asked.folders.session_dir);
+    let (mut paths, usual) = (asked.rest.paths()?, &asked.folders.session_dir);
+    if asked.rest.has(SESSION) {
+        paths.push(file(asked).await?);
+    }
     let (settings, columns) = (asked.settings.clone(), asked.columns);
     let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
@@ -87,6 +92,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum(&rows)})))
     })
     .await
+}
+
+/// The file of the scope's session.
+async fn file(asked: &CommandContext<'_>) -> Result<PathBuf> {
+    let session = asked.scope.conversation;
+    let found = asked.store().read(move |view| view.messages().sessions(Some(session))).await?;
+    let file = found.into_iter().find_map(|session| session.file);
+    file.map(PathBuf::from).ok_or_else(|| Error::invalid("this session has no file of Pi to replay"))
 }
 
 /// A model with known prices: its name, window, prices, and those of its summarizer.

@@ -39,6 +39,8 @@ pub struct Doctor {
     pub store: Store,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
+    /// Where the project's session files are.
+    pub session_dir: PathBuf,
     /// Stops a check.
     pub cancel: CancellationToken,
 }
@@ -73,7 +75,13 @@ impl Doctor {
                 continue;
             }
             let (is_open, cancel) = (session.id == self.open, self.cancel.clone());
-            let compare = move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &cancel));
+            // An import without a path does not look elsewhere.
+            let import = match path.parent() == Some(&self.session_dir) {
+                true => "/lcm import".to_owned(),
+                false => format!("/lcm import {}", path.display()),
+            };
+            let compare =
+                move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &import, &cancel));
             let (seen, note) = self.store.read(compare).await?;
             go_on(&self.cancel)?;
             read += usize::from(seen.is_some());
@@ -232,6 +240,7 @@ fn compared(
     session: &StoredSession,
     path: &Path,
     is_open: bool,
+    import: &str,
     cancel: &CancellationToken,
 ) -> (Option<usize>, Option<String>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -260,7 +269,7 @@ fn compared(
         Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
         Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
         Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
-        Ok(true) if lacking > 0 => Some(format!("{name} has {lacking} more (/lcm import adds them)")),
+        Ok(true) if lacking > 0 => Some(format!("{name} has {lacking} more ({import} adds them)")),
         Ok(true) if others > 0 => Some(format!("{name} has another text in {others}: what is stored stays")),
         Ok(true) if seen < stored => Some(format!("{name} lacks {}: what is stored stays", stored - seen)),
         Ok(true) => None,

@@ -128,7 +128,7 @@ async fn fill(
     };
     fresh.store.write(note).await?;
     fresh.store.checkpoint().await?;
-    prove(fresh, olds_with_rows().cloned().collect(), purged, cancel).await?;
+    prove(fresh, folders, olds_with_rows().cloned().collect(), purged, cancel).await?;
     let counts = |view: &View<'_>| {
         let summaries = view.upkeep().summary_rows()?.len();
         Ok((view.messages().conversations()?, view.messages().project_messages()?, summaries))
@@ -144,6 +144,7 @@ fn finished(report: Report) -> Result<Report> {
 /// Every text that can be read in the old databases must be in the new one, and that must be sound.
 async fn prove(
     fresh: &Home,
+    folders: &Folders,
     olds: Vec<SharedOldStore>,
     purged: Arc<PurgedEntries>,
     cancel: &CancellationToken,
@@ -163,7 +164,12 @@ async fn prove(
         let lacking = text::count(lacking, "message");
         return Err(Error::store(format!("the new database would lack {lacking}; nothing was changed")));
     }
-    let doctor = Doctor { store: fresh.store.clone(), open: ConversationId::NONE, cancel: cancel.clone() };
+    let doctor = Doctor {
+        store: fresh.store.clone(),
+        open: ConversationId::NONE,
+        session_dir: folders.session_dir.clone(),
+        cancel: cancel.clone(),
+    };
     let report = doctor.check().await?;
     let Some(check) = report.checks.iter().find(|check| !check.is_sound()) else { return Ok(()) };
     let found = check.findings.first().map(|found| format!("{}: {}", found.what, found.named.join(", ")));

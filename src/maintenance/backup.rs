@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::in_folder;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_store::{BackupFacts, Place, backup_name};
@@ -30,7 +31,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
     let Place::File(database) = store.place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
     };
-    let path = place(database, Path::new(&home.cwd), path);
+    let path = place(database, Path::new(&home.cwd), path)?;
     if path.symlink_metadata().is_ok() {
         return Err(Error::invalid(format!(
             "{} already exists and is not overwritten: choose another name",
@@ -53,12 +54,10 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
 }
 
 /// The path of the copy.
-fn place(database: &Path, cwd: &Path, asked: Option<&Path>) -> PathBuf {
+fn place(database: &Path, cwd: &Path, asked: Option<&Path>) -> Result<PathBuf> {
     let default = backup_name(database);
-    let Some(asked) = asked else { return default };
-    let path = cwd.join(asked);
-    match default.file_name() {
-        Some(name) if path.is_dir() => path.join(name),
-        _ => path,
+    match asked {
+        Some(asked) => in_folder(cwd.join(asked), default.file_name().unwrap_or_default()),
+        None => Ok(default),
     }
 }

@@ -112,6 +112,32 @@ async fn asking_creates_nothing_and_names_a_remedy() {
     assert!(machine.files() == before, "asking changed {:?}", machine.files().keys());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_project_is_the_same_however_its_folder_is_written() {
+    let machine = Machine::new();
+    let project = machine.at("project");
+    let name = project.to_str().unwrap().replace('/', "-");
+    fs::create_dir_all(machine.at(&format!("agent/sessions/-{name}--"))).unwrap();
+    let file =
+        machine.session(&format!("agent/sessions/-{name}--/1.jsonl"), "one", &Session::new().chat(1, 5));
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("/nowhere", project.to_str().unwrap())).unwrap();
+    std::os::unix::fs::symlink(&project, machine.at("link")).unwrap();
+    let src = machine.at("project/src");
+    for written in ["..", "../", "../../project", "../../link"] {
+        let reply = machine.say_in(&src, None, &["import", "--project", written]).await;
+        assert_eq!((reply.code, reply.output.split(':').next()), (0, Some("1 session")), "{written}");
+    }
+    let last = r#"{"type":"label","id":"new","parentId":null,"targetId":"e1","label":"x"}"#;
+    fs::write(&file, fs::read_to_string(&file).unwrap() + last + "\n").unwrap();
+    let checked = machine.say(&["doctor"]).await.output;
+    assert!(checked.contains("1.jsonl has 1 more (pi-lcm import adds them)"), "{checked}");
+    fs::rename(&project, machine.at("moved")).unwrap();
+    let gone = machine.say_in(&machine.at(""), None, &["sessions", "--project", "./project/"]).await;
+    assert_eq!(gone.code, 0, "{}", gone.complaint);
+}
+
 #[tokio::test]
 async fn a_search_covers_all_sessions_or_the_named_one() {
     let machine = Machine::new();
@@ -175,6 +201,8 @@ async fn an_id_of_any_length_is_listed_cut_and_kept_whole() {
 #[tokio::test]
 async fn examples_have_only_options_that_the_shell_has() {
     let machine = Machine::new();
+    let names = machine.say(&["sync", "--help"]).await.output.contains(" --project https://");
+    assert!(names, "a folder without a remote has a name");
     for command in
         ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "simulate", "import", "backup"]
     {
@@ -210,6 +238,7 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             &["grep", "x", "--sort", "up"],
             "invalid value 'up' for '--sort <ORDER>' [possible values: relevance, recent, oldest] ",
         ),
+        (&["grep", ""], "grep needs words to search for"),
         (&["show"], "the following required arguments were not provided: <ID> (see --help)"),
         (
             &["show", "m-ffffffffff"],
@@ -284,6 +313,7 @@ async fn every_command_can_be_in_color() {
         &["backup"],
     ];
     let help = machine.say(&["--help"]).await.output;
+    assert!(help.contains(r#"pi-lcm grep '"connection refused"'"#), "{help}");
     for command in commands {
         assert!(help.contains(&format!("\n  {} ", command[0])));
         for (when, columns, has_colors) in [
@@ -328,6 +358,12 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
     assert_eq!(backup.code, 0, "{}", backup.complaint);
     let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
     assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
+    for command in [&["backup"][..], &["export"], &["export", "--jsonl"]] {
+        let none = machine.say(&[command, &["none/"]].concat()).await;
+        let why =
+            format!("there is no folder {}/: create it, or choose another", project.join("none").display());
+        assert_eq!(none, failed(&why), "{command:?}");
+    }
     let other = machine.say(&["stats", "--db", file]).await;
     assert!(other.complaint.contains("out.jsonl is not a database, or is damaged"), "{}", other.complaint);
 }
@@ -356,6 +392,33 @@ async fn a_named_database_is_never_changed() {
 }
 
 #[tokio::test]
+async fn what_can_be_read_of_a_damaged_database_is_imported() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let kept = machine.at("kept.bak");
+    let named = kept.to_str().unwrap();
+    assert_eq!(machine.say(&["backup", named]).await.code, 0);
+    let database = rusqlite::Connection::open(&kept).unwrap();
+    database.execute("UPDATE messages SET codec = 0, json = x'7b' WHERE id = 2", []).unwrap();
+    database.close().unwrap();
+    let checked = machine.say(&["doctor", "--db", named]).await;
+    let advice = format!("\nIn a project, pi-lcm import {named} adds all that can be read in it.");
+    assert!(checked.code == 1 && checked.output.ends_with(&advice), "{}", checked.output);
+    let cut = machine.at("cut.bak");
+    fs::write(&cut, &fs::read(&kept).unwrap()[..8192]).unwrap();
+    for command in ["stats", "doctor"] {
+        let why = machine.say(&[command, "--db", cut.to_str().unwrap()]).await.complaint;
+        assert!(why.contains(&format!("(pi-lcm import {}, in a project, ", cut.display())), "{why}");
+        assert!(!why.contains("rebuild"), "{why}");
+    }
+    fs::create_dir(machine.at("other")).unwrap();
+    let imported = machine.say_in(&machine.at("other"), None, &["import", named]).await;
+    assert!(imported.output.contains("unreadable row"), "{}", imported.output);
+    assert_eq!(imported.code, 2, "it could not read everything");
+}
+
+#[tokio::test]
 async fn absurd_token_counts_are_accepted() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
@@ -371,15 +434,23 @@ async fn absurd_token_counts_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_database_without_sessions_is_read() {
+async fn a_database_without_sessions_is_no_history_but_is_read_if_it_is_named() {
     let machine = Machine::new();
     fs::write(machine.at("notes.jsonl"), "{}\n").unwrap();
     let reply = machine.say(&["import", machine.at("notes.jsonl").to_str().unwrap()]).await;
     assert_eq!(reply.code, 2, "{}", reply.output);
+    let files = machine.files();
+    for command in ["sessions", "stats", "doctor --rebuild"] {
+        let reply = machine.say(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(reply.complaint.ends_with("or create one with pi-lcm import"), "{reply:?}");
+    }
+    assert!(machine.files() == files);
+    let database = files.keys().find(|path| path.extension().is_some_and(|ending| ending == "db"));
+    let named = ["--db", database.unwrap().to_str().unwrap()];
     for (arguments, code) in
         [(&["sessions"][..], 1), (&["grep", "flamingo"], 1), (&["tree"], 0), (&["stats"], 0)]
     {
-        let reply = machine.say(arguments).await;
+        let reply = machine.say(&[arguments, &named].concat()).await;
         assert_eq!(reply.code, code, "{arguments:?}: {}", reply.output);
         assert!(!reply.output.contains("lacks a row"), "{}", reply.output);
     }
@@ -390,7 +461,7 @@ async fn simulate_needs_no_history() {
     let machine = Machine::new();
     let session = machine.session("out.jsonl", "one", &Session::new().chat(1, 3));
     let answer = |n: u64| {
-        json!({"type": "message", "timestamp": "2026-11-20T09:00:00Z", "message": {"role": "assistant",
+        json!({"type": "message", "id": n.to_string(), "timestamp": "2026-11-20T09:00:00Z", "message": {"role": "assistant",
             "model": "some", "content": [{"type": "text", "text": "fine"}], "stopReason": "stop",
             "usage": {"input": 10, "output": 20, "cacheRead": 900 * n, "cacheWrite": 900,
                 "cost": {"input": 3e-5, "output": 3e-4, "cacheRead": 27e-5, "cacheWrite": 3e-3, "total": 3e-3}}}})
@@ -408,6 +479,12 @@ async fn simulate_needs_no_history() {
     let json: Value = serde_json::from_str(&json.output).unwrap();
     let one = &json["sessions"][0];
     assert_eq!((&one["requests"], &one["model"]), (&40.into(), &"claude-opus-5.5".into()), "{json}");
+    assert!(machine.say(&["simulate", "--db", "none.db"]).await.complaint.contains("there is no "));
+    let header = json!({"type": "session", "id": "one-1", "cwd": "/nowhere"}).to_string();
+    fs::write(&session, [&[header], &lines[..]].concat().join("\n")).unwrap();
+    assert_eq!(machine.say(&["import", session.to_str().unwrap()]).await.code, 0);
+    let (one, code) = machine.ask(&["simulate", "--session", "one"]).await;
+    assert_eq!((&one["sessions"][0]["requests"], code), (&40.into(), 0), "{one}");
     let absurd =
         json!({"type": "message", "message": {"role": "assistant", "usage": {"input": -5, "output": 1e300}}});
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();

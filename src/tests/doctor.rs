@@ -2,6 +2,7 @@
 //! noted.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -113,7 +114,8 @@ async fn the_newest_entries_of_the_open_session_may_still_be_queued() {
     );
     let other = Scope::at(ConversationId(2), None);
     let report = ask(&patient.store, &other, "doctor").await.unwrap().text;
-    assert!(report.contains("one.jsonl has 1 more (/lcm import adds them)"), "{report}");
+    let import = format!("one.jsonl has 1 more (/lcm import {} adds them)", patient.file().display());
+    assert!(report.contains(&import), "{report}");
 }
 
 #[tokio::test]
@@ -144,7 +146,12 @@ async fn a_check_stops_in_the_middle_of_a_session_file() {
     let file = fs::OpenOptions::new().write(true).open(patient.file()).unwrap();
     file.set_len(20 << 30).unwrap();
     let cancel = CancellationToken::new();
-    let doctor = Doctor { store: patient.store.clone(), open: ConversationId(2), cancel: cancel.clone() };
+    let doctor = Doctor {
+        store: patient.store.clone(),
+        open: ConversationId(2),
+        session_dir: PathBuf::new(),
+        cancel: cancel.clone(),
+    };
     let check = tokio::spawn(async move { doctor.check().await });
     tokio::time::sleep(Duration::from_millis(500)).await;
     cancel.cancel();

@@ -173,6 +173,7 @@ async fn what_pi_shows_is_summarized_and_the_earlier_text_is_found() {
         let report = crate::doctor::Doctor {
             store: back.machine.home.store.clone(),
             open: back.persistor.conversation(),
+            session_dir: std::path::PathBuf::new(),
             cancel: CancellationToken::new(),
         };
         let report = report.check().await.unwrap();

@@ -30,7 +30,7 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
     let mut sessions = sessions(of, view)?;
     let open = of.scope.conversation;
     let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
-    let mut output = Output::create(&in_folder(path, &file_name(name, "html")), of.force)?;
+    let mut output = Output::create(&in_folder(path, file_name(name, "html"))?, of.force)?;
     output.push(&head)?;
     // The open session first, then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));

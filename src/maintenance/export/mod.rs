@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::in_folder;
 use lcm_ingest::export::{LinePositions, header, line, supplement};
 use lcm_ingest::import::Home;
 use lcm_model::dag::{BranchMessage, MessageKind, Step};
@@ -118,7 +119,7 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
     let mut written = Exported { format: "jsonl", ..Exported::default() };
     for session in sessions {
         let mut output =
-            Output::create(&in_folder(path.to_owned(), &file_name(&session, "jsonl")), of.force)?;
+            Output::create(&in_folder(path.to_owned(), file_name(&session, "jsonl"))?, of.force)?;
         let mut lines = lines_of(of, view, &session)?;
         output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
         let messages = each_entry(of, view, session.id, &mut lines, |_, line| output.push(&(line + "\n")))?;
@@ -185,10 +186,6 @@ fn name_of(id: &str) -> String {
     format!("{begins}_{}", &Hash::plain(id.as_bytes()).to_string()[..16])
 }
 
-fn in_folder(path: PathBuf, name: &str) -> PathBuf {
-    if path.is_dir() { path.join(name) } else { path }
-}
-
 /// The lines of a session's own file, as far as they match the store.
 fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<LinePositions> {
     // The file may still contain purged text, and text derived from it.
@@ -220,7 +217,7 @@ fn each_entry(
 
 fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exported> {
     let session = sessions(of, view)?.remove(0);
-    let mut output = Output::create(&in_folder(path, &file_name(&session, "md")), of.force)?;
+    let mut output = Output::create(&in_folder(path, file_name(&session, "md"))?, of.force)?;
     let branch = of.scope.leaf.as_deref().map(|leaf| view.messages().branch(session.id, leaf)).transpose()?;
     let (cwd, time) = (&of.home.cwd, zoned_minute(now()));
     output.push(&format!("# Session {}\n\n{cwd}, exported {time}\n", session.session_id))?;

@@ -13,10 +13,24 @@ use lcm_model::ids::Hash;
 
 /// No file by which git finds a repository is larger.
 const GIT_FILE: u64 = 64 * 1024;
-/// A project's folder as its database names it: the real path, or the path as given if the folder no longer
+
+/// A project's folder as its database names it: the real path, or the path as written if the folder no longer
 /// exists.
 pub fn real_path(cwd: &Path) -> String {
-    cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()).to_string_lossy().into_owned()
+    cwd.canonicalize().unwrap_or_else(|_| straight(cwd)).to_string_lossy().into_owned()
+}
+
+/// A path without `.`, `..` and a slash at its end.
+fn straight(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(straight.pop()),
+            part => straight.push(part),
+        }
+    }
+    straight
 }
 
 /// The project that Pi works on in `cwd`: that folder, or the main folder of its repository, which all
@@ -93,15 +107,7 @@ pub(crate) fn name_of(project: &str) -> String {
 
 /// The database in `dir` of the project `folder`, which may be gone.
 pub fn database_of(dir: &Path, folder: &Path) -> Option<PathBuf> {
-    let mut straight = PathBuf::new();
-    for part in folder.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(straight.pop()),
-            part => straight.push(part),
-        }
-    }
-    let names = [real_path(folder), straight.to_string_lossy().into_owned()];
+    let names = [real_path(folder), straight(folder).to_string_lossy().into_owned()];
     names.iter().map(|name| dir.join(format!("{}.db", name_of(name)))).find(|path| is_own(path))
 }
 

@@ -211,7 +211,7 @@ class Commands {
     const { text, answer, confirm, entry } = await (REBUILDS.test(line) ? asked.finally(() => this.#session.renew(engine)) : asked);
     if (entry) pi.sendMessage({ ...entry, display: false });
     if (!confirm || !ctx.hasUI) await respond(ctx, line, text, answer, isAwaited);
-    else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx, isAwaited);
+    else if (await isConfirmed(ctx, line, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx, isAwaited);
     else await respond(ctx, line, "Nothing was removed.", undefined, isAwaited);
     void footer.update();
   }
@@ -239,15 +239,18 @@ class Commands {
 }
 
 /**
- * Asks the user to confirm an irreversible action. In the TUI, Pi's own question preselects Yes, which a second Enter would confirm.
+ * Asks the user to confirm an irreversible action. In the TUI, Pi's own question preselects Yes, which a second Enter would confirm, and
+ * a long one leaves no room for the choices: the message is shown like an answer first.
  *
  * @param {ExtensionCommandContext} ctx
+ * @param {string} line what was asked
  * @param {{ title: string, message: string }} question
  */
-async function isConfirmed(ctx, { title, message }) {
+async function isConfirmed(ctx, line, { title, message }) {
   if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, permanently";
-  return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
+  await show(ctx, line, message, true);
+  return (await uiOf(ctx).select(title, ["No", yes])) === yes;
 }
 
 /** `/lcm settings` in the TUI. @param {Session} session @param {ExtensionCommandContext} ctx */

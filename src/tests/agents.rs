@@ -147,7 +147,7 @@ async fn an_export_writes_the_agents_own_records() {
         lines.sort();
         lines
     };
-    assert_eq!((exported.files.len(), exported.messages), (3, 16));
+    assert_eq!((exported.files.len(), exported.messages), (4, 16));
     assert_eq!(lines(&exported.files), lines(&files(&fixtures("codex"))));
     let refused = export(Format::Log("gemini"), &folder).await.unwrap_err().to_string();
     assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");

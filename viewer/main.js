@@ -104,21 +104,20 @@ class Viewer {
     const name = session.name ?? folder;
     this.title.textContent = document.title = legible(name || "Session history");
     this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
-    const leaf = number === 0 && session.lines.has(this.about.leaf ?? "") ? /** @type {string} */ (this.about.leaf) : session.branches.at(-1)?.leaf;
-    this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf, leaf))));
+    this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf))));
     this.branches.disabled = session.branches.length < 2;
-    this.openBranch(leaf ?? "");
+    this.openBranch(session.leaf ?? "");
   }
 
   /** @param {number} number */
   #session(number) {
-    const session = this.read.get(number) ?? new Session(number, this.facts[number], number === 0 ? this.about.leaf : null);
+    const session = this.read.get(number) ?? new Session(number, this.facts[number]);
     this.read.set(number, session);
     return session;
   }
 
-  /** @param {Session} session @param {string} leaf @param {string | undefined} open */
-  #nameOf(session, leaf, open) {
+  /** @param {Session} session @param {string} leaf */
+  #nameOf(session, leaf) {
     let words = "";
     let said = 0;
     let when = "";
@@ -128,7 +127,7 @@ class Viewer {
       if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
       when ||= date(Date.parse(line.entry.timestamp));
     }
-    return `${leaf === open ? "● " : ""}${words || "Before any request"} — ${count(said, "message")}, ${when}`;
+    return `${leaf === session.leaf ? "● " : ""}${words || "Before any request"} — ${count(said, "message")}, ${when}`;
   }
 
   /** @param {string} leaf */
@@ -196,7 +195,7 @@ class Viewer {
     if (row.item && row.session !== undefined) {
       const session = this.#session(row.session);
       if (session !== this.session) this.openSession(row.session);
-      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.branches.at(-1)?.leaf ?? "");
+      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.leaf ?? "");
     }
     if (id) this.go(id);
   }

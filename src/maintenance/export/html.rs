@@ -36,7 +36,7 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
     let about = json!({
         "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": of.home.cwd,
-        "leaf": of.scope.leaf, "sessions": sessions.len()
+        "sessions": sessions.len()
     });
     output.push(&element("about", None, &about.to_string()))?;
     let mut messages = 0;
@@ -75,10 +75,14 @@ fn write_session(
     output: &mut Output,
 ) -> Result<usize> {
     let mut lines = lines_of(of, view, session)?;
-    let open = of.scope.leaf.as_deref().filter(|_| session.id == of.scope.conversation);
-    let outline = SessionOutline::of(view, session.id, open)?;
+    let leaf = match session.id == of.scope.conversation {
+        true => of.scope.leaf.clone(),
+        false => view.messages().last_entry(session.id)?,
+    };
+    let outline = SessionOutline::of(view, session.id, leaf.as_deref())?;
     let header: Value = serde_json::from_str(&header(session, &of.home.cwd, &lines)).unwrap_or_default();
-    let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
+    let facts =
+        json!({"id": session.session_id, "header": header, "leaf": leaf, "branches": outline.branches});
     output.push(&element("session", Some(number), &facts.to_string()))?;
     let mut blocks = Blocks { output, number, kind: "summaries", items: Vec::new(), bytes: 0 };
     for id in &outline.summaries {

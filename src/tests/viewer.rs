@@ -182,6 +182,9 @@ async fn without_a_template_nothing_is_written_and_the_remedy_is_named() {
         "{error}"
     );
     run("export --html page.html --force").await.unwrap();
+    // The default names of both pages differ.
+    run("export --html").await.unwrap();
+    run("export --html --all").await.unwrap();
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use lcm_ingest::export::header;
 use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
-use lcm_model::text::now;
+use lcm_model::text::{local_minute, now};
 use lcm_store::{StoredSession, View};
 
 /// The placeholder for the data, which the template contains once.
@@ -29,8 +29,12 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
     let (head, tail) = template(of.viewer_template.as_deref())?;
     let mut sessions = sessions(of, view)?;
     let open = of.scope.conversation;
-    let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
-    let mut output = Output::create(&in_folder(path, &file_name(name, "html")), of.force)?;
+    let name = match of.all {
+        // No session has this name.
+        true => format!("pi-{}_all_sessions.html", &local_minute(now())[..10]),
+        false => file_name(&sessions[0], "html"),
+    };
+    let mut output = Output::create(&in_folder(path, &name), of.force)?;
     output.push(&head)?;
     // The open session first, then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));

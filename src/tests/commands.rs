@@ -256,10 +256,14 @@ async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
     assert!(shown.starts_with(&format!("{leaf} · D0 · 3 messages · ")), "{shown}");
     assert!(shown.contains("\nmade by scripted/model, about "), "{shown}");
     assert!(
-        shown.contains(&format!("condensed into:\n  {top} D1 Top\nmade from:\n  {message} user: word")),
+        shown.contains(&format!(
+            "\n\nLeaf\nof it\n\ncondensed into:\n  {top} D1 Top\nmade from:\n  {message} user: word"
+        )),
         "{shown}"
     );
-    assert!(shown.ends_with("\n\nLeaf\nof it"), "{shown}");
+    let raw: serde_json::Value =
+        serde_json::from_str(&asking.command(&format!("show {leaf} --raw")).await).unwrap();
+    assert_eq!(raw["text"], "Leaf\nof it");
 
     let refused =
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{counted, in_marks, marked, named, totals_as_data, unquoted};
+use crate::tools::{bounds, counted, in_marks, marked, named, totals_as_data, unquoted};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, grouped, in_line, now, one_line, timestamp};
 use lcm_recall::grep::{
     self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
-    Question, ROLES, SearchHit, SearchResults, Sort, WRITERS, grep,
+    Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
 };
 use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
 use lcm_store::View;
@@ -180,9 +180,9 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (elsewhere, missing) = loop {
+    let (searched, elsewhere, missing) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, elsewhere, missing, .. } =
+        let SearchResults { hits: page, next, searched, elsewhere, missing, .. } =
             grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
@@ -195,16 +195,15 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (elsewhere.messages, missing);
+            break (searched, elsewhere.messages, missing);
         }
     };
-    let (query, is_cut) = (question.query, question.cursor.is_some());
+    let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
-        true => nothing(&query, &missing, elsewhere, question.branches, manner),
+        true => nothing(&question, searched, &missing, elsewhere, manner),
         false => lines.join("\n") + &hint(is_cut, limit, manner),
     };
-    let json =
-        json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
     Ok(Answer::new(text, json))
 }
 
@@ -275,9 +274,16 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
-fn nothing(query: &str, missing: &[String], elsewhere: usize, branches: Branches, manner: Style) -> String {
-    let nothing = format!("Nothing found for {}.{}", one_line(query, 80), unquoted(missing));
-    if branches == Branches::Current {
+fn nothing(
+    question: &Question,
+    searched: Searched,
+    missing: &[String],
+    elsewhere: usize,
+    manner: Style,
+) -> String {
+    let query = one_line(&question.query, 80) + &bounds(question, searched.times);
+    let nothing = format!("Nothing found for {query}.{}", unquoted(missing));
+    if question.branches == Branches::Current {
         return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
     }
     if elsewhere == 0 {

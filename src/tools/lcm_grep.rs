@@ -385,7 +385,7 @@ pub fn unquoted(missing: &[String]) -> String {
 }
 
 /// The search's filters, in words.
-fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
+pub fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
     let mut bounds = String::new();
     let mut add = |word: &str, what: Option<&str>| {
         if let Some(what) = what {

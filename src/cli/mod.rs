@@ -269,10 +269,7 @@ impl CliRequest {
                     opened.store.close().await;
                 }
                 if !folder.is_dir() {
-                    return Err(Error::invalid(format!(
-                        "there is no folder {}: choose another with --project",
-                        folder.display()
-                    )));
+                    return Err(no_folder(folder));
                 }
                 let dir = settings.db_dir.clone();
                 let store = blocking(move || Store::of_project(Some(&dir), &project)).await?;
@@ -332,12 +329,17 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     let folder = PathBuf::from(real_path(folder));
     let remedy = match folder.ancestors().skip(1).find(has_one) {
         Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
+        None if !folder.is_dir() => return no_folder(&folder),
         None => {
             "choose another folder with --project or a database with --db, or create one with pi-lcm import"
                 .into()
         }
     };
     Error::invalid(format!("{} has no history in {}; {remedy}", folder.display(), dir.display()))
+}
+
+fn no_folder(folder: &Path) -> Error {
+    Error::invalid(format!("there is no folder {}: choose another with --project", folder.display()))
 }
 
 /// The requested session, by default the last opened one, at the end of its last branch.

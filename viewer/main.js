@@ -2,6 +2,7 @@
  * The viewer: a session's history in one page. Only a small state decides what is shown: the branch, one of three views, the selection
  * and the filter.
  */
+import "./locale.js";
 import { Branch } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";

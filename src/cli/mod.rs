@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
+use crate::commands::search::MORE_HITS;
 use crate::commands::sync::Syncer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
@@ -136,7 +137,7 @@ impl Cli {
             () if is_grep && code != FOUND => (String::new(), in_a_shell(&words)),
             // A pipe gets only hits, so stderr says if these are not all.
             () if is_grep && !manner.is_terminal && answer.answer["isCut"] == true => {
-                (manner.shown(words), "pi-lcm: there are more: raise --limit, or add words".into())
+                (manner.shown(words), MORE_HITS.into())
             }
             () => (manner.shown(words), String::new()),
         };

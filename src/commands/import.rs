@@ -283,7 +283,6 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
-        (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
     ] {
         if n > 0 {
@@ -292,6 +291,11 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     if report.summaries > 0 {
         out += &format!(", {}", count(report.summaries, "summary"));
+    }
+    match report.unknown {
+        0 => {}
+        1 => out += "; 1 record of an unknown kind is stored, but not searched",
+        n => out += &format!("; {} records of unknown kinds are stored, but not searched", grouped(n)),
     }
     match report.differing {
         0 => {}

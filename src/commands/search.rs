@@ -71,6 +71,8 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 pub(crate) const LIMIT: &str = "--limit";
+/// What follows when not all hits are shown.
+pub(crate) const MORE_HITS: &str = "There are more: raise --limit, or narrow the search.";
 pub(crate) const ROLE: &str = "--role";
 pub(crate) const TOOL: &str = "--tool";
 pub(crate) const FILE: &str = "--file";
@@ -210,7 +212,7 @@ fn find(
 /// Exact totals, and what was counted.
 fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> Result<Answer> {
     let (groups, rest) = counts.groups.split_at(counts.groups.len().min(question.limit));
-    let note = counted(question, counts, rest);
+    let note = counted(question, counts, rest, "--");
     let figures: Vec<String> = groups.iter().map(|group| grouped(group.messages)).collect();
     let width = figures.iter().map(String::len).max().unwrap_or_default();
     let mut out = note.clone();
@@ -298,10 +300,10 @@ fn hint(is_cut: bool, limit: usize, manner: Style) -> String {
     let (show, more) = match (manner.is_shell, manner.is_terminal) {
         // Scripts get only hits.
         (true, false) => return String::new(),
-        (true, true) => ("pi-lcm", "a larger --limit, or "),
-        (false, _) if limit >= MOST_RESULTS => ("/lcm", ""),
-        (false, _) => ("/lcm", "--more, or "),
+        (true, true) => ("pi-lcm", MORE_HITS),
+        (false, _) if limit >= MOST_RESULTS => ("/lcm", MORE_HITS),
+        (false, _) => ("/lcm", "There are more: add --more, or narrow the search."),
     };
-    let more = if is_cut { format!(" There are more: add {more}more words.") } else { String::new() };
+    let more = if is_cut { [" ", more].concat() } else { String::new() };
     format!("\n\nTo read one in full: {show} show ID.{more}")
 }

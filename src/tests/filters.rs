@@ -286,7 +286,9 @@ async fn a_user_who_asks_for_more_gets_weak_matches_too() {
     assert!(count(&few) < 30 && few["isCut"] == true, "{few}");
     assert_eq!((count(&all), &all["isCut"]), (30, &json!(false)));
     assert!(!asking.command("search walrus --more").await.contains("There are more"));
-    assert!(asking.command("search walrus").await.ends_with(" There are more: add --more, or more words."));
+    assert!(
+        asking.command("search walrus").await.ends_with(" There are more: add --more, or narrow the search.")
+    );
 }
 
 #[tokio::test]

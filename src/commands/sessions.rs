@@ -13,7 +13,7 @@ use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
     name: "sessions",
-    help: "the sessions of this project, most recent first",
+    help: "the sessions of this project, the latest of Pi's first",
     usage: &[("sessions", "lists id, times, messages and first request of each")],
     arguments: &[],
     is_long: false,

@@ -3,7 +3,7 @@
  * and the filter.
  */
 import "./locale.js";
-import { Branch } from "./branch.js";
+import { Branch, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
@@ -15,7 +15,7 @@ import { Plots } from "./plots.js";
 import { Reading } from "./reading.js";
 import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
-import { headline, legible } from "./words.js";
+import { editOf, headline, legible } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
@@ -120,15 +120,19 @@ class Viewer {
   /** @param {Session} session @param {string} leaf */
   #nameOf(session, leaf) {
     let words = "";
-    let said = 0;
+    let seen = 0;
     let when = "";
+    const edits = new Map();
     for (let line = session.lines.get(leaf); line; line = session.lines.get(line.entry.parentId)) {
+      const edit = editOf(line.entry);
+      // The last one counts.
+      if (edit && !edits.has(edit.target)) edits.set(edit.target, edit.replacement);
       if (!line.message || line.message.kind === "system") continue;
-      said++;
+      if (isSeen(line, edits)) seen++;
       if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
       when ||= date(Date.parse(line.entry.timestamp));
     }
-    return `${leaf === session.leaf ? "● " : ""}${words || "Before any request"} — ${count(said, "message")}, ${when}`;
+    return `${leaf === session.leaf ? "● " : ""}${words || "Before any request"} — ${count(seen, "message")}, ${when}`;
   }
 
   /** @param {string} leaf */

@@ -64,7 +64,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
         .map(|tool| format!(" of {}", in_line(tool)))
         .unwrap_or_default();
     let place = match (position, &session) {
-        (Some((at, of)), _) => format!("message {} of {of} on this branch", at + 1),
+        (Some((at, of)), _) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Some(session)) => format!("in session {}", of_session(session)),
         (None, None) => "on another branch, or hidden by an edit".to_owned(),
     };

@@ -301,7 +301,7 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
         [word] => format!("`{query}` ({word} in any form)"),
         words => format!("`{query}` (all of {}, in any form)", words.join(", ")),
     };
-    let messages = text::grouped_count(counts.messages, "message");
+    let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
@@ -313,7 +313,7 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
             out,
             " {} with {} are left out: {}.",
             count(rest.len(), "group"),
-            text::grouped_count(messages, "message"),
+            count(messages, "message"),
             match question.limit < MOST_RESULTS {
                 true => format!("a larger {dashes}limit shows more"),
                 false => "narrow the question".to_owned(),
@@ -407,7 +407,7 @@ pub fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String 
 
 fn searched(kinds: Kinds, searched: Searched) -> String {
     let more = if searched.messages == MOST_COUNTED { "at least " } else { "" };
-    let messages = format!("{more}{}", count(searched.messages, "message"));
+    let messages = format!("{more}{}", count(searched.messages, "searchable message"));
     let summaries = count(searched.summaries, "summary");
     match kinds {
         Kinds::Messages | Kinds::Sessions => messages,

@@ -222,18 +222,13 @@ pub fn grouped(n: usize) -> String {
 }
 
 /// `1 message`, `8,431 messages`.
-pub fn grouped_count(n: usize, noun: &str) -> String {
-    count(n, noun).replacen(&n.to_string(), &grouped(n), 1)
-}
-
-/// `1 message`, `2 messages`.
 pub fn count(n: usize, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
         None if noun.ends_with("ch") => format!("{noun}es"),
         None => format!("{noun}s"),
     };
-    format!("{n} {}", if n == 1 { noun } else { &plural })
+    format!("{} {}", grouped(n), if n == 1 { noun } else { &plural })
 }
 
 #[cfg(test)]

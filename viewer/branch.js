@@ -91,6 +91,11 @@ export class Branch {
     this.#handles.set(summary.handle, node);
   }
 
+  /** What the model sees. @returns {Item[]} */
+  get seen() {
+    return this.said.filter(({ line }) => isSeen(line, this.edits));
+  }
+
   /** @param {string} id of a summary @returns {Node | undefined} */
   node(id) {
     return this.#spans.get(id);
@@ -174,6 +179,11 @@ function pathTo(session, leaf) {
     path.push(line);
   }
   return path.reverse();
+}
+
+/** Whether the model sees a message, as it is or in another form. @param {Line} line @param {Map<string, any>} edits */
+export function isSeen({ entry, message }, edits) {
+  return message?.kind === undefined && edits.get(entry.id) !== null;
 }
 
 /** Why the model does not see an entry, or sees a replacement; undefined if it sees the entry. @param {Item} item @param {Map<string, any>} edits */

@@ -32,7 +32,7 @@ export function totalsOf(branch, requests) {
   const summaries = [...branch.session.summaries.values()].filter(({ id }) => branch.node(id));
   const prompt = sum("cached") + sum("written") + sum("input");
   return {
-    messages: branch.said.length,
+    messages: branch.seen.length,
     requests: requests.length,
     prompt,
     cachedShare: prompt > 0 ? sum("cached") / prompt : 0,

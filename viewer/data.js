@@ -9,7 +9,8 @@ import { headline } from "./words.js";
 /** The message of an entry. @typedef {{ id: string, tokens: number, kind?: "private" | "system" | "purged" }} Shown */
 /** An entry of Pi's session file, with the store's data about it. @typedef {{ message?: Shown, tokens?: number, entry: any }} Line */
 /** An end of a session. @typedef {{ leaf: string, frontier: string[] }} End */
-/** The page's header. @typedef {{ format: number, version: string, exportedAt: number, cwd: string, leaf: string | null, sessions: number }} About */
+/** What is known of a session without its entries; `leaf` is that of its current branch. @typedef {{ id: string, header: any, leaf: string | null, branches: End[] }} Facts */
+/** The page's header. @typedef {{ format: number, version: string, exportedAt: number, cwd: string, sessions: number }} About */
 
 /**
  * A summary. `sources` are entry ids for a leaf summary (depth 0), summary ids for a condensed one; times are in ms.
@@ -40,7 +41,7 @@ export function readAbout() {
   return about;
 }
 
-/** What is known about each session without reading it. @returns {{ id: string, header: any, branches: End[] }[]} */
+/** What is known about each session without reading it. @returns {Facts[]} */
 export function readSessions() {
   return parsed("session");
 }
@@ -61,10 +62,9 @@ export class Session {
 
   /**
    * @param {number} number of the session in the page
-   * @param {{ id: string, header: any, branches: End[] }} facts
-   * @param {string | null} open the leaf of the open branch
+   * @param {Facts} facts
    */
-  constructor(number, { id, header, branches }, open) {
+  constructor(number, { id, header, leaf, branches }) {
     this.id = id;
     this.header = header;
     for (const summary of taken("summaries", number)) this.summaries.set(summary.id, summary);
@@ -76,7 +76,9 @@ export class Session {
       if (summary.depth === 0) continue;
       for (const source of summary.sources) this.parents.set(source, [...(this.parents.get(source) ?? []), summary]);
     }
-    this.branches = this.#speaking(branches, open);
+    this.branches = this.#speaking(branches, leaf);
+    /** The leaf of the current branch. */
+    this.leaf = leaf && this.lines.has(leaf) ? leaf : this.branches.at(-1)?.leaf;
   }
 
   /** The open branch, and those with a message that no other has; of equal ones, the last. @param {End[]} ends @param {string | null} open */

@@ -130,16 +130,17 @@ export function summaryDetail(page, node) {
 
 /** The view without a selection. @param {Page} page @param {string} title @param {import("./data.js").About} about */
 export function overviewDetail(page, title, about) {
-  const { said, frontier, compactions, session } = page.branch;
+  const { said, seen, frontier, compactions, session } = page.branch;
   const removed = said.filter(({ line }) => line.message?.kind === "purged").length;
-  const purged = removed > 0 ? `, ${number(removed)} removed for good` : "";
+  const hidden = said.length - seen.length - removed;
+  const more = (hidden > 0 ? `, ${number(hidden)} hidden from the model` : "") + (removed > 0 ? `, ${number(removed)} removed for good` : "");
   const all = page.branch.below(frontier).length;
   const others = session.branches.length > 1 ? ` The session has ${count(session.branches.length, "branch")}.` : "";
   return h(
     "article",
     { className: "detail overview" },
-    h("header", null, h("h2", null, title), facts([session.header.cwd ?? about.cwd, span(said[0]?.time ?? 0, said.at(-1)?.time ?? 0), `session ${session.id}`])),
-    h("p", null, `${count(said.length - removed, "message")} on this branch${purged}, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}.${others}`),
+    h("header", null, h("h2", null, title), facts([session.header.cwd ?? about.cwd, span(seen[0]?.time ?? 0, seen.at(-1)?.time ?? 0), `session ${session.id}`])),
+    h("p", null, `${count(seen.length, "message")} on this branch${more}, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}.${others}`),
     frontier.length ? madeOfSummaries(page, frontier, "What represents the branch now:") : h("p", { className: "quiet" }, "No summary covers any of it yet."),
     h("p", { className: "quiet" }, `This page holds the whole session, unencrypted. Exported ${day(about.exportedAt)}, pi-lossless-context ${about.version}. Press ? for keys.`),
   );

@@ -2,7 +2,8 @@
  * The viewer: a session's history in one page. Only a small state decides what is shown: the branch, one of three views, the selection
  * and the filter.
  */
-import { Branch } from "./branch.js";
+import "./locale.js";
+import { Branch, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
@@ -14,7 +15,7 @@ import { Plots } from "./plots.js";
 import { Reading } from "./reading.js";
 import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
-import { headline, legible } from "./words.js";
+import { editOf, headline, legible } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
@@ -104,31 +105,34 @@ class Viewer {
     const name = session.name ?? folder;
     this.title.textContent = document.title = legible(name || "Session history");
     this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
-    const leaf = number === 0 && session.lines.has(this.about.leaf ?? "") ? /** @type {string} */ (this.about.leaf) : session.branches.at(-1)?.leaf;
-    this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf, leaf))));
+    this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf))));
     this.branches.disabled = session.branches.length < 2;
-    this.openBranch(leaf ?? "");
+    this.openBranch(session.leaf ?? "");
   }
 
   /** @param {number} number */
   #session(number) {
-    const session = this.read.get(number) ?? new Session(number, this.facts[number], number === 0 ? this.about.leaf : null);
+    const session = this.read.get(number) ?? new Session(number, this.facts[number]);
     this.read.set(number, session);
     return session;
   }
 
-  /** @param {Session} session @param {string} leaf @param {string | undefined} open */
-  #nameOf(session, leaf, open) {
+  /** @param {Session} session @param {string} leaf */
+  #nameOf(session, leaf) {
     let words = "";
-    let said = 0;
+    let seen = 0;
     let when = "";
+    const edits = new Map();
     for (let line = session.lines.get(leaf); line; line = session.lines.get(line.entry.parentId)) {
+      const edit = editOf(line.entry);
+      // The last one counts.
+      if (edit && !edits.has(edit.target)) edits.set(edit.target, edit.replacement);
       if (!line.message || line.message.kind === "system") continue;
-      said++;
+      if (isSeen(line, edits)) seen++;
       if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
       when ||= date(Date.parse(line.entry.timestamp));
     }
-    return `${leaf === open ? "● " : ""}${words || "Before any request"} — ${count(said, "message")}, ${when}`;
+    return `${leaf === session.leaf ? "● " : ""}${words || "Before any request"} — ${count(seen, "message")}, ${when}`;
   }
 
   /** @param {string} leaf */
@@ -196,7 +200,7 @@ class Viewer {
     if (row.item && row.session !== undefined) {
       const session = this.#session(row.session);
       if (session !== this.session) this.openSession(row.session);
-      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.branches.at(-1)?.leaf ?? "");
+      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.leaf ?? "");
     }
     if (id) this.go(id);
   }

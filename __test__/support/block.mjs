@@ -20,14 +20,17 @@ export function drillDownIds(block) {
   return list.split("\n").flatMap((line) => /^- (s-[0-9a-f]{10})\b/.exec(line)?.[1] ?? []);
 }
 
+/** @param {string | undefined} words such as `1,234` */
+const numberOf = (words) => Number(words?.replaceAll(",", ""));
+
 /**
  * The numbers of the statistics line.
  * @param {string} block
  */
 export function statistics(block) {
-  const counts = /^(\d+) messages? stored \| (\d+) summar(?:y|ies) \| DAG depth (\d+) \| /m;
-  const coverage = / \| covers (\d+) messages?, (none|\d+) missing, (\d+) degraded$/m;
-  const [, stored, summaries, depth] = (counts.exec(block) ?? []).map(Number);
+  const counts = /^([\d,]+) messages? stored \| ([\d,]+) summar(?:y|ies) \| DAG depth (\d+) \| /m;
+  const coverage = / \| covers ([\d,]+) messages?, (none|\d+) missing, (\d+) degraded$/m;
+  const [, stored, summaries, depth] = (counts.exec(block) ?? []).map(numberOf);
   const [, covers, missing, degraded] = coverage.exec(block) ?? [];
-  return { stored, summaries, depth, covers: Number(covers), missing, degraded: Number(degraded) };
+  return { stored, summaries, depth, covers: numberOf(covers), missing, degraded: Number(degraded) };
 }

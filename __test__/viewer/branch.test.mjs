@@ -46,6 +46,7 @@ test("hidden messages are marked with the reason", () => {
     { type: "context_edit", targetId: "e0", replacement: null },
     { type: "context_edit", targetId: "e1", replacement: { content: "x" } },
   ]);
+  assert.deepEqual(branch.seen.map(({ line }) => line.entry.id), ["e1"], "stats count so too");
   const why = branch.items.slice(0, 3).map((item) => hiddenBecause(item, branch.edits));
   assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)"]);
 });

@@ -46,9 +46,9 @@ export async function closeBrowser() {
  * Opens a page and waits until it is loaded.
  *
  * @param {string} file
- * @param {{ width?: number, height?: number, dark?: boolean, hash?: string }} [options]
+ * @param {{ width?: number, height?: number, dark?: boolean, hash?: string, language?: string }} [options]
  */
-export async function open(file, { width = 1280, height = 800, dark = false, hash = "" } = {}) {
+export async function open(file, { width = 1280, height = 800, dark = false, hash = "", language = "" } = {}) {
   const page = await (await browser()).newPage();
   /** @type {string[]} */
   const requests = [];
@@ -59,6 +59,7 @@ export async function open(file, { width = 1280, height = 800, dark = false, has
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.setViewport({ width, height });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }, { name: "prefers-reduced-motion", value: "reduce" }]);
+  if (language) await page.evaluateOnNewDocument((value) => Object.defineProperty(Navigator.prototype, "language", { get: () => value }), language);
   await page.goto(pathToFileURL(file).href + hash);
   await page.waitForSelector(".page .row, #loading", { timeout: 20_000 });
   return {

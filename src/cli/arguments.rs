@@ -181,7 +181,7 @@ fn commands() -> [Command; 11] {
         of(&export::COMMAND, &[])
             .about("write a branch as Markdown, a web page or a session file")
             .arg(chosen(
-                valued(args::FROM, "AGENT", "another agent's sessions, each as a file with its records"),
+                valued(args::FROM, "AGENT", "another agent's sessions, as files with its records"),
                 AGENTS,
             ))
             .arg(path()),

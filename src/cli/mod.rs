@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
+use crate::commands::search::MORE_HITS;
 use crate::commands::sync::Syncer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
@@ -139,7 +140,7 @@ impl Cli {
             () if is_grep && code != FOUND => (String::new(), in_a_shell(&words)),
             // A pipe gets only hits, so stderr says if these are not all.
             () if is_grep && !manner.is_terminal && answer.answer["isCut"] == true => {
-                (manner.shown(words), "pi-lcm: there are more: raise --limit, or add words".into())
+                (manner.shown(words), MORE_HITS.into())
             }
             () => (manner.shown(words), String::new()),
         };
@@ -284,10 +285,7 @@ impl CliRequest {
                     opened.store.close().await;
                 }
                 if !folder.is_dir() {
-                    return Err(Error::invalid(format!(
-                        "there is no folder {}: choose another with --project",
-                        folder.display()
-                    )));
+                    return Err(no_folder(folder));
                 }
                 let dir = settings.db_dir.clone();
                 let store = blocking(move || Store::of_project(Some(&dir), &project)).await?;
@@ -354,12 +352,17 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     };
     let remedy = match folder.ancestors().skip(1).find(has_one) {
         Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
+        None if !folder.is_dir() => return no_folder(folder),
         None => {
             "choose another folder with --project or a database with --db, or create one with pi-lcm import"
                 .into()
         }
     };
     Error::invalid(format!("{} has no history in {}; {remedy}", folder.display(), dir.display()))
+}
+
+fn no_folder(folder: &Path) -> Error {
+    Error::invalid(format!("there is no folder {}: choose another with --project", folder.display()))
 }
 
 /// The requested session, by default the last opened one, at the end of its last branch.

@@ -7,7 +7,7 @@ use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
-use lcm_model::text::{count, grouped, grouped_count, one_line};
+use lcm_model::text::{count, grouped, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
 
@@ -75,9 +75,9 @@ fn rendered(rebuilt: &Rebuilt) -> String {
     let mut out = format!(
         "{} was rebuilt: {}, {}, {}.",
         database.display(),
-        grouped_count(*sessions, "session"),
-        grouped_count(*messages, "message"),
-        grouped_count(*summaries, "summary")
+        count(*sessions, "session"),
+        count(*messages, "message"),
+        count(*summaries, "summary")
     );
     if *lost > 0 {
         out += &format!(" {} could not be read.", count(*lost, "row"));
@@ -122,5 +122,5 @@ fn found(finding: &Finding) -> String {
 /// `8,431 messages of other sessions`: only the first word has a plural.
 fn many(n: usize, noun: &str) -> String {
     let (first, rest) = noun.split_at(noun.find(' ').unwrap_or(noun.len()));
-    grouped_count(n, first) + rest
+    count(n, first) + rest
 }

@@ -34,7 +34,7 @@ pub(crate) const COMMAND: Command = Command {
         ("export --html --all [PATH]", "every session of this project in one web page"),
         (
             "export --from codex [FOLDER]",
-            "another agent's sessions (claude-code, codex, gemini or opencode), each as a file with that agent's records",
+            "another agent's sessions (claude-code, codex, gemini or opencode), as files with that agent's records",
         ),
         ("export … --force", "overwrites existing files"),
     ],
@@ -79,7 +79,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         [file] => format!("{messages} written to {}, {size}", file.display()),
         files => {
             let named: String = files.iter().map(|file| format!("\n  {}", file.display())).collect();
-            format!("{messages} of {} written, {size}{named}", count(files.len(), "session"))
+            let each = if agent.is_some() { "log" } else { "session" };
+            format!("{messages} of {} written, {size}{named}", count(files.len(), each))
         }
     };
     if agent.is_some_and(|agent| agent.name == AGENTS[3]) {

@@ -17,7 +17,7 @@ use lcm_ingest::import::{
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
 use lcm_model::locks::lock;
-use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
+use lcm_model::text::{count, grouped, megabytes, one_line};
 
 /// How many unreadable files are named.
 const NAMED: usize = 3;
@@ -177,8 +177,8 @@ impl Importer {
         format!(
             "{} of {}, {} new",
             read(done),
-            grouped_count(read(files), "session"),
-            grouped_count(read(messages), "message")
+            count(read(files), "session"),
+            count(read(messages), "message")
         )
     }
 }
@@ -188,10 +188,7 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };
     Ok((sessions > 0).then(|| {
-        format!(
-            "LCM: this project has {}. /lcm import adds {them}.",
-            grouped_count(sessions, "older session")
-        )
+        format!("LCM: this project has {}. /lcm import adds {them}.", count(sessions, "older session"))
     }))
 }
 
@@ -272,26 +269,30 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     let of = match source {
         Source::Everything | Source::Agents { everything: true, .. } => {
-            format!(" of {}", grouped_count(report.projects, "project"))
+            format!(" of {}", count(report.projects, "project"))
         }
         _ => String::new(),
     };
-    let (sessions, new) = (grouped_count(report.sessions, "session"), grouped_count(report.new, "message"));
+    let (sessions, new) = (count(report.sessions, "session"), count(report.new, "message"));
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
-        (report.unknown, "record", "of unknown kind kept unread".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
     ] {
         if n > 0 {
-            out += &format!(", {} {what}", grouped_count(n, noun));
+            out += &format!(", {} {what}", count(n, noun));
         }
     }
     if report.summaries > 0 {
         out += &format!(", {}", count(report.summaries, "summary"));
+    }
+    match report.unknown {
+        0 => {}
+        1 => out += "; 1 record of an unknown kind is stored, but not searched",
+        n => out += &format!("; {} records of unknown kinds are stored, but not searched", grouped(n)),
     }
     match report.differing {
         0 => {}
@@ -299,10 +300,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(n)),
     }
     if let Some(done) = stopped {
-        out += &format!(
-            "; stopped after {done} of {}: the same command continues",
-            grouped_count(*files, "file")
-        );
+        out += &format!("; stopped after {done} of {}: the same command continues", count(*files, "file"));
     }
     for LongLine { file, number, bytes } in report.too_long.iter().take(NAMED) {
         out += &format!(

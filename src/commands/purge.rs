@@ -6,9 +6,7 @@ use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
 use crate::maintenance::purge::{Removed, Still, Wish, find, remove};
 use lcm_model::error::Result;
-use lcm_model::text::{
-    count, folded, grouped, grouped_count, in_line, local_minute, local_span, one_line, timestamp,
-};
+use lcm_model::text::{count, folded, grouped, in_line, local_minute, local_span, one_line, timestamp};
 use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
 use lcm_recall::{MessageCard, NodeId};
 use lcm_store::{PurgePlan, View};
@@ -32,7 +30,7 @@ pub(super) const COMMAND: Command = Command {
             "a message and every summary made from it; Pi's id of its entry in this session works too",
         ),
         ("purge SESSION", "all messages of a session, by Pi's session id or its first eight characters"),
-        ("purge before 2026-11-20", "all messages before a day or time (UTC)"),
+        ("purge before 2026-11-20", "all messages before a day or time (your time zone)"),
         (
             "purge --text \"…\"",
             "everything that contains this text, also where search does not look: arguments, thinking, details, notes, summaries",
@@ -119,7 +117,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         Some((from, to)) => format!(" of {}", local_span(from, to)),
         None => String::new(),
     };
-    let mut removed = vec![grouped_count(messages, "message") + &time];
+    let mut removed = vec![count(messages, "message") + &time];
     for (n, noun, what) in [
         (*ignored, "message", " that search ignores"),
         (repeating.len(), "message", " repeating or mentioning them"),

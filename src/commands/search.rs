@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{counted, in_marks, marked, named, totals_as_data, unquoted};
+use crate::tools::{bounds, counted, in_marks, marked, named, totals_as_data, unquoted};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
-use lcm_model::text::{age, count, grouped, in_line, now, one_line, timestamp};
+use lcm_model::text::{age, count, grouped, in_line, now, one_line, parse_local, timestamp};
 use lcm_recall::grep::{
     self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
-    Question, ROLES, SearchHit, SearchResults, Sort, WRITERS, grep,
+    Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
 };
 use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
 use lcm_store::View;
@@ -71,6 +71,8 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 pub(crate) const LIMIT: &str = "--limit";
+/// What follows when not all hits are shown.
+pub(crate) const MORE_HITS: &str = "There are more: raise --limit, or narrow the search.";
 pub(crate) const ROLE: &str = "--role";
 pub(crate) const TOOL: &str = "--tool";
 pub(crate) const FILE: &str = "--file";
@@ -106,8 +108,11 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let chosen = |option, known| value(option).map(|written| one_of(option, written, known)).transpose();
     let (role, agent) = (chosen(ROLE, &ROLES[..])?, chosen(AGENT, &WRITERS[..])?);
     let count = chosen(COUNT, &COUNTED_BY[..])?.map(|by| serde_json::from_value(by.into())).transpose();
-    span([AFTER, BEFORE], [AFTER, BEFORE].map(value), now())?;
     let written = |option| value(option).map(ToOwned::to_owned);
+    // A user writes times as they are shown; the question's are UTC.
+    let [after, before] = [AFTER, BEFORE]
+        .map(|option| written(option).map(|written| parse_local(written.trim()).map_or(written, timestamp)));
+    span([AFTER, BEFORE], [after.as_deref(), before.as_deref()], now())?;
     let limit = value(LIMIT).map(limit).transpose()?;
     let mut question = Question {
         query: if has(REGEX) && has(IGNORE_CASE) { format!("(?i){query}") } else { query },
@@ -119,8 +124,8 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         },
         branches: if has(BRANCH) { Branches::Current } else { Branches::All },
         sort: value(SORT).map(sort).transpose()?.unwrap_or_default(),
-        after: written(AFTER),
-        before: written(BEFORE),
+        after,
+        before,
         full: has(FULL),
         count: count.map_err(|error| Error::invalid(error.to_string()))?,
         role,
@@ -180,9 +185,9 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (elsewhere, missing) = loop {
+    let (searched, elsewhere, missing) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, elsewhere, missing, .. } =
+        let SearchResults { hits: page, next, searched, elsewhere, missing, .. } =
             grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
@@ -195,23 +200,22 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (elsewhere.messages, missing);
+            break (searched, elsewhere.messages, missing);
         }
     };
-    let (query, is_cut) = (question.query, question.cursor.is_some());
+    let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
-        true => nothing(&query, &missing, elsewhere, question.branches, manner),
+        true => nothing(&question, searched, &missing, elsewhere, manner),
         false => lines.join("\n") + &hint(is_cut, limit, manner),
     };
-    let json =
-        json!({"query": query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
     Ok(Answer::new(text, json))
 }
 
 /// Exact totals, and what was counted.
 fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> Result<Answer> {
     let (groups, rest) = counts.groups.split_at(counts.groups.len().min(question.limit));
-    let note = counted(question, counts, rest);
+    let note = counted(question, counts, rest, "--");
     let figures: Vec<String> = groups.iter().map(|group| grouped(group.messages)).collect();
     let width = figures.iter().map(String::len).max().unwrap_or_default();
     let mut out = note.clone();
@@ -275,9 +279,16 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
-fn nothing(query: &str, missing: &[String], elsewhere: usize, branches: Branches, manner: Style) -> String {
-    let nothing = format!("Nothing found for {}.{}", one_line(query, 80), unquoted(missing));
-    if branches == Branches::Current {
+fn nothing(
+    question: &Question,
+    searched: Searched,
+    missing: &[String],
+    elsewhere: usize,
+    manner: Style,
+) -> String {
+    let query = one_line(&question.query, 80) + &bounds(question, searched.times);
+    let nothing = format!("Nothing found for {query}.{}", unquoted(missing));
+    if question.branches == Branches::Current {
         return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
     }
     if elsewhere == 0 {
@@ -292,10 +303,10 @@ fn hint(is_cut: bool, limit: usize, manner: Style) -> String {
     let (show, more) = match (manner.is_shell, manner.is_terminal) {
         // Scripts get only hits.
         (true, false) => return String::new(),
-        (true, true) => ("pi-lcm", "a larger --limit, or "),
-        (false, _) if limit >= MOST_RESULTS => ("/lcm", ""),
-        (false, _) => ("/lcm", "--more, or "),
+        (true, true) => ("pi-lcm", MORE_HITS),
+        (false, _) if limit >= MOST_RESULTS => ("/lcm", MORE_HITS),
+        (false, _) => ("/lcm", "There are more: add --more, or narrow the search."),
     };
-    let more = if is_cut { format!(" There are more: add {more}more words.") } else { String::new() };
+    let more = if is_cut { [" ", more].concat() } else { String::new() };
     format!("\n\nTo read one in full: {show} show ID.{more}")
 }

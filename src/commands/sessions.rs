@@ -7,13 +7,13 @@ use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
-use lcm_model::text::{count, grouped_count, local_minute, local_span, one_line, timestamp};
+use lcm_model::text::{count, local_minute, local_span, one_line, timestamp};
 use lcm_recall::SessionName;
 use lcm_store::{SessionFacts, View};
 
 pub(crate) const COMMAND: Command = Command {
     name: "sessions",
-    help: "the sessions of this project, most recent first",
+    help: "the sessions of this project, the latest of Pi's first",
     usage: &[("sessions", "lists id, times, messages and first request of each")],
     arguments: &[],
     is_long: false,
@@ -89,7 +89,7 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
     for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
-        let line = cut(format!("{id:width$}  {span}  {}", grouped_count(*messages, "message")));
+        let line = cut(format!("{id:width$}  {span}  {}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         out += &format!("{line}\n{}\n", cut(format!("    {on}{about}")));
     }

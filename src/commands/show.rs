@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::sessions::of_session;
-use super::{Answer, Command, CommandContext};
+use super::{Answer, Command, CommandContext, json_text};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minute};
@@ -21,9 +21,9 @@ pub(crate) const COMMAND: Command = Command {
     help: "a message or a summary in full, by its id",
     usage: &[
         ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
-        ("show ID --raw", "only the stored JSON of a message, as Pi wrote it"),
+        ("show ID --raw", "only JSON: a message as Pi wrote it, or a summary with its details"),
     ],
-    arguments: &[(RAW, "the stored JSON")],
+    arguments: &[(RAW, "only JSON, of a message as it is stored")],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
 };
@@ -44,7 +44,11 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
                 let answer = message(portrait, &text, images);
                 if is_raw { Answer { text, ..answer } } else { answer }
             }
-            Portrait::Summary(portrait) => summary(portrait, &text),
+            Portrait::Summary(portrait) => {
+                let answer = summary(portrait, &text);
+                // It is stored as text alone.
+                if is_raw { Answer { text: json_text(&answer.answer), ..answer } } else { answer }
+            }
         })
     };
     asked.store().read(read).await
@@ -60,7 +64,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
         .map(|tool| format!(" of {}", in_line(tool)))
         .unwrap_or_default();
     let place = match (position, &session) {
-        (Some((at, of)), _) => format!("message {} of {of} on this branch", at + 1),
+        (Some((at, of)), _) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Some(session)) => format!("in session {}", of_session(session)),
         (None, None) => "on another branch, or hidden by an edit".to_owned(),
     };
@@ -106,7 +110,7 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
         None => "without a model".to_owned(),
     };
     let out = format!(
-        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} this branch\n{}{}\n{text}",
+        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} this branch\n\n{text}\n\n{}{}",
         if degraded { " degraded" } else { "" },
         count(messages, "message"),
         local_span(from_time, to_time),
@@ -121,7 +125,7 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
         "created": timestamp(created_at), "onBranch": holds, "condensedInto": above, "madeFrom": below,
         "text": text,
     });
-    Answer::new(out, json)
+    Answer::new(out.trim_end().to_owned(), json)
 }
 
 /// A reference to another message or summary.

@@ -221,9 +221,12 @@ impl Recording {
         let entries: Vec<Value> = text.lines().filter_map(|line| read_json(line).ok()).collect();
         let mut out = Self::default();
         let (mut said, mut is_compacted, mut before) = (0, false, None);
+        let time_of = |entry: &Value| entry["timestamp"].as_str().and_then(parse_iso).unwrap_or_default();
+        // A fork begins with copies of older entries.
+        out.started = entries.iter().find(|entry| entry["type"] == "session").map_or(0, time_of);
         for entry in branch(&entries) {
             let kind = entry["type"].as_str().unwrap_or_default();
-            let time = entry["timestamp"].as_str().and_then(parse_iso).unwrap_or_default();
+            let time = time_of(entry);
             if out.started == 0 {
                 out.started = time;
             }

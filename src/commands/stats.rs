@@ -94,7 +94,8 @@ impl Stats {
     fn rows(&self, asked: &CommandContext<'_>) -> Vec<(&'static str, String)> {
         let Self { totals, depths, costs, long, .. } = self;
         let long = long.as_ref();
-        let on_branch = long.map(|long| format!(", {} on this branch", long.on_branch)).unwrap_or_default();
+        let on_branch =
+            long.map(|long| format!(", {} on this branch", grouped(long.on_branch))).unwrap_or_default();
         let project = format!("{}, {}", count(self.messages, "message"), count(self.sessions, "session"));
         let mut rows = vec![
             ("This session", count(totals.messages, "message") + &on_branch),

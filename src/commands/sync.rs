@@ -10,7 +10,7 @@ use super::{Answer, Command, CommandContext};
 use lcm_ingest::import::Home;
 use lcm_model::config::{Settings, at_home};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::text::{count, grouped, grouped_count, megabytes, one_line};
+use lcm_model::text::{count, grouped, megabytes, one_line};
 use lcm_sync::{Amount, Options, Progress, Report, UNASKED, key, sync};
 
 pub(crate) const REDACT: &str = "--redact";
@@ -59,7 +59,7 @@ impl Syncer {
         let options = options(asked)?;
         let Ok(_turn) = self.turn.try_lock() else {
             let (done, of) = self.progress.packs();
-            let text = format!("A sync is running ({} of {}).", grouped(done), grouped_count(of, "pack"));
+            let text = format!("A sync is running ({} of {}).", grouped(done), count(of, "pack"));
             return Ok(Answer::sentence(text));
         };
         let report = sync(asked.home, &options, &self.progress, &asked.cancel).await?;
@@ -141,7 +141,7 @@ fn render(report: &Report) -> String {
         report;
     let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
     if received.sessions > 0 {
-        out += &format!(" of {}", grouped_count(received.sessions, "new session"));
+        out += &format!(" of {}", count(received.sessions, "new session"));
     }
     let with =
         if others.is_empty() { "no other machine yet".into() } else { one_line(&others.join(", "), 200) };
@@ -149,7 +149,7 @@ fn render(report: &Report) -> String {
     if *purged > 0 {
         out += &format!(
             "\n{} purged on another machine {} removed here.",
-            grouped_count(*purged, "message"),
+            count(*purged, "message"),
             were(*purged)
         );
     }
@@ -161,14 +161,14 @@ fn render(report: &Report) -> String {
     } else if let Some(key) = &report.key {
         let others = match report.recipients.saturating_sub(1) {
             0 => "alone".into(),
-            others => format!("and {}", grouped_count(others, "other key")),
+            others => format!("and {}", count(others, "other key")),
         };
         out += &format!("\nEncrypted to this machine's key, {key}, {others}.");
     }
     if *rewritten > 0 {
         out += &format!(
             "\n{} {} written again without what was purged{}.",
-            grouped_count(*rewritten, "pack"),
+            count(*rewritten, "pack"),
             were(*rewritten),
             if report.recipients > 0 { ", or for other recipients" } else { "" }
         );
@@ -176,7 +176,7 @@ fn render(report: &Report) -> String {
     if *waiting > 0 {
         out += &format!(
             "\n{} {} on packs that are not there yet: the next sync reads them.",
-            grouped_count(*waiting, "pack"),
+            count(*waiting, "pack"),
             if *waiting == 1 { "builds" } else { "build" }
         );
     }
@@ -197,7 +197,7 @@ fn unopened(report: &Report) -> String {
     let more = if all > NAMED { format!(" and {} more", grouped(all - NAMED)) } else { String::new() };
     format!(
         "{} of {}{more} {} encrypted, but not to this machine: add its key, {}, to syncRecipients there, and sync there.",
-        grouped_count(packs, "pack"),
+        count(packs, "pack"),
         one_line(&machines.join(", "), 200),
         if packs == 1 { "is" } else { "are" },
         report.key.as_deref().unwrap_or_default(),
@@ -216,7 +216,7 @@ fn lost(report: &Report) -> Option<String> {
     (report.lost > 0).then(|| {
         format!(
             "{} of this machine {} encrypted to a machine-key that is gone: put it back, or remove this machine's folder there, named as in machine-id, and sync: all is sent again.",
-            grouped_count(report.lost, "pack"),
+            count(report.lost, "pack"),
             if report.lost == 1 { "is" } else { "are" }
         )
     })
@@ -227,7 +227,7 @@ fn unconfirmed_purge(messages: usize) -> Option<String> {
     (messages > 0).then(|| {
         format!(
             "{} purged on another machine {} still here: /lcm sync {PURGE} removes more than {UNASKED} in all.",
-            grouped_count(messages, "message"),
+            count(messages, "message"),
             if messages == 1 { "is" } else { "are" }
         )
     })
@@ -240,7 +240,7 @@ fn were(number: usize) -> &'static str {
 /// `1,234 messages and 12 summaries (0.4 MB)`
 fn amount(amount: &Amount) -> String {
     let Amount { messages, summaries, bytes, .. } = amount;
-    let mut out = grouped_count(*messages, "message");
+    let mut out = count(*messages, "message");
     if *summaries > 0 {
         out += &format!(" and {}", count(*summaries, "summary"));
     }

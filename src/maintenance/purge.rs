@@ -9,7 +9,7 @@ use lcm_model::agent_of_session;
 use lcm_model::dag::Step;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{Handle, HandleKind};
-use lcm_model::text::{one_line, parse_iso};
+use lcm_model::text::{one_line, parse_local};
 use lcm_recall::Scope;
 use lcm_store::{Needles, Place, Purge, PurgePlan, Store, View};
 
@@ -133,10 +133,9 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
         Wish::Text(text) => return Ok(Purge::Text(text.clone())),
     };
     if let Some(date) = wish.strip_prefix("before ") {
-        let time = ["", "Z", ":00Z", "T00:00:00Z"].iter().find_map(|end| parse_iso(&format!("{date}{end}")));
-        return time.map(Purge::Before).ok_or_else(|| {
+        return parse_local(date).map(Purge::Before).ok_or_else(|| {
             unclear(format!(
-                "{} is neither a day such as 2026-11-20 nor a time such as 2026-11-20T09:30Z",
+                "{} is neither a day such as 2026-11-20 nor a time such as 2026-11-20T09:30",
                 one_line(date, 40)
             ))
         });

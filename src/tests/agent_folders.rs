@@ -148,6 +148,11 @@ async fn an_export_of_lines_of_another_agent_is_imported_again() {
         ask_in(&machine.home, &machine.folders.session_dir, &scope, None, &line).await.unwrap();
         let other = Machine::new();
         other.run(&format!("--from {agent} \"{}\"", out.display())).await;
+        // Each brings nothing where the other is, side chains included.
+        for (machine, logs) in [(&machine, &out), (&other, &logs)] {
+            let report = machine.run(&format!("--from {agent} \"{}\"", logs.display())).await;
+            assert!(report.contains(": 0 messages new, "), "{agent}: {report}");
+        }
         let mut all = [Vec::new(), Vec::new()];
         for (machine, all) in [&machine, &other].into_iter().zip(&mut all) {
             for session in machine.sessions().await {

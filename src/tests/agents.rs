@@ -58,10 +58,22 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The expected report for each agent's fixtures.
 const REPORTS: [(&str, &str); 4] = [
-    ("claude-code", "3 sessions: 19 messages new, 0 known already, 1 record of unknown kind kept unread"),
-    ("codex", "3 sessions: 16 messages new, 0 known already, 2 records of unknown kind kept unread"),
-    ("gemini", "3 sessions: 14 messages new, 0 known already, 2 records of unknown kind kept unread"),
-    ("opencode", "4 sessions: 20 messages new, 0 known already, 3 records of unknown kind kept unread"),
+    (
+        "claude-code",
+        "3 sessions: 19 messages new, 0 known already; 1 record of an unknown kind is stored, but not searched",
+    ),
+    (
+        "codex",
+        "3 sessions: 16 messages new, 0 known already; 2 records of unknown kinds are stored, but not searched",
+    ),
+    (
+        "gemini",
+        "3 sessions: 14 messages new, 0 known already; 2 records of unknown kinds are stored, but not searched",
+    ),
+    (
+        "opencode",
+        "4 sessions: 20 messages new, 0 known already; 3 records of unknown kinds are stored, but not searched",
+    ),
 ];
 
 #[tokio::test]
@@ -147,7 +159,7 @@ async fn an_export_writes_the_agents_own_records() {
         lines.sort();
         lines
     };
-    assert_eq!((exported.files.len(), exported.messages), (3, 16));
+    assert_eq!((exported.files.len(), exported.messages), (4, 16));
     assert_eq!(lines(&exported.files), lines(&files(&fixtures("codex"))));
     let refused = export(Format::Log("gemini"), &folder).await.unwrap_err().to_string();
     assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");

@@ -85,6 +85,11 @@ async fn asking_creates_nothing_and_names_a_remedy() {
         let begins = format!("pi-lcm: {} has no history in {}; ", project.display(), db_dir.display());
         assert!(reply.complaint.starts_with(&begins), "{}", reply.complaint);
     }
+    let nowhere = machine.at("nowhere");
+    assert_eq!(
+        machine.say(&["stats", "--project", nowhere.to_str().unwrap()]).await,
+        failed(&format!("there is no folder {}: choose another with --project", nowhere.display()))
+    );
     assert_eq!(machine.say(&["doctor", "--fix"]).await.code, 2);
     assert!(machine.files().is_empty(), "{:?}", machine.files().keys());
 
@@ -466,7 +471,10 @@ async fn simulate_needs_no_history() {
             "usage": {"input": 10, "output": 20, "cacheRead": 900 * n, "cacheWrite": 900,
                 "cost": {"input": 3e-5, "output": 3e-4, "cacheRead": 27e-5, "cacheWrite": 3e-3, "total": 3e-3}}}})
     };
-    let lines: Vec<String> = (0..40).map(|n| answer(n).to_string()).collect();
+    // A fork begins with copies of older entries.
+    let header = json!({"type": "session", "timestamp": "2026-11-21T10:00:00Z"});
+    let lines: Vec<String> =
+        std::iter::once(header).chain((0..40).map(answer)).map(|line| line.to_string()).collect();
     fs::write(&session, lines.join("\n")).unwrap();
     let folder = session.parent().unwrap().to_str().unwrap();
     for arguments in [&["simulate", folder][..], &["simulate", session.to_str().unwrap()]] {
@@ -479,6 +487,7 @@ async fn simulate_needs_no_history() {
     let json: Value = serde_json::from_str(&json.output).unwrap();
     let one = &json["sessions"][0];
     assert_eq!((&one["requests"], &one["model"]), (&40.into(), &"claude-opus-5.5".into()), "{json}");
+    assert!(one["started"].as_str().unwrap().starts_with("2026-11-21 "), "{json}");
     assert!(machine.say(&["simulate", "--db", "none.db"]).await.complaint.contains("there is no "));
     let header = json!({"type": "session", "id": "one-1", "cwd": "/nowhere"}).to_string();
     fs::write(&session, [&[header], &lines[..]].concat().join("\n")).unwrap();

@@ -256,10 +256,14 @@ async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
     assert!(shown.starts_with(&format!("{leaf} · D0 · 3 messages · ")), "{shown}");
     assert!(shown.contains("\nmade by scripted/model, about "), "{shown}");
     assert!(
-        shown.contains(&format!("condensed into:\n  {top} D1 Top\nmade from:\n  {message} user: word")),
+        shown.contains(&format!(
+            "\n\nLeaf\nof it\n\ncondensed into:\n  {top} D1 Top\nmade from:\n  {message} user: word"
+        )),
         "{shown}"
     );
-    assert!(shown.ends_with("\n\nLeaf\nof it"), "{shown}");
+    let raw: serde_json::Value =
+        serde_json::from_str(&asking.command(&format!("show {leaf} --raw")).await).unwrap();
+    assert_eq!(raw["text"], "Leaf\nof it");
 
     let refused =
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
@@ -290,6 +294,8 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search penguin").await;
     assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
+    let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
+    assert_eq!(nothing, "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00.");
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

@@ -239,7 +239,8 @@ impl World {
         assert_eq!(covered, expected, "{block}");
         let frontier: Vec<String> = roots.iter().map(ToString::to_string).collect();
         assert_eq!(frontier, compaction.details.frontier);
-        assert!(block.contains(&format!("covers {} messages, none missing", expected.len())), "{block}");
+        let covers = format!("covers {}, none missing", lcm_model::text::count(expected.len(), "message"));
+        assert!(block.contains(&covers), "{block}");
 
         let size = tokens::estimate(&block);
         assert!(size <= self.knobs.budget(), "{size} > {}\n{block}", self.knobs.budget());

@@ -36,7 +36,7 @@ async fn matching_lines_come_with_their_numbers_and_neighbors() {
     assert_eq!(
         answer,
         format!(
-            "{id} · toolResult bash · 2026-11-20 09:00 UTC · 1000 lines:\n\
+            "{id} · toolResult bash · 2026-11-20 09:00 UTC · 1,000 lines:\n\
              399- 399 hay and straw\n400: 400 ERROR the «needle» broke\n401- 401 hay and straw\n\
              799- 799 hay and straw\n800: 800 ERROR the «needle» broke\n801- 801 hay and straw\n\
              2 of 2 lines of {id} that best match `needle broken`.\n\

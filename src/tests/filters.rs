@@ -42,7 +42,7 @@ async fn an_agents_messages_are_searched_in_the_whole_project() {
         assert_eq!(ids(&ask(None, "pi").await), [own.as_str()]);
         assert!(ask(None, "pi").await.contains("«walrus» of Pi"));
         let nothing = ask(None, "gemini").await;
-        assert!(nothing.ends_with("of gemini in 4 messages of this project."), "{nothing}");
+        assert!(nothing.ends_with("of gemini in 4 searchable messages of this project."), "{nothing}");
         let narrow = ask(Some("this"), "codex").await;
         assert!(
             narrow.contains("of this session.") && narrow.ends_with("\"session\":\"project\"."),
@@ -286,7 +286,9 @@ async fn a_user_who_asks_for_more_gets_weak_matches_too() {
     assert!(count(&few) < 30 && few["isCut"] == true, "{few}");
     assert_eq!((count(&all), &all["isCut"]), (30, &json!(false)));
     assert!(!asking.command("search walrus --more").await.contains("There are more"));
-    assert!(asking.command("search walrus").await.ends_with(" There are more: add --more, or more words."));
+    assert!(
+        asking.command("search walrus").await.ends_with(" There are more: add --more, or narrow the search.")
+    );
 }
 
 #[tokio::test]

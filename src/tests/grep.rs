@@ -134,7 +134,7 @@ async fn a_regular_expression_searches_the_raw_text_newest_first() {
     assert!(
         regex("econnrefused")
             .await
-            .starts_with("Nothing found for `econnrefused` in 11 messages of this session.")
+            .starts_with("Nothing found for `econnrefused` in 11 searchable messages of this session.")
     );
 }
 
@@ -147,7 +147,7 @@ async fn role_and_tool_narrow_a_search() {
     let nothing = asking.grep(json!({"query": "error", "tool": "find", "role": "toolResult"})).await;
     assert_eq!(
         nothing,
-        "Nothing found for `error` with role toolResult from the tool find in 11 messages of this session."
+        "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session."
     );
 }
 
@@ -183,7 +183,7 @@ async fn branch_session_file_and_time_narrow_a_search() {
         asking
             .grep(json!({"query": "walrus", "path": "a.md", "branch": "current", "after": "2025-11-22"}))
             .await,
-        "Nothing found for `walrus` about a.md since 2025-11-22 00:00 on the current branch in 5 messages of this \
+        "Nothing found for `walrus` about a.md since 2025-11-22 00:00 on the current branch in 5 searchable messages of this \
          session. Other branches and sessions were not searched: leave branch out."
     );
 }

@@ -33,7 +33,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
     assert_eq!(ids(&ask("“Deja vu” “was refused”").await), expected[1..2]);
     let nothing = ask("\"connection was lost\" printer").await;
     assert!(
-        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 messages of this session. Nowhere does it say \"connection was lost\" word for word"),
+        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere does it say \"connection was lost\" word for word"),
         "{nothing}"
     );
     let none_has_both = ask("\"by the printer\" \"deja vu\"").await;

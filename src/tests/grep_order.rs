@@ -160,7 +160,7 @@ async fn an_unanswered_question_is_not_a_hint_to_other_sessions() {
     let asking = Asking::about(&Session::new().chat(2, 5).user("what was the frobnicator port?")).await;
     assert_eq!(
         asking.grep(json!({"query": "frobnicator port"})).await,
-        "Nothing found for `frobnicator port` in 5 messages of this session."
+        "Nothing found for `frobnicator port` in 5 searchable messages of this session."
     );
 }
 
@@ -173,16 +173,16 @@ async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
     asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
     assert_eq!(
         asking.grep(json!({"query": "beluga", "scope": "all"})).await,
-        "Nothing found for `beluga` in 4 messages and 1 summary of this session. 1 message of 1 other session would \
+        "Nothing found for `beluga` in 4 searchable messages and 1 summary of this session. 1 message of 1 other session would \
          match: pass \"session\":\"project\"."
     );
     assert_eq!(
         asking.grep(json!({"query": "orca"})).await,
-        "Nothing found for `orca` in 4 messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
+        "Nothing found for `orca` in 4 searchable messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
     );
     assert_eq!(
         asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
-        "Nothing found for `beluga` in 4 messages of this session. Not searched: 1 other session of this project; \
+        "Nothing found for `beluga` in 4 searchable messages of this session. Not searched: 1 other session of this project; \
          pass \"session\":\"project\"."
     );
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::agents::{files, fixtures, records_and_words};
+use super::forks::exported;
 use super::import::Machine;
 use super::purge_agents::{purge, stored};
 use lcm_model::Message;
@@ -158,6 +159,13 @@ async fn a_codex_session_that_goes_back_to_an_earlier_prompt_has_two_logs() {
     let texts = read.await.unwrap();
     assert_eq!(texts.len(), 5, "{texts:#?}");
     assert_eq!(texts[3..], ["Not so.", "Rather so."]);
+    // An export has a file for each log.
+    assert_eq!(exported(&machine, "codex", "out").await.len(), 3);
+    let line = format!("--from codex \"{}\"", machine.at("out").display());
+    for machine in [&machine, &Machine::new()] {
+        machine.run(&line).await;
+        assert_eq!(machine.digest().await, digest);
+    }
 }
 
 #[tokio::test]

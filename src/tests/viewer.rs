@@ -79,8 +79,10 @@ async fn the_page_has_every_entry_byte_for_byte_and_no_text_ends_the_data() {
         let (_, json) = element.split_once('>').unwrap();
         assert!(!json.contains(['<', '\u{2028}', '\u{2029}']), "{element:.200}");
     }
-    let about = &data("about")[0];
-    assert_eq!((&about["format"], &about["leaf"]), (&json!(1), &json!(session.leaf())));
+    assert_eq!(
+        (&data("about")[0]["format"], &data("session")[0]["leaf"]),
+        (&json!(1), &json!(session.leaf()))
+    );
     assert!(data("entries").len() > 1, "a long session is written in several elements");
     let entries = all(data("entries"));
     let ids: Vec<&Value> = entries.iter().map(|line| &line["entry"]["id"]).collect();
@@ -121,7 +123,7 @@ async fn the_page_has_summaries_with_sources_and_branches_with_frontiers() {
     // The open entry is an end too, wherever it is.
     let asking = Asking { scope: asking.from("e4"), ..asking };
     let (_, data) = page_of(&asking, "export --html page.html").await;
-    assert_eq!(data("about")[0]["leaf"], "e4");
+    assert_eq!(data("session")[0]["leaf"], "e4");
     let branches = json!([
         {"leaf": "e4", "frontier": [summaries[0]["id"]]},
         {"leaf": "e8", "frontier": [summaries[2]["id"]]}
@@ -151,8 +153,9 @@ async fn a_forks_messages_are_not_in_its_parents_page() {
 
     let (page, data) = page_of(&first, "export --html --all page.html").await;
     assert!(page.contains("only in the fork"));
-    let ids: Vec<Value> = data("session").iter().map(|session| session["id"].clone()).collect();
-    assert_eq!(ids, ["one", "fork"], "the session that is open comes first");
+    let ids: Vec<Value> =
+        data("session").iter().map(|session| json!([session["id"], session["leaf"]])).collect();
+    assert_eq!(json!(ids), json!([["one", "e4"], ["fork", "e5"]]), "the session that is open comes first");
 }
 
 #[tokio::test]
@@ -179,6 +182,9 @@ async fn without_a_template_nothing_is_written_and_the_remedy_is_named() {
         "{error}"
     );
     run("export --html page.html --force").await.unwrap();
+    // The default names of both pages differ.
+    run("export --html").await.unwrap();
+    run("export --html --all").await.unwrap();
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use super::parameters::{read, schema};
 use super::{Block, IDS, lcm_expand};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::ConversationId;
-use lcm_model::text::{count, in_line, minute, one_line, time_span};
+use lcm_model::text::{count, grouped, in_line, minute, one_line, time_span};
 use lcm_model::{Files, agent_of_session};
 use lcm_recall::describe::{
     End, HEADLINE, Item, MessageLine, MessagePortrait, Overview, Portrait, Section, SummaryPortrait,
@@ -90,7 +90,7 @@ pub(super) fn answer(
 
 fn of_all(overview: &Overview) -> String {
     let mut out = format!("This session: {} stored", count(overview.totals.messages, "message"));
-    let _ = write!(out, ", {} visible on this branch", overview.visible);
+    let _ = write!(out, ", {} visible on this branch", grouped(overview.visible));
     if let Some((from, to)) = overview.times {
         let _ = write!(out, ", {} UTC", time_span(from, to));
     }
@@ -251,7 +251,7 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
 
 fn of_message(portrait: &MessagePortrait) -> String {
     let position = match (portrait.position, portrait.place, &portrait.session) {
-        (Some((at, of)), ..) => format!("message {} of {of} on this branch", at + 1),
+        (Some((at, of)), ..) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Location::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
         (None, Location::OtherSession, Some(session)) => {
             format!("in another session, {}", lines::session(session, session.from_time))

@@ -254,7 +254,7 @@ fn data(findings: &SearchResults, note: &str) -> Value {
 fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
     let shown = counts.groups.len().min(if question.limit == 0 { DEFAULT_LIMIT } else { question.limit });
     let (groups, rest) = counts.groups.split_at(shown.min(MOST_RESULTS));
-    let note = counted(question, counts, rest);
+    let note = counted(question, counts, rest, "");
     let line = |group: &Group| {
         let name = match &group.session {
             Some(session) => "Session ".to_owned() + &lines::session(session, session.from_time),
@@ -293,19 +293,19 @@ pub fn named(group: &Group, by: CountBy) -> String {
     }
 }
 
-/// What was counted, in one sentence. `rest` are the groups that are not shown.
-pub fn counted(question: &Question, counts: &Counts, rest: &[Group]) -> String {
+/// What was counted, in one sentence. `rest` are the groups that are not shown, `dashes` begin the names of options.
+pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &str) -> String {
     let query = text::one_line(&question.query, 80);
     let what = match counts.words.as_slice() {
         [] => format!("`{query}`"),
         [word] => format!("`{query}` ({word} in any form)"),
         words => format!("`{query}` (all of {}, in any form)", words.join(", ")),
     };
-    let messages = text::grouped_count(counts.messages, "message");
+    let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
-        out += " Without count, messages with some of the words match too.";
+        let _ = write!(out, " Without {dashes}count, messages with some of the words match too.");
     }
     if !rest.is_empty() {
         let messages = rest.iter().map(|group| group.messages).sum();
@@ -313,8 +313,11 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group]) -> String {
             out,
             " {} with {} are left out: {}.",
             count(rest.len(), "group"),
-            text::grouped_count(messages, "message"),
-            if question.limit < MOST_RESULTS { "a larger limit shows more" } else { "narrow the question" }
+            count(messages, "message"),
+            match question.limit < MOST_RESULTS {
+                true => format!("a larger {dashes}limit shows more"),
+                false => "narrow the question".to_owned(),
+            }
         );
     }
     out
@@ -385,7 +388,7 @@ pub fn unquoted(missing: &[String]) -> String {
 }
 
 /// The search's filters, in words.
-fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
+pub fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
     let mut bounds = String::new();
     let mut add = |word: &str, what: Option<&str>| {
         if let Some(what) = what {
@@ -404,7 +407,7 @@ fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
 
 fn searched(kinds: Kinds, searched: Searched) -> String {
     let more = if searched.messages == MOST_COUNTED { "at least " } else { "" };
-    let messages = format!("{more}{}", count(searched.messages, "message"));
+    let messages = format!("{more}{}", count(searched.messages, "searchable message"));
     let summaries = count(searched.summaries, "summary");
     match kinds {
         Kinds::Messages | Kinds::Sessions => messages,

@@ -240,10 +240,11 @@ impl Block<'_> {
         let degraded = self.frontier.iter().filter(|shown| shown.degraded).count();
         let purged = if self.purged > 0 { format!(", {} purged", self.purged) } else { String::new() };
         format!(
-            "{} stored | {} | DAG depth {} | covers {covered} messages, {missing}, {degraded} degraded{purged}",
+            "{} stored | {} | DAG depth {} | covers {}, {missing}, {degraded} degraded{purged}",
             text::count(self.stored, "message"),
             text::count(self.summaries, "summary"),
             self.depth,
+            text::count(covered, "message"),
         )
     }
 

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::civil::DateTime;
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 /// Replaces what can't be shown.
 const UNSHOWN: &str = "\u{fffd}";
@@ -178,6 +179,21 @@ pub fn parse_iso(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
+/// Parses a time as a person writes it, to ms since the epoch: ISO, `today` or `yesterday`; in this machine's time zone unless it
+/// names one.
+pub fn parse_local(text: &str) -> Option<i64> {
+    let today = || Zoned::now().date();
+    let local = match text {
+        "today" => today().into(),
+        "yesterday" => today().yesterday().ok()?.into(),
+        _ => match parse_iso(text) {
+            Some(time) => return Some(time),
+            None => text.parse::<DateTime>().ok()?,
+        },
+    };
+    local.to_zoned(TimeZone::system()).ok().map(|time| time.timestamp().as_millisecond())
+}
+
 /// The current time, in ms since the epoch.
 pub fn now() -> i64 {
     Timestamp::now().as_millisecond()
@@ -222,18 +238,13 @@ pub fn grouped(n: usize) -> String {
 }
 
 /// `1 message`, `8,431 messages`.
-pub fn grouped_count(n: usize, noun: &str) -> String {
-    count(n, noun).replacen(&n.to_string(), &grouped(n), 1)
-}
-
-/// `1 message`, `2 messages`.
 pub fn count(n: usize, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
         None if noun.ends_with("ch") => format!("{noun}es"),
         None => format!("{noun}s"),
     };
-    format!("{n} {}", if n == 1 { noun } else { &plural })
+    format!("{} {}", grouped(n), if n == 1 { noun } else { &plural })
 }
 
 #[cfg(test)]
@@ -284,6 +295,12 @@ mod tests {
     #[test]
     fn times_are_utc_and_spans_name_the_day_once() {
         let nine = parse_iso("2026-11-20T09:12:30.000Z").unwrap();
+        for (written, local) in [("2026-11-20", "2026-11-20 00:00"), ("2026-11-20T09:12", "2026-11-20 09:12")]
+        {
+            assert_eq!(local_minute(parse_local(written).unwrap()), local);
+        }
+        assert_eq!(parse_local("2026-11-20T09:12Z"), Some(nine - 30_000));
+        assert!(parse_local("yesterday") < parse_local("today") && parse_local("today") <= Some(now()));
         assert_eq!(minute(nine), "2026-11-20 09:12");
         assert_eq!(time_span(nine, nine + 88 * 60_000), "2026-11-20 09:12–10:40");
         assert_eq!(time_span(nine, nine + 86_400_000), "2026-11-20 09:12–2026-11-21 09:12");

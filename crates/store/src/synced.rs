@@ -73,12 +73,15 @@ pub struct PurgedElsewhere {
     pub nonce: Nonce,
 }
 
-/// The columns of a [`SyncedEntry`].
+/// The columns of a [`SyncedEntry`]. Of the entries that show one message the first counts, as those of forks do where they are
+/// received.
 macro_rules! entries {
     ($which:literal) => {
         concat!(
             "SELECT e.id, e.entry_id, p.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END, e.message_id, e.target,
-                    coalesce(e.kind = 1 AND m.kind IN (0, 1), 0), e.conversation_id,
+                    coalesce(e.kind = 1 AND m.kind IN (0, 1) AND NOT EXISTS
+                             (SELECT 1 FROM entries o WHERE o.message_id = e.message_id AND o.kind = 1 AND o.id < e.id), 0),
+                    e.conversation_id,
                     CASE m.kind WHEN 4 THEN m.json END, m.timestamp
                FROM entries e
                LEFT JOIN entries p ON p.id = e.parent_id

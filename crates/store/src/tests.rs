@@ -61,6 +61,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("", "{MERGED}", "5"),
     ("", "{BRANCH_ENTRY}", "*"),
     ("", "{IS_DEGRADED}", "state"),
+    ("", "{IS_VERSION}", "e.entry_id = ''"),
     ("", "{is_pi_s}", "c.session_id = ''"),
 ];
 

@@ -147,7 +147,8 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
         late.purged.extend(slice.purged.iter().cloned());
         let write = move |batch: &Batch<'_>| add(batch, slice, is_own);
         match run.write(write).await {
-            Ok(Added { messages, is_new_session }) => {
+            Ok(Added { messages, summaries, is_new_session }) => {
+                report.received.summaries += summaries;
                 report.received.messages += messages;
                 report.received.sessions += usize::from(is_new_session);
             }
@@ -232,13 +233,14 @@ fn next_slice(
 
 struct Added {
     messages: usize,
+    summaries: usize,
     is_new_session: bool,
 }
 
 /// Stores a part of a pack; all of it, or nothing.
 fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
     let (Some(session), Some(entries)) = (&slice.session, slice.entries) else {
-        return Ok(Added { messages: 0, is_new_session: false });
+        return Ok(Added { messages: 0, summaries: 0, is_new_session: false });
     };
     let known = batch.messages().conversation(&session.id)?;
     let row = match known {
@@ -259,7 +261,10 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             differing.insert(id.to_owned());
         }
     }
+    let before = batch.summaries().newest_summary()?;
     let messages = entries.fold(batch, row)?;
+    // Compactions carry summaries.
+    let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();
     for id in slice.ids.iter().filter(|id| !differing.contains(*id)) {
         // So is a placeholder, so that the others see that it is here.
@@ -268,7 +273,7 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
         }
     }
     batch.synced().add(rows)?;
-    Ok(Added { messages, is_new_session: known.is_none() })
+    Ok(Added { messages, summaries, is_new_session: known.is_none() })
 }
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.

@@ -28,7 +28,7 @@ use lcm_model::config::ProjectIdentity;
 use lcm_model::dag::Sources;
 use lcm_model::error::{Code, Result};
 use lcm_model::ids::{Hash, MessageId};
-use lcm_model::{State, Summary, SummaryRecord, tokens};
+use lcm_model::{CompactionDetails, State, Summary, SummaryRecord, tokens};
 use lcm_store::{
     Batch, END, ExportedEntry, NewSummary, PreparedText, Purge, Shows, Store, View, repeated_id,
 };
@@ -85,6 +85,16 @@ impl Machine {
         let message = json!({"role": "user", "content": text, "timestamp": time});
         let entry = json!({"type": "message", "id": id, "parentId": parent, "message": message});
         self.add(session, &entry.to_string()).await;
+    }
+
+    /// Adds a summary of the session `one`.
+    async fn summarize(&self, text: &'static str) -> Hash {
+        self.write(move |batch| {
+            let row = batch.messages().conversation("one")?.unwrap();
+            let ids = ["e1", "e2"].map(|entry| batch.messages().shown_by(row, entry).unwrap().unwrap());
+            summary_of(batch, ids.to_vec(), text)
+        })
+        .await
     }
 
     async fn sync_as(&self, options: Options) -> Result<Report> {
@@ -235,6 +245,31 @@ fn packs(folder: &Path) -> Vec<PathBuf> {
     }
     packs.sort();
     packs
+}
+
+#[test]
+fn both_machines_count_the_same() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        for session in ["one", "fork"] {
+            ann.say(session, "e1", None, "the fox").await;
+            ann.say(session, "e2", Some("e1"), "the hen").await;
+        }
+        let hash = ann.summarize("A fox and a hen").await;
+        let summary = ann.read(move |view| {
+            let id = view.summaries().summary_by_hash(hash)?.unwrap();
+            Ok(view.summaries().summary(id)?.summary)
+        });
+        let record = SummaryRecord { summary: summary.await, sources: vec!["e1".into(), "e2".into()] };
+        let compaction = json!({
+            "type": "compaction", "id": "e3", "parentId": "e2", "summary": "", "firstKeptEntryId": "e2", "tokensBefore": 9,
+            "details": {"lcm": CompactionDetails::FORMAT, "summaries": [record], "frontier": [hash.to_string()]}
+        });
+        ann.add("one", &compaction.to_string()).await;
+        let (sent, received) = (ann.sync(target.path()).await.sent, bob.sync(target.path()).await.received);
+        assert_eq!((sent.messages, sent.summaries), (2, 1));
+        assert_eq!((received.messages, received.summaries), (2, 1));
+    });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use lcm_ingest::export::header;
 use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
-use lcm_model::text::now;
+use lcm_model::text::{local_minute, now};
 use lcm_store::{StoredSession, View};
 
 /// The placeholder for the data, which the template contains once.
@@ -29,14 +29,18 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
     let (head, tail) = template(of.viewer_template.as_deref())?;
     let mut sessions = sessions(of, view)?;
     let open = of.scope.conversation;
-    let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
-    let mut output = Output::create(&in_folder(path, file_name(name, "html"))?, of.force)?;
+    let name = match of.all {
+        // No session has this name.
+        true => format!("pi-{}_all_sessions.html", &local_minute(now())[..10]),
+        false => file_name(&sessions[0], "html"),
+    };
+    let mut output = Output::create(&in_folder(path, &name)?, of.force)?;
     output.push(&head)?;
     // The open session first, then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
     let about = json!({
         "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": of.home.cwd,
-        "leaf": of.scope.leaf, "sessions": sessions.len()
+        "sessions": sessions.len()
     });
     output.push(&element("about", None, &about.to_string()))?;
     let mut messages = 0;
@@ -75,10 +79,14 @@ fn write_session(
     output: &mut Output,
 ) -> Result<usize> {
     let mut lines = lines_of(of, view, session)?;
-    let open = of.scope.leaf.as_deref().filter(|_| session.id == of.scope.conversation);
-    let outline = SessionOutline::of(view, session.id, open)?;
+    let leaf = match session.id == of.scope.conversation {
+        true => of.scope.leaf.clone(),
+        false => view.messages().last_entry(session.id)?,
+    };
+    let outline = SessionOutline::of(view, session.id, leaf.as_deref())?;
     let header: Value = serde_json::from_str(&header(session, &of.home.cwd, &lines)).unwrap_or_default();
-    let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
+    let facts =
+        json!({"id": session.session_id, "header": header, "leaf": leaf, "branches": outline.branches});
     output.push(&element("session", Some(number), &facts.to_string()))?;
     let mut blocks = Blocks { output, number, kind: "summaries", items: Vec::new(), bytes: 0 };
     for id in &outline.summaries {

@@ -3,6 +3,7 @@
 mod html;
 mod output;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_folder;
 use lcm_ingest::export::{LinePositions, header, line, supplement};
+use lcm_ingest::foreign::SIDE_CHAINS;
 use lcm_ingest::import::Home;
 use lcm_model::dag::{BranchMessage, MessageKind, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::{self, folder::folder_of};
-use lcm_model::ids::{ConversationId, EntryId, Hash};
+use lcm_model::ids::{AGENTS, CODEX, ConversationId, EntryId, Hash};
 use lcm_model::text::{grouped, local_minute, now, zoned_minute};
 use lcm_model::{Content, Entry, Message, Part, Role, agent_of_session, original_of, parse_one};
 use lcm_recall::Scope;
@@ -158,14 +160,44 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
     make_folder(path, "--from")?;
     let mut written = Exported { format: "log", ..Exported::default() };
     for session in sessions {
-        let mut output = Output::create(&path.join(file_name(&session, "log")), of.force)?;
-        let messages = each_entry(of, view, session.id, &mut LinePositions::default(), |_, line| {
-            let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { return Ok(()) };
-            original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))
+        let mut logs: BTreeMap<PathBuf, Vec<ExportedEntry>> = BTreeMap::new();
+        each_row(of, view, session.id, |entry| {
+            logs.entry(path.join(log_name(&session.session_id, &entry.id))).or_default().push(entry);
+            Ok(())
         })?;
-        written.add(of, output, messages)?;
+        for (log, entries) in logs {
+            make_folder(log.parent().unwrap_or(path), "--from")?;
+            let mut output = Output::create(&log, of.force)?;
+            for entry in &entries {
+                of.check()?;
+                let line = line(view, session.id, entry, &mut LinePositions::default())?;
+                let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { continue };
+                original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))?;
+            }
+            written.add(of, output, entries.iter().filter(|entry| entry.is_said).count())?;
+        }
     }
     Ok(written)
+}
+
+/// The file for the log that an entry is from. An import takes the entries' ids from the names: those of the session, and of the
+/// side chain or the further log, if it has one of its own.
+fn log_name(session: &str, entry: &str) -> PathBuf {
+    let (agent, session) = session.split_once(':').unwrap_or_default();
+    let name = |id: &str| match id.len() <= LONGEST && id.split('_').all(|part| name_of(part) == part) {
+        true => id.to_owned(),
+        false => name_of(id),
+    };
+    // Claude Code has other side chains in the session's log.
+    let has_log = |(side, _): &(&str, &str)| agent != AGENTS[0] || side.starts_with("agent-");
+    let (folder, own, record) = match entry.split_once(':').filter(has_log) {
+        Some((side, record)) => (Path::new(SIDE_CHAINS).join(name(session)), name(side), record),
+        None => (PathBuf::new(), name(session), entry),
+    };
+    match record.split_once('.').filter(|_| agent == CODEX) {
+        Some((log, _)) => folder.join(format!("rollout-{own}_{}.log", name(log))),
+        None => folder.join(own + ".log"),
+    }
 }
 
 /// The default file name, which differs for any two sessions, whatever their ids and the disk.
@@ -202,15 +234,29 @@ fn each_entry(
     lines: &mut LinePositions,
     mut take: impl FnMut(&ExportedEntry, String) -> Result<()>,
 ) -> Result<usize> {
-    let (mut after, mut messages) = (EntryId(0), 0);
+    let mut messages = 0;
+    each_row(of, view, conversation, |entry| {
+        messages += usize::from(entry.is_said);
+        take(&entry, line(view, conversation, &entry, lines)?)
+    })?;
+    Ok(messages)
+}
+
+/// Passes each entry of a session to `take`, parents before children.
+fn each_row(
+    of: &Exporter,
+    view: &View<'_>,
+    conversation: ConversationId,
+    mut take: impl FnMut(ExportedEntry) -> Result<()>,
+) -> Result<()> {
+    let mut after = EntryId(0);
     loop {
         let entries = view.messages().exported_entries(conversation, after, SLICE)?;
-        let Some(last) = entries.last() else { return Ok(messages) };
+        let Some(last) = entries.last() else { return Ok(()) };
         after = last.row;
-        for entry in &entries {
+        for entry in entries {
             of.check()?;
-            take(entry, line(view, conversation, entry, lines)?)?;
-            messages += usize::from(entry.is_said);
+            take(entry)?;
         }
     }
 }

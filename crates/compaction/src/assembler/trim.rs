@@ -278,6 +278,7 @@ mod tests {
 
     #[test]
     fn hundreds_of_summaries_fit_any_budget_with_the_oldest_as_one_range() {
+        let messages = |summaries: usize| text::count(summaries * 5, "message");
         for (count, budget) in [(90, 500), (90, 1_000), (300, 4_000), (3, 500), (2, 500), (1, 500)] {
             let long = "many words about the work that was done here. ".repeat(100);
             let texts: Vec<(&str, u32)> =
@@ -285,7 +286,7 @@ mod tests {
             let frontier = frontier(&texts);
             let text = full(&frontier, &standing(count), budget);
             assert!(tokens::estimate(&text) <= budget, "{count} in {budget}: {text}");
-            assert!(text.contains(&format!("covers {} messages, none missing", count * 5)));
+            assert!(text.contains(&format!("covers {}, none missing", messages(count))));
             let (_, ids) = text.split_once("### Summary IDs for Drill-Down\n").unwrap();
             let lines: Vec<&str> = ids.lines().collect();
             let (run, shown) = match lines[0].contains("in a row") {
@@ -297,7 +298,7 @@ mod tests {
             assert_eq!(shown, newest);
             if run > 0 {
                 let [first, last] = [0, run - 1].map(|at| frontier[at].hash.summary_handle());
-                let start = format!("- {first} … {last} ({run} summaries in a row, {} messages", run * 5);
+                let start = format!("- {first} … {last} ({run} summaries in a row, {}", messages(run));
                 assert!(lines[0].starts_with(&start), "{}", lines[0]);
             }
             assert_eq!(run > 0, count > 2, "{count} in {budget}");

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, Records, as_text, call, head, image,
-    is_among, read_file, text, thinking,
+    Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, Records, SIDE_CHAINS, as_text, call,
+    head, image, is_among, read_file, text, thinking,
 };
 use crate::damage::whole_objects;
 use lcm_model::error::Result;
@@ -51,8 +51,9 @@ fn is_log(path: &Path) -> bool {
 }
 
 fn is_subagent_s(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "jsonl")
-        && path.parent().is_some_and(|chat| folder(chat) == "chats")
+    let chats = [("jsonl", "chats"), ("log", SIDE_CHAINS)];
+    let above = path.parent().map(folder).unwrap_or_default();
+    path.extension().is_some_and(|ending| chats.iter().any(|chat| ending == chat.0 && above == chat.1))
 }
 
 /// The name of the file's folder.

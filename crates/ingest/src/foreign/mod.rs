@@ -36,6 +36,8 @@ pub(super) use session::ForeignSession;
 const HEAD: usize = 2_000;
 /// Maximum depth of folders to search for logs.
 const DEEPEST: usize = 6;
+/// The folder of an export with a folder per session for its side chains' logs.
+pub const SIDE_CHAINS: &str = "subagents";
 
 /// Another agent.
 pub struct Agent {

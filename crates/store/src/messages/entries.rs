@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use rusqlite::params;
+use rusqlite::{named_params, params};
 
 use crate::columns::{Queries as _, from_row};
 use crate::{MessageWriter, Messages, Shows, SyncedWriter};
@@ -35,28 +35,14 @@ pub struct Version {
 
 from_row!(Version { entry_id, message = "message_id", timestamp, is_purged });
 
-/// Whether an entry `e` has this id in its session's file.
-macro_rules! is_version {
-    ($own:literal) => {
-        concat!(
-            "(e.entry_id >= ", $own, " AND e.entry_id < ", $own, " || ' ' AND (e.entry_id = ", $own,
-            " OR e.entry_id > ", $own, " || char(31)))"
-        )
-    };
-}
-pub(crate) use is_version;
+/// Whether an entry `e` has the id `:own` in its session's file.
+pub(crate) const IS_VERSION: &str = "(e.entry_id >= :own AND e.entry_id < :own || ' '
+    AND (e.entry_id = :own OR e.entry_id > :own || char(31)))";
 
-/// The columns of a [`Version`].
-macro_rules! versions {
-    ($which:expr) => {
-        concat!(
-            "SELECT e.entry_id, e.message_id, m.timestamp, m.kind = 4 AS is_purged
-               FROM entries e JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = ?1 AND e.kind = 1 AND ",
-            $which
-        )
-    };
-}
+/// The entries of a session that show a message.
+const SHOWING: &str = "SELECT e.entry_id, e.message_id, m.timestamp, m.kind = 4 AS is_purged
+       FROM entries e JOIN messages m ON m.id = e.message_id
+      WHERE e.conversation_id = :conversation AND e.kind = 1";
 
 /// The id that an entry has in its session's file.
 pub fn own_id(entry_id: &str) -> &str {
@@ -77,12 +63,18 @@ pub fn is_current(entry_id: &str) -> bool {
 impl Messages<'_> {
     /// The entries of a session that show a message and have this one's id in the file, the one with that very id first.
     pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
-        self.connection.all(versions!(is_version!("?2")), params![conversation, own_id(entry_id)])
+        self.connection.all(
+            &format!("{SHOWING} AND {IS_VERSION}"),
+            named_params! {":conversation": conversation, ":own": own_id(entry_id)},
+        )
     }
 
     /// What an entry shows, if that is a message.
     pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
-        self.connection.first(versions!("e.entry_id = ?2"), params![conversation, entry_id])
+        self.connection.first(
+            &format!("{SHOWING} AND e.entry_id = :id"),
+            named_params! {":conversation": conversation, ":id": entry_id},
+        )
     }
 
     /// The ids of the entries of a session that show a message.

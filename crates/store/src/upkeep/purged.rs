@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use rusqlite::params;
+use rusqlite::{named_params, params};
 use uuid::Uuid;
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
-use crate::messages::entries::{is_version, own_id};
+use crate::messages::entries::{IS_VERSION, own_id};
 use crate::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
@@ -126,14 +126,15 @@ impl Upkeep<'_> {
         new: &NewMessage<'_>,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            concat!(
+            &format!(
                 "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-                  WHERE m.kind = 4 AND m.parent_id IS ?1 AND m.timestamp = ?2 AND (",
-                is_version!("?5"),
-                "      OR e.conversation_id = ?3 AND e.entry_id GLOB 'v1-[0-9]*')
-                  ORDER BY e.entry_id = ?4 DESC LIMIT 1"
+                  WHERE m.kind = 4 AND m.parent_id IS :parent AND m.timestamp = :time
+                    AND ({IS_VERSION}
+                         OR e.conversation_id = :conversation AND e.entry_id GLOB 'v1-[0-9]*')
+                  ORDER BY e.entry_id = :id DESC LIMIT 1"
             ),
-            params![new.parent, new.timestamp, conversation, entry_id, own_id(entry_id)],
+            named_params! {":parent": new.parent, ":time": new.timestamp, ":conversation": conversation, ":id": entry_id,
+                           ":own": own_id(entry_id)},
         )
     }
 
@@ -145,13 +146,12 @@ impl Upkeep<'_> {
         timestamp: i64,
     ) -> Result<Option<Head>> {
         self.connection.first(
-            concat!(
+            &format!(
                 "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-                  WHERE m.parent_id IS ?1 AND m.timestamp = ?2 AND m.kind <> 3 AND e.kind = 1 AND ",
-                is_version!("?4"),
-                " ORDER BY e.entry_id = ?3 DESC LIMIT 1"
+                  WHERE m.parent_id IS :parent AND m.timestamp = :time AND m.kind <> 3 AND e.kind = 1 AND {IS_VERSION}
+                  ORDER BY e.entry_id = :id DESC LIMIT 1"
             ),
-            params![parent, timestamp, entry_id, own_id(entry_id)],
+            named_params! {":parent": parent, ":time": timestamp, ":id": entry_id, ":own": own_id(entry_id)},
         )
     }
 

@@ -344,13 +344,7 @@ fn a_summary_travels_and_goes_with_a_purge() {
         let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
         ann.say("one", "e1", None, "the fox said something to remember").await;
         ann.say("one", "e2", Some("e1"), "the hen").await;
-        let hash = ann
-            .write(|batch| {
-                let row = batch.messages().conversation("one")?.unwrap();
-                let ids = ["e1", "e2"].map(|entry| batch.messages().shown_by(row, entry).unwrap().unwrap());
-                summary_of(batch, ids.to_vec(), "A fox and a hen talked about foxes.")
-            })
-            .await;
+        let hash = ann.summarize("A fox and a hen talked about foxes.").await;
         ann.sync(target.path()).await;
         assert_eq!(bob.sync(target.path()).await.received.summaries, 1);
         let has = move |view: &View<'_>| Ok(view.summaries().summary_by_hash(hash)?.is_some());

@@ -84,7 +84,10 @@ fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) ->
     };
     out += &row("write", written);
     if healed > 0 {
-        out += &row("rewrite", format!("{} made without a model", count(healed, "summary")));
+        out += &row(
+            "rewrite",
+            format!("{} that no model made, or that /lcm redo names", count(healed, "summary")),
+        );
     }
     out += &row("show", format!("a block of at most {} tokens", grouped(budget)));
     let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();

@@ -179,12 +179,12 @@ impl Forest {
     }
 
     /// The summary that the frontier uses of those that start at a position: the longest span wins, then the deepest,
-    /// then one written by a model, then the newest prompts, then the lowest id.
+    /// then one written by a model, then the newest prompts, then the newest: the user may have wanted it written again.
     fn best(&self, start: usize) -> Option<(SummaryId, &Span)> {
         let starting = self.trees.starting.get(&start).into_iter().flatten();
         starting.filter_map(|id| Some((*id, self.span(*id)?))).max_by_key(|(id, span)| {
             let node = &self.trees.nodes[id];
-            (span.len(), node.depth, !node.degraded, node.prompt_version, Reverse(*id))
+            (span.len(), node.depth, !node.degraded, node.prompt_version, *id)
         })
     }
 

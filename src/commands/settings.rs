@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, Rest, as_asked, help};
-use lcm_model::config::{Origin, Setting, SettingSources, change, setting, settings};
+use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
 use lcm_store::tasks::blocking;
@@ -92,10 +92,19 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         _ if current.source == Origin::Project => Origin::Project,
         _ => Origin::Global,
     };
-    let (saved, setting) = change(sources, name, value, into)?;
-    let overrides = if setting.source == Origin::Environment { ", which overrides the files" } else { "" };
-    let text = format!("Saved in {}: {}{overrides}", saved.display(), shown(&setting));
-    Ok(Answer::new(text, json!({"setting": setting, "saved": saved.display().to_string()})))
+    let Changed { file, saved, setting } = change(sources, name, value, into)?;
+    let text = match saved {
+        None => format!("Removed from {}: {} now", file.display(), shown(&setting)),
+        Some(_) if setting.source == into => format!("Saved in {}: {}", file.display(), shown(&setting)),
+        Some(value) => format!(
+            "Saved in {}: {} = {}; it has no effect here, where {} overrides it",
+            file.display(),
+            setting.name,
+            plain(&value),
+            shown(&setting)
+        ),
+    };
+    Ok(Answer::new(text, json!({"setting": setting, "saved": file.display().to_string()})))
 }
 
 fn source(setting: &Setting) -> String {

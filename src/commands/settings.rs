@@ -77,6 +77,13 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         let all = settings(sources);
         return Ok(Answer::new(list(&all), json!({"settings": all})));
     }
+    if let (None, Some((name, _))) = (value, name.split_once(char::is_whitespace))
+        && setting(sources, name).is_ok()
+    {
+        return Err(Error::invalid(format!(
+            "to set {name}, put = before the value: /lcm settings {name}=VALUE"
+        )));
+    }
     let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
         if has_options {

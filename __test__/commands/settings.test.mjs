@@ -30,6 +30,7 @@ for (const host of hostsFor()) {
       assert.deepEqual(rest, JSON.parse(before));
       assert.equal(await answerTo("settings background=maybe"), "background takes true or false, not maybe; nothing was changed");
       assert.equal(await answerTo("settings background off"), "to set background, put = before the value: /lcm settings background=VALUE");
+      assert.match(String(await answerTo("settings syncRecipients=age1foo")), /^number 1 in syncRecipients is no key, /);
       assert.match(String(await answerTo("settings syncTarget=/mnt --project")), /^a project can't set syncTarget for its users: use --global; /);
       assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).lcm, lcm);
       assert.equal(await answerTo("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);

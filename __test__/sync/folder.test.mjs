@@ -172,7 +172,7 @@ test("encrypted packs say nothing to others, until their key is added", async (t
   // Neither is it in what is said when a secret key is given by mistake.
   ann.configure({ syncRecipients: [readFileSync(path.join(ann.storeDir, "machine-key"), "utf8")] });
   const wrong = await lcm(ann, "sync", target);
-  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was sent\n"]);
+  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was done\n"]);
 });
 
 for (const host of hostsFor()) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, Rest, as_asked, help};
-use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, setting, settings};
+use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, listed, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
 use lcm_store::tasks::blocking;
@@ -99,6 +99,10 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         _ if current.source == Origin::Project => Origin::Project,
         _ => Origin::Global,
     };
+    if let ("syncRecipients", Some(keys)) = (current.name, value) {
+        let keys: Vec<String> = listed(keys).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        lcm_sync::check_recipients(&keys)?;
+    }
     let Changed { file, saved, setting } = change(sources, name, value, into)?;
     let text = match saved {
         None => format!("Removed from {}: {} now", file.display(), shown(&setting)),

@@ -27,6 +27,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use encryption::Key;
+pub use encryption::check as check_recipients;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_store::{Batch, Place, Store, View, real_path};

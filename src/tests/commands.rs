@@ -26,7 +26,7 @@ async fn an_unknown_command_is_named_with_the_nearest_one() {
         refused("stat everything").await,
         "there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"
     );
-    assert_eq!(refused("foo").await, "there is no /lcm foo: (/lcm help lists all)");
+    assert_eq!(refused("foo").await, "there is no /lcm foo (/lcm help lists all)");
     assert_eq!(
         refused("stats everything").await,
         "/lcm stats has no everything: it takes only --json; see /lcm help stats"

@@ -189,7 +189,7 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[]).arg(
+        of(&sync::COMMAND, &[sync::NAME]).arg(
             positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
                 .value_hint(ValueHint::DirPath),
         ),

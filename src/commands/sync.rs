@@ -29,6 +29,7 @@ pub(crate) const COMMAND: Command = Command {
     usage: &[
         ("sync TARGET", "by way of a folder that they see too, or of s3://BUCKET/PREFIX"),
         ("sync", "by way of the target in the setting syncTarget"),
+        ("sync TARGET --name NAME", "with the project named NAME there, as by the setting syncProject"),
         ("sync TARGET --redact", "with keys and passwords masked in what is sent"),
         ("sync --purge", "removes what was purged on another machine, however much it is"),
         ("sync --key", "shows this machine's key, for the setting syncRecipients"),

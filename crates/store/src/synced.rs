@@ -59,6 +59,17 @@ pub struct Machine {
     pub purged: usize,
 }
 
+/// Digits of a machine's id that name it to people.
+const NAMED: usize = 8;
+
+impl Machine {
+    /// What tells it from the others of `all`: its label, with the beginning of its id if another has the same one.
+    pub fn name(&self, all: &[Self]) -> String {
+        let is_shared = all.iter().any(|other| other.label == self.label && other.id != self.id);
+        if is_shared { format!("{} ({:.NAMED$})", self.label, self.id) } else { self.label.clone() }
+    }
+}
+
 from_row!(Machine { id, label, number, purged });
 
 /// An entry whose message was purged on another machine.
@@ -356,4 +367,18 @@ fn is_as_compared(connection: &Connection, purged: usize, recipients: &str) -> R
 
 fn as_compared(purged: usize, recipients: &str) -> String {
     format!("{purged} {recipients}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_with_one_label_are_told_apart_by_their_ids() {
+        let machine =
+            |id: &str, label: &str| Machine { id: id.repeat(16), label: label.into(), number: 1, purged: 0 };
+        let all = [machine("0a", "ann@vm"), machine("0b", "ann@vm"), machine("0c", "bob@vm")];
+        let names: Vec<String> = all.iter().map(|machine| machine.name(&all)).collect();
+        assert_eq!(names, ["ann@vm (0a0a0a0a)", "ann@vm (0b0b0b0b)", "bob@vm"]);
+    }
 }

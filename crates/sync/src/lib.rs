@@ -274,9 +274,9 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
         && report.closed.is_empty()
         && report.lost == 0;
     run.write(move |batch| batch.synced().note_complete(is_complete)).await?;
-    let machines = store.read(|view| view.synced().machines()).await?.into_iter();
-    let others =
-        machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
+    let machines = store.read(|view| view.synced().machines()).await?;
+    let others = machines.iter().filter(|machine| machine.id != run.machine.id);
+    let others = others.map(|machine| machine.name(&machines)).collect();
     store.checkpoint().await?;
     Ok(Report { others, ..report })
 }
@@ -310,11 +310,12 @@ async fn closed(
     }
     let own = closed.remove(run.machine.id.as_str()).map_or(0, |own| own.packs);
     if !closed.is_empty() {
-        for machine in run.store().read(|view| view.synced().machines()).await? {
+        let machines = run.store().read(|view| view.synced().machines()).await?;
+        for machine in &machines {
             closed
                 .get_mut(machine.id.as_str())
                 .into_iter()
-                .for_each(|all| all.machine.clone_from(&machine.label));
+                .for_each(|all| all.machine = machine.name(&machines));
         }
     }
     Ok((closed.into_values().collect(), own))

@@ -131,6 +131,13 @@ test("--redact masks secrets in what leaves the machine", async (t) => {
   assert.ok(!stdout.includes(SECRET));
   assert.match((await lcm(ann, "show", (await ann.find("wombat"))[0].id)).stdout, new RegExp(SECRET), "it stays as it was where it is from");
   assert.equal((await bob.find("goes")).length, 1);
+
+  await t.test("what was sent before without it is pointed out, until it is sent again", async () => {
+    const warned = async (/** @type {Machine} */ machine) => /\nWhat this machine sent before without masks stays so there\./.test((await lcm(machine, "sync", target, "--redact")).stdout);
+    assert.deepEqual([await warned(ann), await warned(bob)], [false, true]);
+    rmSync(path.join(target, FOLDER, readFileSync(path.join(bob.storeDir, "machine-id"), "utf8").trim()), { recursive: true });
+    assert.equal(await warned(bob), false);
+  });
 });
 
 test("encrypted packs say nothing to others, until their key is added", async (t) => {

@@ -166,6 +166,9 @@ fn render(report: &Report) -> String {
         };
         out += &format!("\nEncrypted to this machine's key, {key}, {others}.");
     }
+    if report.unmasked {
+        out += "\nWhat this machine sent before without masks stays so there. To mask that too, remove this machine's folder there, named as in machine-id, and sync as now: all is sent again.";
+    }
     if *rewritten > 0 {
         out += &format!(
             "\n{} {} written again without what was purged{}.",

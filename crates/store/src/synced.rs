@@ -23,6 +23,8 @@ const COMPARED: &str = "sync_compared";
 const COMPLETE: &str = "sync_complete";
 /// The key that is there if a pack is encrypted, or was one that the target has lost.
 const ENCRYPTED: &str = "sync_encrypted";
+/// The key that is there if an own pack is not masked.
+const UNMASKED: &str = "sync_unmasked";
 
 /// The key of the number of messages that were removed unasked since the user last confirmed it, whatever the target.
 const UNASKED: &str = "sync_unasked";
@@ -162,6 +164,11 @@ impl Synced<'_> {
         self.connection.fact(ENCRYPTED).map(|fact| fact.is_some())
     }
 
+    /// Whether an own pack there is not masked.
+    pub fn is_unmasked(&self) -> Result<bool> {
+        self.connection.fact(UNMASKED).map(|fact| fact.is_some())
+    }
+
     /// Whether the last sync left nothing unread.
     pub fn is_complete(&self) -> Result<bool> {
         self.connection.fact(COMPLETE).map(|fact| fact.is_some())
@@ -228,7 +235,8 @@ impl SyncedWriter<'_> {
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])
+        self.connection
+            .change("DELETE FROM _metadata WHERE key IN (?1, ?2, ?3)", [COMPARED, COMPLETE, UNMASKED])
     }
 
     /// Records that packs have these entries.
@@ -325,6 +333,11 @@ impl SyncedWriter<'_> {
     /// Records whether a pack is encrypted.
     pub fn note_encrypted(&self, is_encrypted: bool) -> Result<()> {
         if is_encrypted { self.connection.set_fact(ENCRYPTED, "1") } else { Ok(()) }
+    }
+
+    /// Records that an own pack was written or read, masked or not.
+    pub fn note_masked(&self, is_masked: bool) -> Result<()> {
+        if is_masked { Ok(()) } else { self.connection.set_fact(UNMASKED, "1") }
     }
 
     /// Records whether nothing is left unread.

@@ -122,6 +122,8 @@ pub struct Report {
     pub lost: usize,
     /// Whether nothing is sent, as packs there are encrypted, and this machine has no recipients.
     pub withheld: bool,
+    /// Whether what is sent is masked, but something that was sent before is not.
+    pub unmasked: bool,
     /// Packs that build on one that is not there yet.
     pub waiting: usize,
     pub refused: Vec<Refused>,
@@ -268,6 +270,7 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
     if !report.withheld {
         send::send(run, number, &mut report).await?;
     }
+    report.unmasked = run.redacts && store.read(|view| view.synced().is_unmasked()).await?;
     let is_complete = report.waiting == 0
         && report.refused.is_empty()
         && report.unconfirmed == 0

@@ -170,7 +170,9 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.press("enter");
     await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the list");
     assert.deepEqual(settings(), before);
-    terminal.press("down", "down", "down");
+    terminal.press("down", "down", "down", "down", "down");
+    await terminal.waitFor((screen) => /> compactionModels[^]*…\n[^]*Esc to cancel[^]*LCM: 17 msgs/.test(screen), "the longest description, with the keys and the footer");
+    terminal.press("up", "up");
     await terminal.waitFor((screen) => /> context +lean/.test(screen), "another setting");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("→ lean"), "its values");

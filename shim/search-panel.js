@@ -123,11 +123,12 @@ class Search {
     const { theme } = this.#screen;
     const rows = this.#screen.rows(BESIDE_HITS);
     const where = this.#session ? `session ${this.#session}` : this.#project ? "all sessions of this project" : "this session";
-    const filters = [...this.#filters].map(([name, value]) => ` · ${name} ${value}`).join("");
+    // A session's id is long, and its end says little.
+    const title = [...[...this.#filters].map((filter) => filter.join(" ")), where].join(" · ");
     const from = Math.max(0, Math.min(this.#selected - Math.floor(rows / 2), this.#hits.length - rows));
     const hits = this.#hits.slice(from, from + rows).map((hit, at) => this.#row(hit, from + at === this.#selected, width));
     return [
-      theme.fg("accent", theme.bold(fit(`Search ${where}${filters}`, width))),
+      theme.fg("accent", theme.bold(fit(`Search ${title}`, width))),
       ...this.#input.render(width),
       ...hits,
       theme.fg("muted", fit(this.#note, width)),
@@ -252,9 +253,16 @@ class Search {
     if (key) {
       const { option, values } = FILTERS[key];
       const choices = ["", ...values(this.#seen)];
+      if (choices.length === 1) {
+        this.#note = `The hits so far name no ${option}: search for other words first.`;
+        return true;
+      }
       const next = choices[(choices.indexOf(this.#filters.get(option) ?? "") + 1) % choices.length];
       if (next) this.#filters.set(option, next);
       else this.#filters.delete(option);
+    } else if (isKey("ctrl+s") && !this.#session && !this.#hits[this.#selected]?.session) {
+      if (this.#hits.length > 0) this.#note = `The hit is of this session: tab searches ${this.#project ? "only that" : "all"}.`;
+      return true;
     } else if (isKey("ctrl+s")) {
       this.#session = this.#session ? undefined : this.#hits[this.#selected]?.session?.id;
     } else if (isKey("tab")) {

@@ -198,9 +198,10 @@ fn find(
             break (elsewhere.messages, missing);
         }
     };
+    let said = unquoted(&question, &missing);
     let (query, is_cut) = (question.query, question.cursor.is_some());
     let text = match lines.is_empty() {
-        true => nothing(&query, &missing, elsewhere, question.branches, manner),
+        true => nothing(&query, &said, elsewhere, question.branches, manner),
         false => lines.join("\n") + &hint(is_cut, limit, manner),
     };
     let json =
@@ -275,8 +276,8 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
-fn nothing(query: &str, missing: &[String], elsewhere: usize, branches: Branches, manner: Style) -> String {
-    let nothing = format!("Nothing found for {}.{}", one_line(query, 80), unquoted(missing));
+fn nothing(query: &str, said: &str, elsewhere: usize, branches: Branches, manner: Style) -> String {
+    let nothing = format!("Nothing found for {}.{}", one_line(query, 80), said);
     if branches == Branches::Current {
         return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
     }

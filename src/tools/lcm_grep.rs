@@ -339,7 +339,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         bounds(question, findings.searched.times),
         searched(question.kinds, findings.searched)
     );
-    out.push_str(&unquoted(&findings.missing));
+    out.push_str(&unquoted(question, &findings.missing));
     let elsewhere = findings.elsewhere;
     if elsewhere.summaries > 0 {
         let summaries = count(elsewhere.summaries, "summary");
@@ -372,13 +372,14 @@ fn whose(question: &Question) -> &'static str {
 }
 
 /// Which quoted phrases occur nowhere.
-pub fn unquoted(missing: &[String]) -> String {
+pub fn unquoted(question: &Question, missing: &[String]) -> String {
     let missing: Vec<String> =
         missing.iter().map(|phrase| format!("\"{}\"", text::one_line(phrase, 80))).collect();
     match missing.as_slice() {
         [] => String::new(),
         phrases => format!(
-            " Nowhere does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
+            " Nowhere in {} does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
+            whose(question),
             phrases.join(" or ")
         ),
     }

@@ -353,8 +353,8 @@ fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
         let mut sessions: HashSet<ConversationId> = HashSet::new();
         for (message, _) in rank::matching(&wider, query, &candidates)? {
             let places = search.view.messages().sessions_of(message)?;
-            // This session was searched: what matches there is the current request itself.
-            if !places.contains(&search.scope.conversation) {
+            // What matches in the searched session is the current request itself.
+            if search.filter.conversation.is_none_or(|searched| !places.contains(&searched)) {
                 elsewhere.messages += 1;
                 sessions.extend(places);
             }

@@ -209,7 +209,9 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {
     await terminal.send("/lcm search");
     await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
-    terminal.type("pelican");
+    terminal.type("pelicam");
+    await terminal.waitFor((screen) => screen.includes("Nothing has pelicam. 1 with similar words"), "what is similar");
+    terminal.type("\u007fn");
     await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
     terminal.type("\u0013");
     await terminal.waitFor((screen) => screen.includes("The hit is of this session: tab searches all."), "why nothing changes");

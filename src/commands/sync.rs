@@ -144,9 +144,8 @@ fn render(report: &Report) -> String {
     if received.sessions > 0 {
         out += &format!(" of {}", grouped_count(received.sessions, "new session"));
     }
-    let with =
-        if others.is_empty() { "no other machine yet".into() } else { one_line(&others.join(", "), 200) };
-    out += &format!(".\nAt {target}: {with}.");
+    let with = if others.is_empty() { "none yet".into() } else { one_line(&others.join(", "), 200) };
+    out += &format!(".\nOther machines at {target}: {with}.");
     if *purged > 0 {
         out += &format!(
             "\n{} purged on another machine {} removed here.",

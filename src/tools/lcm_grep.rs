@@ -289,7 +289,8 @@ pub fn named(group: &Group, by: CountBy) -> String {
         (Some(key), _) => lines::name(key),
         (None, CountBy::Path) => "(about no file)".to_owned(),
         (None, CountBy::Tool) => "(of no tool)".to_owned(),
-        (None, _) => "(of none)".to_owned(),
+        (None, CountBy::Outcome) => "(not of a tool or command)".to_owned(),
+        (None, _) => "(of no session)".to_owned(),
     }
 }
 

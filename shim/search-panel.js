@@ -9,6 +9,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
+/** @typedef {{ hits: Hit[], isCut: boolean, elsewhere: number, unknown: string[] }} Found */
 /** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
@@ -123,11 +124,12 @@ class Search {
     const { theme } = this.#screen;
     const rows = this.#screen.rows(BESIDE_HITS);
     const where = this.#session ? `session ${this.#session}` : this.#project ? "all sessions of this project" : "this session";
-    const filters = [...this.#filters].map(([name, value]) => ` · ${name} ${value}`).join("");
+    // A session's id is long, and its end says little.
+    const title = [...[...this.#filters].map((filter) => filter.join(" ")), where].join(" · ");
     const from = Math.max(0, Math.min(this.#selected - Math.floor(rows / 2), this.#hits.length - rows));
     const hits = this.#hits.slice(from, from + rows).map((hit, at) => this.#row(hit, from + at === this.#selected, width));
     return [
-      theme.fg("accent", theme.bold(fit(`Search ${where}${filters}`, width))),
+      theme.fg("accent", theme.bold(fit(`Search ${title}`, width))),
       ...this.#input.render(width),
       ...hits,
       theme.fg("muted", fit(this.#note, width)),
@@ -252,9 +254,16 @@ class Search {
     if (key) {
       const { option, values } = FILTERS[key];
       const choices = ["", ...values(this.#seen)];
+      if (choices.length === 1) {
+        this.#note = `The hits so far name no ${option}: search for other words first.`;
+        return true;
+      }
       const next = choices[(choices.indexOf(this.#filters.get(option) ?? "") + 1) % choices.length];
       if (next) this.#filters.set(option, next);
       else this.#filters.delete(option);
+    } else if (isKey("ctrl+s") && !this.#session && !this.#hits[this.#selected]?.session) {
+      if (this.#hits.length > 0) this.#note = `The hit is of this session: tab searches ${this.#project ? "only that" : "all"}.`;
+      return true;
     } else if (isKey("ctrl+s")) {
       this.#session = this.#session ? undefined : this.#hits[this.#selected]?.session?.id;
     } else if (isKey("tab")) {
@@ -276,8 +285,8 @@ class Search {
     clearTimeout(this.#timer);
     const query = this.#input.getValue().trim();
     const mine = ++this.#asked;
-    /** @type {{ hits: Hit[], isCut: boolean, elsewhere: number }} */
-    let found = { hits: [], isCut: false, elsewhere: 0 };
+    /** @type {Found} */
+    let found = { hits: [], isCut: false, elsewhere: 0, unknown: [] };
     let note = "Type words to search for.";
     try {
       if (query) {
@@ -316,9 +325,12 @@ class Search {
   }
 }
 
-/** @param {{ hits: Hit[], isCut: boolean, elsewhere: number }} found */
-function summaryOf({ hits, isCut, elsewhere }) {
+/** @param {Found} found */
+function summaryOf({ hits, isCut, elsewhere, unknown }) {
   if (hits.length === 0) return elsewhere > 0 ? `Nothing here; ${elsewhere} in other sessions: press tab.` : "Nothing found.";
+  if (unknown.length > 0) {
+    return `Nothing has ${unknown.join(" or ")}${elsewhere > 0 ? ` here; ${elsewhere} in other sessions: press tab` : ""}. ${hits.length} with similar words`;
+  }
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
   return `${isCut ? `The best ${hits.length} of more` : hits.length} found${others}`;
 }

@@ -17,8 +17,10 @@ import { uiOf } from "./ui.js";
 
 /** Columns for the names. */
 const BESIDE_VALUES = 32;
-/** Lines of the panel besides the settings: two of the title, the search, the position, the description, the keys, a note. */
+/** Lines of the panel besides the settings: two of the title, the search, the position, the description with a note, the keys. */
 const BESIDE_LIST = 12;
+/** Lines of the description and the note together: what goes beyond the screen is cut off, and the keys come last. */
+const ABOUT = 4;
 
 /** A setting as the engine describes it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
 
@@ -64,6 +66,12 @@ function shown({ value, source }, width = Infinity) {
   return `${fit(written(value) || "none", Math.max(1, width - source.length - 3))} (${source})`;
 }
 
+/** The first lines of a text. @param {string} text @param {number} width @param {number} most */
+function beginning(text, width, most) {
+  const lines = wrap(text, width);
+  return lines.length > most ? [...lines.slice(0, most - 1), `${fit(lines[most - 1], width - 1).trimEnd()}…`].join("\n") : text;
+}
+
 class Settings {
   #screen;
   #tui;
@@ -102,14 +110,20 @@ class Settings {
   render(width) {
     const { theme } = this.#screen;
     const [here, other] = this.#scope === "--global" ? ["all projects", "this project"] : ["this project", "all projects"];
-    // The end of a long value may be cut off, but not its source.
-    for (const [item, setting] of this.#items) item.currentValue = shown(setting, width - BESIDE_VALUES);
-    const list = this.#list.render(Math.max(40, width)).map((line) => this.#tui.truncateToWidth(line, width));
+    const note = this.#note ? wrap(this.#note, width) : [];
+    const listWidth = Math.max(40, width);
+    for (const [item, setting] of this.#items) {
+      // The end of a long value may be cut off, but not its source.
+      item.currentValue = shown(setting, width - BESIDE_VALUES);
+      // The value's own panel has all of it.
+      item.description = beginning(plain(setting.help), listWidth - 4, Math.max(1, ABOUT - note.length));
+    }
+    const list = this.#list.render(listWidth).map((line) => this.#tui.truncateToWidth(line, width));
     return [
       theme.fg("accent", theme.bold(fit("Settings of pi-lossless-context", width))),
       theme.fg("muted", fit(`A change applies to ${here} · tab: to ${other}`, width)),
       ...list,
-      ...(this.#note ? wrap(this.#note, width).map((line) => theme.fg(this.#failed ? "error" : "success", line)) : []),
+      ...note.map((line) => theme.fg(this.#failed ? "error" : "success", line)),
     ];
   }
 
@@ -122,8 +136,8 @@ class Settings {
 
   /** @param {Setting} setting @returns {SettingItem} */
   #item(setting) {
-    const { name, help } = setting;
-    return { id: name, label: name, currentValue: "", description: plain(help), submenu: (_current, done) => this.#submenu(setting, done) };
+    const { name } = setting;
+    return { id: name, label: name, currentValue: "", submenu: (_current, done) => this.#submenu(setting, done) };
   }
 
   /** @param {Setting} setting @param {() => void} done */

@@ -170,7 +170,9 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.press("enter");
     await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the list");
     assert.deepEqual(settings(), before);
-    terminal.press("down", "down", "down");
+    terminal.press("down", "down", "down", "down", "down");
+    await terminal.waitFor((screen) => /> compactionModels[^]*…\n[^]*Esc to cancel[^]*LCM: 17 msgs/.test(screen), "the longest description, with the keys and the footer");
+    terminal.press("up", "up");
     await terminal.waitFor((screen) => /> context +lean/.test(screen), "another setting");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("→ lean"), "its values");
@@ -207,8 +209,12 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {
     await terminal.send("/lcm search");
     await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
-    terminal.type("pelican");
+    terminal.type("pelicam");
+    await terminal.waitFor((screen) => screen.includes("Nothing has pelicam. 1 with similar words"), "what is similar");
+    terminal.type("\u007fn");
     await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
+    terminal.type("\u0013");
+    await terminal.waitFor((screen) => screen.includes("The hit is of this session: tab searches all."), "why nothing changes");
     terminal.press("enter");
     await terminal.waitFor((screen) => /a pelican sits[^]*lines [1-9]\d to/.test(screen) && !screen.includes("the second"), "the match");
     terminal.type("n");
@@ -230,20 +236,22 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => screen.includes("Search all sessions of this project"), "the panel");
     terminal.type("please");
     await terminal.waitFor((screen) => screen.includes("9 found"), "hits of both sessions");
-    // Ctrl+R, Ctrl+T, Ctrl+L, Ctrl+S
+    // Ctrl+T, Ctrl+R, Ctrl+L, Ctrl+S
+    terminal.type("\u0014");
+    await terminal.waitFor((screen) => screen.includes("The hits so far name no tool"), "why nothing changes");
     terminal.type("\u0012");
-    await terminal.waitFor((screen) => screen.includes("· role user") && screen.includes("9 found"), "the user's");
+    await terminal.waitFor((screen) => screen.includes("Search role user · all sessions") && screen.includes("9 found"), "the user's");
     terminal.type("\u0012");
-    await terminal.waitFor((screen) => screen.includes("· role assistant") && screen.includes("Nothing found"), "none of the model's");
+    await terminal.waitFor((screen) => screen.includes("Search role assistant") && screen.includes("Nothing found"), "none of the model's");
     for (const role of ["toolResult", "bashExecution", ""]) {
       terminal.type("\u0012");
-      await terminal.waitFor((screen) => (role ? screen.includes(`· role ${role}`) : !screen.includes("· role")), role || "all");
+      await terminal.waitFor((screen) => (role ? screen.includes(`Search role ${role}`) : !screen.includes("Search role")), role || "all");
     }
     terminal.type("\u000c");
-    await terminal.waitFor((screen) => screen.includes("· after 1d") && screen.includes("Nothing found"), "none of the last day");
+    await terminal.waitFor((screen) => screen.includes("Search after 1d") && screen.includes("Nothing found"), "none of the last day");
     for (const days of ["7d", "30d"]) {
       terminal.type("\u000c");
-      await terminal.waitFor((screen) => screen.includes(`· after ${days}`), days);
+      await terminal.waitFor((screen) => screen.includes(`Search after ${days}`), days);
     }
     terminal.type("\u000c");
     await terminal.waitFor((screen) => screen.includes("9 found"), "all");
@@ -252,6 +260,10 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.type("\u0013");
     await terminal.waitFor((screen) => screen.includes("Search session 019a5f00-0000-7000-8000-000000000009"), "only that");
     await terminal.waitFor((screen) => screen.includes("\n2 found"), "its hits");
+    terminal.type("\u0012\u000c");
+    await terminal.waitFor((screen) => screen.includes("Search role user · after 1d · session 019a5f00"), "the filters first");
+    terminal.type("\u0012\u0012\u0012\u0012\u000c\u000c\u000c");
+    await terminal.waitFor((screen) => screen.includes("Search session 019a5f00") && screen.includes("\n2 found"), "its hits again");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("r: resume"), "the message");
     terminal.type("r");

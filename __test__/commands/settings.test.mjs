@@ -29,9 +29,15 @@ for (const host of hostsFor()) {
       assert.deepEqual(lcm, { status: false });
       assert.deepEqual(rest, JSON.parse(before));
       assert.equal(await answerTo("settings background=maybe"), "background takes true or false, not maybe; nothing was changed");
+      assert.equal(await answerTo("settings background off"), "to set background, put = before the value: /lcm settings background=VALUE");
+      assert.match(String(await answerTo("settings syncRecipients=age1foo")), /^number 1 in syncRecipients is no key, /);
+      assert.match(String(await answerTo("settings syncTarget=/mnt --project")), /^a project can't set syncTarget for its users: use --global; /);
+      assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).lcm, lcm);
       assert.equal(await answerTo("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
+      assert.equal(await answerTo("settings background=on --global"), `Saved in ${file}: background = true; it has no effect here, where background = false (project) overrides it`);
+      assert.equal(await answerTo("settings background --reset --global"), `Removed from ${file}: background = false (project) now`);
       assert.match(String(await answerTo("stats")), /^Background +off \(setting background\);/m);
-      assert.equal(await answerTo("settings status --reset"), `Saved in ${file}: status = true (default)`);
+      assert.equal(await answerTo("settings status --reset"), `Removed from ${file}: status = true (default) now`);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
       writeFileSync(file, "{ broken");
       assert.match(String(await answerTo("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);

@@ -20,13 +20,13 @@ test("what was said on one machine is found on the other, with its name", async 
   await ann.say("The release is called pelican.", "It ships in May.");
   const first = await lcm(ann, "sync", target);
   assert.deepEqual([first.code, first.stderr], [0, ""]);
-  assert.match(first.stdout, /^Sent 4 messages; received 0 messages\.\nAt .*: no other machine yet\.\n$/);
+  assert.match(first.stdout, /^Sent 4 messages; received 0 messages\.\nOther machines at .*: none yet\.\n$/);
   assert.deepEqual(readdirSync(target), [FOLDER]);
   assert.match(packsIn(target)[0].name, new RegExp(`^${FOLDER}/[0-9a-f]{32}/0{8}1-[0-9a-f]{64}\\.pack$`));
 
   await bob.say("The release of bob is called heron.");
   const second = await lcm(bob, "sync", target);
-  assert.match(second.stdout, /^Sent 2 messages; received 4 messages of 1 new session\.\nAt .*: ann@laptop\.\n$/);
+  assert.match(second.stdout, /^Sent 2 messages; received 4 messages of 1 new session\.\nOther machines at .*: ann@laptop\.\n$/);
   const found = await lcm(bob, "grep", "pelican");
   assert.match(found.stdout, / on ann@laptop /);
   assert.match((await lcm(bob, "sessions")).stdout, /4 messages\n {4}on ann@laptop: /);
@@ -131,6 +131,13 @@ test("--redact masks secrets in what leaves the machine", async (t) => {
   assert.ok(!stdout.includes(SECRET));
   assert.match((await lcm(ann, "show", (await ann.find("wombat"))[0].id)).stdout, new RegExp(SECRET), "it stays as it was where it is from");
   assert.equal((await bob.find("goes")).length, 1);
+
+  await t.test("what was sent before without it is pointed out, until it is sent again", async () => {
+    const warned = async (/** @type {Machine} */ machine) => /\nWhat this machine sent before without masks stays so there\./.test((await lcm(machine, "sync", target, "--redact")).stdout);
+    assert.deepEqual([await warned(ann), await warned(bob)], [false, true]);
+    rmSync(path.join(target, FOLDER, readFileSync(path.join(bob.storeDir, "machine-id"), "utf8").trim()), { recursive: true });
+    assert.equal(await warned(bob), false);
+  });
 });
 
 test("encrypted packs say nothing to others, until their key is added", async (t) => {
@@ -172,7 +179,7 @@ test("encrypted packs say nothing to others, until their key is added", async (t
   // Neither is it in what is said when a secret key is given by mistake.
   ann.configure({ syncRecipients: [readFileSync(path.join(ann.storeDir, "machine-key"), "utf8")] });
   const wrong = await lcm(ann, "sync", target);
-  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was sent\n"]);
+  assert.deepEqual([wrong.code, wrong.stderr], [2, "pi-lcm: number 1 in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was done\n"]);
 });
 
 for (const host of hostsFor()) {

@@ -194,10 +194,12 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[]).after_help(examples(&[sync::COMMAND.usage, &SYNC_FORMS].concat())).arg(
-            positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
-                .value_hint(ValueHint::DirPath),
-        ),
+        of(&sync::COMMAND, &[sync::NAME])
+            .after_help(examples(&[sync::COMMAND.usage, &SYNC_FORMS].concat()))
+            .arg(
+                positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
+                    .value_hint(ValueHint::DirPath),
+            ),
     ]
 }
 

@@ -25,8 +25,8 @@ pub(crate) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
         let meant = nearest(name, COMMANDS.iter().map(|command| command.name));
-        let meant = meant.map(|name| format!("did you mean /lcm {name}? ")).unwrap_or_default();
-        Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists all)", one_line(name, 40)))
+        let meant = meant.map(|name| format!(": did you mean /lcm {name}?")).unwrap_or_default();
+        Error::invalid(format!("there is no /lcm {}{meant} (/lcm help lists all)", one_line(name, 40)))
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) const COMMAND: Command = Command {
         ("notes", "the notes of this branch, each with its number and who wrote it"),
         ("notes add TEXT", "adds a note; the model sees it in its next request"),
         ("notes set N TEXT", "replaces the text of note N, also one of the model's"),
-        ("notes remove N", "one less"),
+        ("notes remove N", "removes note N"),
         ("notes clear", "removes all notes; asks first"),
         ("notes clear --yes", "without asking; required where Pi can't ask"),
     ],

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{bounds, counted, in_marks, marked, named, totals_as_data, unquoted};
+use crate::tools::{bounds, counted, in_marks, marked, named, only_similar, totals_as_data, unquoted};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, grouped, in_line, now, one_line, parse_local, timestamp};
 use lcm_recall::grep::{
-    self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
-    Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
+    self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Elsewhere, Kinds, Location, MOST_RESULTS,
+    Mode, Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
 };
 use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
 use lcm_store::View;
@@ -185,9 +185,9 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, elsewhere, missing) = loop {
+    let (searched, elsewhere, missing, lacking) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, searched, elsewhere, missing, .. } =
+        let SearchResults { hits: page, next, searched, elsewhere, missing, unknown, .. } =
             grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
@@ -200,15 +200,20 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, elsewhere.messages, missing);
+            break (searched, elsewhere, missing, unknown);
         }
     };
+    let mut only_near = only_similar(&question, &lacking);
+    if !only_near.is_empty() && elsewhere.messages > 0 {
+        only_near += &format!("{} ", in_others(elsewhere, manner));
+    }
     let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
         true => nothing(&question, searched, &missing, elsewhere, manner),
-        false => lines.join("\n") + &hint(is_cut, limit, manner),
+        false if only_near.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
+        false => format!("{}\n\n{}{}", only_near.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere, "missing": missing});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere.messages, "missing": missing, "unknown": lacking});
     Ok(Answer::new(text, json))
 }
 
@@ -283,19 +288,28 @@ fn nothing(
     question: &Question,
     searched: Searched,
     missing: &[String],
-    elsewhere: usize,
+    elsewhere: Elsewhere,
     manner: Style,
 ) -> String {
     let query = one_line(&question.query, 80) + &bounds(question, searched.times);
-    let nothing = format!("Nothing found for {query}.{}", unquoted(missing));
+    let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
     if question.branches == Branches::Current {
         return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
     }
-    if elsewhere == 0 {
+    if elsewhere.messages == 0 {
         return nothing;
     }
+    format!("{nothing} {}", in_others(elsewhere, manner))
+}
+
+/// How to find those messages of other sessions.
+fn in_others(elsewhere: Elsewhere, manner: Style) -> String {
     let wider = if manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
-    format!("{nothing} Other sessions have {}: {wider}.", count(elsewhere, "matching message"))
+    let messages = match elsewhere.is_similar {
+        true => count(elsewhere.messages, "message") + " with similar words, or parts",
+        false => count(elsewhere.messages, "matching message"),
+    };
+    format!("Other sessions have {messages}: {wider}.")
 }
 
 /// What to do next, after hits.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, Rest, as_asked, help};
-use lcm_model::config::{Origin, Setting, SettingSources, change, setting, settings};
+use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, listed, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
 use lcm_store::tasks::blocking;
@@ -77,6 +77,13 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         let all = settings(sources);
         return Ok(Answer::new(list(&all), json!({"settings": all})));
     }
+    if let (None, Some((name, _))) = (value, name.split_once(char::is_whitespace))
+        && setting(sources, name).is_ok()
+    {
+        return Err(Error::invalid(format!(
+            "to set {name}, put = before the value: /lcm settings {name}=VALUE"
+        )));
+    }
     let current = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
         if has_options {
@@ -92,10 +99,23 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         _ if current.source == Origin::Project => Origin::Project,
         _ => Origin::Global,
     };
-    let (saved, setting) = change(sources, name, value, into)?;
-    let overrides = if setting.source == Origin::Environment { ", which overrides the files" } else { "" };
-    let text = format!("Saved in {}: {}{overrides}", saved.display(), shown(&setting));
-    Ok(Answer::new(text, json!({"setting": setting, "saved": saved.display().to_string()})))
+    if let ("syncRecipients", Some(keys)) = (current.name, value) {
+        let keys: Vec<String> = listed(keys).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        lcm_sync::check_recipients(&keys)?;
+    }
+    let Changed { file, saved, setting } = change(sources, name, value, into)?;
+    let text = match saved {
+        None => format!("Removed from {}: {} now", file.display(), shown(&setting)),
+        Some(_) if setting.source == into => format!("Saved in {}: {}", file.display(), shown(&setting)),
+        Some(value) => format!(
+            "Saved in {}: {} = {}; it has no effect here, where {} overrides it",
+            file.display(),
+            setting.name,
+            plain(&value),
+            shown(&setting)
+        ),
+    };
+    Ok(Answer::new(text, json!({"setting": setting, "saved": file.display().to_string()})))
 }
 
 fn source(setting: &Setting) -> String {

@@ -29,6 +29,7 @@ pub(crate) const COMMAND: Command = Command {
     usage: &[
         ("sync TARGET", "by way of a folder that they see too, or of s3://BUCKET/PREFIX"),
         ("sync", "by way of the target in the setting syncTarget"),
+        ("sync TARGET --name NAME", "with the project named NAME there, as by the setting syncProject"),
         ("sync TARGET --redact", "with keys and passwords masked in what is sent"),
         ("sync --purge", "removes what was purged on another machine, however much it is"),
         ("sync --key", "shows this machine's key, for the setting syncRecipients"),
@@ -143,9 +144,8 @@ fn render(report: &Report) -> String {
     if received.sessions > 0 {
         out += &format!(" of {}", count(received.sessions, "new session"));
     }
-    let with =
-        if others.is_empty() { "no other machine yet".into() } else { one_line(&others.join(", "), 200) };
-    out += &format!(".\nAt {target}: {with}.");
+    let with = if others.is_empty() { "none yet".into() } else { one_line(&others.join(", "), 200) };
+    out += &format!(".\nOther machines at {target}: {with}.");
     if *purged > 0 {
         out += &format!(
             "\n{} purged on another machine {} removed here.",
@@ -164,6 +164,9 @@ fn render(report: &Report) -> String {
             others => format!("and {}", count(others, "other key")),
         };
         out += &format!("\nEncrypted to this machine's key, {key}, {others}.");
+    }
+    if report.unmasked {
+        out += "\nWhat this machine sent before without masks stays so there. To mask that too, remove this machine's folder there, named as in machine-id, and sync as now: all is sent again.";
     }
     if *rewritten > 0 {
         out += &format!(

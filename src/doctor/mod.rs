@@ -196,9 +196,9 @@ fn shared(view: &View<'_>) -> Option<Check> {
     Some(Check::of("Machines", |check| {
         check.saw(machines.len(), "machine");
         let purged = view.synced().purged()?;
-        for machine in machines.into_iter().filter(|machine| machine.purged < purged) {
-            let label = text::one_line(&machine.label, 60);
-            check.notes.push(format!("{label} has not confirmed the last purge yet"));
+        for machine in machines.iter().filter(|machine| machine.purged < purged) {
+            let name = text::one_line(&machine.name(&machines), 60);
+            check.notes.push(format!("{name} has not confirmed the last purge yet"));
         }
         Ok(())
     }))

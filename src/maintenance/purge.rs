@@ -166,11 +166,16 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     if let Some(message) = view.upkeep().purgeable_at(scope.conversation, wish)? {
         return Ok(Purge::Message(message));
     }
+    let mut sessions = view.index().conversations_like(wish)?;
     // A very short beginning may be a typo.
-    let sessions = match wish.len() < BEGINNING {
-        true => view.messages().conversation(wish)?.into_iter().collect(),
-        false => view.index().conversations_like(wish)?,
-    };
+    if wish.len() < BEGINNING && !sessions.is_empty() {
+        let Some(session) = view.messages().conversation(wish)? else {
+            return Err(unclear(format!(
+                "a purge needs at least {BEGINNING} characters of a session's id, not only {wish}"
+            )));
+        };
+        sessions = vec![session];
+    }
     match sessions.as_slice() {
         [session] => Ok(Purge::Session(*session)),
         [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),

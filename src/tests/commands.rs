@@ -26,11 +26,14 @@ async fn an_unknown_command_is_named_with_the_nearest_one() {
         refused("stat everything").await,
         "there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"
     );
-    assert_eq!(refused("foo").await, "there is no /lcm foo: (/lcm help lists all)");
+    assert_eq!(refused("foo").await, "there is no /lcm foo (/lcm help lists all)");
     assert_eq!(
         refused("stats everything").await,
         "/lcm stats has no everything: it takes only --json; see /lcm help stats"
     );
+    let error = refused("sync --bogus").await;
+    assert!(error.starts_with("/lcm sync has no --bogus: it takes ") && error.contains("--name"), "{error}");
+    assert!(asking.command("help sync").await.contains("/lcm sync TARGET --name NAME\n"));
     assert_eq!(
         refused("compact --dry").await,
         "/lcm compact has no option --dry: it takes --dry-run, or words to focus on"

@@ -377,6 +377,8 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
         shown.contains("\n  3  (of no tool), first m-") && shown.contains("\n  1  bash, first "),
         "{shown}"
     );
+    let shown = asking.command("search walrus --count outcome").await;
+    assert!(shown.contains("\n  3  (not of a tool or command), first m-"), "{shown}");
     let data = asking.json("search walrus --count tool").await;
     assert_eq!((&data["total"], &data["groups"][1]["key"]), (&json!(4), &json!("bash")));
     let refused = ask(&asking.store.store, &asking.scope, "search walrus --count month").await.unwrap_err();

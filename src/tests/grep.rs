@@ -97,6 +97,50 @@ async fn words_with_a_misspelled_or_stemmed_ending_are_found() {
 }
 
 #[tokio::test]
+async fn results_with_only_similar_words_are_pointed_out() {
+    let talk = |text: &str| Session::new().user(text).assistant("Noted.").user("Go on.");
+    let asking = Asking::about(&talk("There are zebra8 and zebra9.")).await;
+    let says = "Nothing in this session has `zebra99`: the results have only similar words, or parts. ";
+    let query = json!({"query": "zebra99"});
+    let answer = asking.grep(query.clone()).await;
+    assert!(answer.contains(&format!("\n{says}To read one in full: ")), "{answer}");
+    let answer = asking.command("search zebra99").await;
+    assert!(answer.starts_with(&format!("{}\n\nm-", says.trim_end())), "{answer}");
+    for found in ["zebra9", "zebra", "zebra9 zebra99"] {
+        let answer = asking.command(&format!("search {found}")).await;
+        assert!(
+            answer.starts_with("m-") && asking.json(&format!("search {found}")).await["unknown"] == json!([]),
+            "{answer}"
+        );
+    }
+    // Another session has it, and so does the question itself.
+    let asking = asking.with_session("two", &talk("It is zebra99.")).await;
+    let answer = asking.command("search zebra99").await;
+    assert!(
+        answer.contains(" or parts. Other sessions have 1 matching message: add --project.\n"),
+        "{answer}"
+    );
+    let answer = asking.grep(query.clone()).await;
+    assert!(
+        answer.contains(" Other sessions have 1 message with it: pass \"session\":\"project\". To read"),
+        "{answer}"
+    );
+    for query in ["zebra98", "zebra98 zebra97"] {
+        let asking = Asking::about(&talk("Hello.")).await.with_session("two", &talk("It is zebra99.")).await;
+        let answer = asking.command(&format!("search {query}")).await;
+        assert!(
+            answer.ends_with(" Other sessions have 1 message with similar words, or parts: add --project."),
+            "{answer}"
+        );
+    }
+    assert!(asking.command("search zebra99 --project").await.starts_with("m-"));
+    let asked =
+        Session::new().user("There are zebra8 and zebra9.").assistant("Noted.").user("Where is zebra99?");
+    let answer = Asking::about(&asked).await.grep(query).await;
+    assert!(answer.contains(says), "{answer}");
+}
+
+#[tokio::test]
 async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);
     let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(2, 3)).await;

@@ -33,7 +33,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
     assert_eq!(ids(&ask("“Deja vu” “was refused”").await), expected[1..2]);
     let nothing = ask("\"connection was lost\" printer").await;
     assert!(
-        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere does it say \"connection was lost\" word for word"),
+        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere in this session does it say \"connection was lost\" word for word"),
         "{nothing}"
     );
     let none_has_both = ask("\"by the printer\" \"deja vu\"").await;
@@ -42,7 +42,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
         "{none_has_both}"
     );
     let shown = asking.command("search \"connection was lost\"").await;
-    assert!(shown.contains("Nowhere does it say \"connection was lost\""), "{shown}");
+    assert!(shown.contains("Nowhere in this session does it say \"connection was lost\""), "{shown}");
     assert_eq!(
         asking.json("search \"connection was lost\"").await["missing"],
         json!(["connection was lost"])
@@ -70,6 +70,11 @@ async fn a_phrase_may_begin_in_a_passage_before() {
 async fn a_phrase_of_another_session_is_counted_there() {
     let asking = Asking::about(&Session::new().user("nothing of it").user("and now?")).await;
     let asking = asking.with_session("two", &Session::new().user("a walrus of Codex")).await;
+    let there = asking.command("search \"nothing of it\" --session two").await;
+    assert!(
+        there.contains("Nowhere in that session") && there.ends_with(" 1 matching message: add --project."),
+        "{there}"
+    );
     let answer = asking.grep(json!({"query": "\"walrus of codex\""})).await;
     assert!(
         answer.contains("Nowhere") && answer.contains(" 1 message of 1 other session would match"),

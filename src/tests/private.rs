@@ -102,8 +102,11 @@ async fn private_messages_are_not_found() {
     let mut hits = 0;
     for arguments in calls(&base, &parameters) {
         let answer = said(&asking, "lcm_grep", &arguments).await;
-        // An empty answer repeats the query.
-        let answer = answer.replace(&format!("`{}`", arguments["query"].as_str().unwrap()), "");
+        // An empty answer repeats the query, one with similar words its words.
+        let query = arguments["query"].as_str().unwrap();
+        let answer = std::iter::once(query)
+            .chain(query.split_whitespace())
+            .fold(answer, |answer, said| answer.replace(&format!("`{said}`"), ""));
         let answer = answer.replace("about zebra.env", "");
         assert!(!answer.to_lowercase().replace('«', "").contains(SECRET), "{arguments}: {answer}");
         assert!(private.iter().all(|id| !answer.contains(id)), "{arguments}: {answer}");

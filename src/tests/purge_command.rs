@@ -224,7 +224,7 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
         ("purge m-000000", "there is no message m-000000"),
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),
-        ("purge onesel", "there is no session and no message onesel"),
+        ("purge onesel", "a purge needs at least 8 characters of a session's id, not only onesel"),
         ("purge oneself-", "several sessions begin with oneself-"),
     ] {
         let answer = refused(&secrets, line).await;

@@ -244,7 +244,7 @@ fn data(findings: &SearchResults, note: &str) -> Value {
     if let Some(next) = &findings.next {
         data["cursor"] = next.cursor.as_str().into();
     }
-    if findings.hits.is_empty() || findings.stopped_at.is_some() {
+    if findings.hits.is_empty() || findings.stopped_at.is_some() || !findings.unknown.is_empty() {
         data["note"] = note.trim_end().into();
     }
     data
@@ -289,7 +289,8 @@ pub fn named(group: &Group, by: CountBy) -> String {
         (Some(key), _) => lines::name(key),
         (None, CountBy::Path) => "(about no file)".to_owned(),
         (None, CountBy::Tool) => "(of no tool)".to_owned(),
-        (None, _) => "(of none)".to_owned(),
+        (None, CountBy::Outcome) => "(not of a tool or command)".to_owned(),
+        (None, _) => "(of no session)".to_owned(),
     }
 }
 
@@ -325,7 +326,12 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
 
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
-    let mut closing = format!("To read one in full: lcm_expand {id}.");
+    let mut closing = only_similar(question, &findings.unknown);
+    if findings.elsewhere.messages > 0 {
+        let messages = count(findings.elsewhere.messages, "message");
+        let _ = write!(closing, "Other sessions have {messages} with it: pass \"session\":\"project\". ");
+    }
+    let _ = write!(closing, "To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));
@@ -342,7 +348,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         bounds(question, findings.searched.times),
         searched(question.kinds, findings.searched)
     );
-    out.push_str(&unquoted(&findings.missing));
+    out.push_str(&unquoted(question, &findings.missing));
     let elsewhere = findings.elsewhere;
     if elsewhere.summaries > 0 {
         let summaries = count(elsewhere.summaries, "summary");
@@ -354,10 +360,11 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
     }
     let (sessions, messages) =
         (count(elsewhere.sessions, "other session"), count(elsewhere.messages, "message"));
+    let with = if elsewhere.is_similar { " by similar words, or parts" } else { "" };
     let _ = match (elsewhere.sessions, question.mode) {
         (0, _) => Ok(()),
         (_, Mode::Text) => {
-            write!(out, " {messages} of {sessions} would match: pass \"session\":\"project\".")
+            write!(out, " {messages} of {sessions} would match{with}: pass \"session\":\"project\".")
         }
         (_, Mode::Regex) => {
             write!(out, " Not searched: {sessions} of this project; pass \"session\":\"project\".")
@@ -374,14 +381,28 @@ fn whose(question: &Question) -> &'static str {
     }
 }
 
+/// Which words nothing has, before results that have only similar ones.
+pub fn only_similar(question: &Question, unknown: &[String]) -> String {
+    let words: Vec<String> = unknown.iter().map(|word| format!("`{}`", text::one_line(word, 80))).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        words => format!(
+            "Nothing in {} has {}: the results have only similar words, or parts. ",
+            whose(question),
+            words.join(" or ")
+        ),
+    }
+}
+
 /// Which quoted phrases occur nowhere.
-pub fn unquoted(missing: &[String]) -> String {
+pub fn unquoted(question: &Question, missing: &[String]) -> String {
     let missing: Vec<String> =
         missing.iter().map(|phrase| format!("\"{}\"", text::one_line(phrase, 80))).collect();
     match missing.as_slice() {
         [] => String::new(),
         phrases => format!(
-            " Nowhere does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
+            " Nowhere in {} does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
+            whose(question),
             phrases.join(" or ")
         ),
     }

@@ -23,6 +23,8 @@ const COMPARED: &str = "sync_compared";
 const COMPLETE: &str = "sync_complete";
 /// The key that is there if a pack is encrypted, or was one that the target has lost.
 const ENCRYPTED: &str = "sync_encrypted";
+/// The key that is there if an own pack is not masked.
+const UNMASKED: &str = "sync_unmasked";
 
 /// The key of the number of messages that were removed unasked since the user last confirmed it, whatever the target.
 const UNASKED: &str = "sync_unasked";
@@ -57,6 +59,17 @@ pub struct Machine {
     pub number: i64,
     /// How many entries showed a purged message when it wrote that.
     pub purged: usize,
+}
+
+/// Digits of a machine's id that name it to people.
+const NAMED: usize = 8;
+
+impl Machine {
+    /// What tells it from the others of `all`: its label, with the beginning of its id if another has the same one.
+    pub fn name(&self, all: &[Self]) -> String {
+        let is_shared = all.iter().any(|other| other.label == self.label && other.id != self.id);
+        if is_shared { format!("{} ({:.NAMED$})", self.label, self.id) } else { self.label.clone() }
+    }
 }
 
 from_row!(Machine { id, label, number, purged });
@@ -154,6 +167,11 @@ impl Synced<'_> {
         self.connection.fact(ENCRYPTED).map(|fact| fact.is_some())
     }
 
+    /// Whether an own pack there is not masked.
+    pub fn is_unmasked(&self) -> Result<bool> {
+        self.connection.fact(UNMASKED).map(|fact| fact.is_some())
+    }
+
     /// Whether the last sync left nothing unread.
     pub fn is_complete(&self) -> Result<bool> {
         self.connection.fact(COMPLETE).map(|fact| fact.is_some())
@@ -230,7 +248,8 @@ impl SyncedWriter<'_> {
         ] {
             self.connection.change(sql, [])?;
         }
-        self.connection.change("DELETE FROM _metadata WHERE key IN (?1, ?2)", [COMPARED, COMPLETE])
+        self.connection
+            .change("DELETE FROM _metadata WHERE key IN (?1, ?2, ?3)", [COMPARED, COMPLETE, UNMASKED])
     }
 
     /// Records that packs have these entries.
@@ -329,6 +348,11 @@ impl SyncedWriter<'_> {
         if is_encrypted { self.connection.set_fact(ENCRYPTED, "1") } else { Ok(()) }
     }
 
+    /// Records that an own pack was written or read, masked or not.
+    pub fn note_masked(&self, is_masked: bool) -> Result<()> {
+        if is_masked { Ok(()) } else { self.connection.set_fact(UNMASKED, "1") }
+    }
+
     /// Records whether nothing is left unread.
     pub fn note_complete(&self, is_complete: bool) -> Result<()> {
         match is_complete {
@@ -369,4 +393,18 @@ fn is_as_compared(connection: &Connection, purged: usize, recipients: &str) -> R
 
 fn as_compared(purged: usize, recipients: &str) -> String {
     format!("{purged} {recipients}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_with_one_label_are_told_apart_by_their_ids() {
+        let machine =
+            |id: &str, label: &str| Machine { id: id.repeat(16), label: label.into(), number: 1, purged: 0 };
+        let all = [machine("0a", "ann@vm"), machine("0b", "ann@vm"), machine("0c", "bob@vm")];
+        let names: Vec<String> = all.iter().map(|machine| machine.name(&all)).collect();
+        assert_eq!(names, ["ann@vm (0a0a0a0a)", "ann@vm (0b0b0b0b)", "bob@vm"]);
+    }
 }

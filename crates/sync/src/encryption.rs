@@ -35,18 +35,29 @@ pub(crate) fn is_encrypted(pack: &[u8]) -> bool {
     pack.starts_with(MAGIC)
 }
 
+/// Checks the keys of the setting `syncRecipients`.
+///
+/// # Errors
+/// When one of them is no key.
+pub fn check(others: &[String]) -> Result<()> {
+    if others == [NONE] {
+        return Ok(());
+    }
+    if others.len() >= MOST {
+        return Err(Error::invalid(format!("syncRecipients has {MOST} keys or more: nothing was done")));
+    }
+    parsed(others).map(drop)
+}
+
 /// All that can read what this machine writes, itself included, in order; none if `others` is empty.
 ///
 /// # Errors
 /// When one of them is no key.
 pub(crate) fn recipients(db_dir: &Path, others: &[String]) -> Result<Vec<String>> {
+    check(others)?;
     if others.is_empty() || others == [NONE] {
         return Ok(Vec::new());
     }
-    if others.len() >= MOST {
-        return Err(Error::invalid(format!("syncRecipients has {MOST} keys or more: nothing was sent")));
-    }
-    parsed(others)?;
     let mut all = [&[Key::of(db_dir)?.recipient()], others].concat();
     all.sort();
     all.dedup();
@@ -57,7 +68,7 @@ fn parsed(recipients: &[String]) -> Result<Vec<Recipient>> {
     // It may be a secret one, which no message may show.
     let wrong = |at| {
         Error::invalid(format!(
-            "number {at} in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was sent"
+            "number {at} in syncRecipients is no key, age1…, as pi-lcm sync --key or age-keygen prints it: nothing was done"
         ))
     };
     (1..).zip(recipients).map(|(at, key)| key.parse().map_err(|_| wrong(at))).collect()

@@ -27,6 +27,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use encryption::Key;
+pub use encryption::check as check_recipients;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_store::{Batch, Place, Store, View, real_path};
@@ -121,6 +122,8 @@ pub struct Report {
     pub lost: usize,
     /// Whether nothing is sent, as packs there are encrypted, and this machine has no recipients.
     pub withheld: bool,
+    /// Whether what is sent is masked, but something that was sent before is not.
+    pub unmasked: bool,
     /// Packs that build on one that is not there yet.
     pub waiting: usize,
     pub refused: Vec<Refused>,
@@ -270,15 +273,16 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
     if !report.withheld {
         send::send(run, number, &mut report).await?;
     }
+    report.unmasked = run.redacts && store.read(|view| view.synced().is_unmasked()).await?;
     let is_complete = report.waiting == 0
         && report.refused.is_empty()
         && report.unconfirmed == 0
         && report.closed.is_empty()
         && report.lost == 0;
     run.write(move |batch| batch.synced().note_complete(is_complete)).await?;
-    let machines = store.read(|view| view.synced().machines()).await?.into_iter();
-    let others =
-        machines.filter(|machine| machine.id != run.machine.id).map(|machine| machine.label).collect();
+    let machines = store.read(|view| view.synced().machines()).await?;
+    let others = machines.iter().filter(|machine| machine.id != run.machine.id);
+    let others = others.map(|machine| machine.name(&machines)).collect();
     store.checkpoint().await?;
     Ok(Report { others, ..report })
 }
@@ -325,11 +329,12 @@ async fn closed(
     }
     let own = closed.remove(run.machine.id.as_str()).map_or(0, |own| own.packs);
     if !closed.is_empty() {
-        for machine in run.store().read(|view| view.synced().machines()).await? {
+        let machines = run.store().read(|view| view.synced().machines()).await?;
+        for machine in &machines {
             closed
                 .get_mut(machine.id.as_str())
                 .into_iter()
-                .for_each(|all| all.machine.clone_from(&machine.label));
+                .for_each(|all| all.machine = machine.name(&machines));
         }
     }
     Ok((closed.into_values().collect(), own))

@@ -163,6 +163,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     let note = move |batch: &Batch<'_>| {
         if is_own {
             batch.synced().note_own(purged, &recipients.join(" "))?;
+            batch.synced().note_masked(redacted)?;
         }
         batch.synced().note_encrypted(!recipients.is_empty())?;
         batch.synced().note_machine(&machine)

@@ -64,6 +64,7 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
             batch.synced().add_summaries(&summaries)?;
             batch.synced().note_machine(&machine)?;
             batch.synced().note_own(purged, &recipients)?;
+            batch.synced().note_masked(redacts)?;
             batch.synced().note_encrypted(!recipients.is_empty())?;
             batch.synced().add_pack(&name, None)
         };

@@ -19,9 +19,9 @@ mod value;
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use guidance::Guidance;
 pub use host::{is_trusted, session_folders};
-pub use saving::{Setting, change, setting, settings};
+pub use saving::{Changed, Setting, change, setting, settings};
 pub use sources::{Loaded, Origin, SettingSources, load};
-pub use value::at_home;
+pub use value::{at_home, listed};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::edit::edited;
-use super::sources::{Gathered, gather, meant};
+use super::sources::{Gathered, gather, is_of_project, meant};
 use super::value;
 use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources};
 use crate::error::{Error, Result};
@@ -39,6 +39,17 @@ pub struct Setting {
     pub source: Origin,
     /// The environment variable that sets it.
     pub variable: String,
+}
+
+/// A change of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// The file with it.
+    pub file: PathBuf,
+    /// The value there; `None` if it was removed.
+    pub saved: Option<Value>,
+    /// The setting's new state: a stronger source may have another value.
+    pub setting: Setting,
 }
 
 /// Every setting with its effective value, in the order of the documentation.
@@ -82,27 +93,27 @@ fn named(name: &str) -> Result<&'static Definition> {
 }
 
 /// Sets `name` to the value of `text` in the global or the project's file; without a text, removes it there.
-/// Returns the file, and the setting's new state.
 ///
 /// # Errors
-/// For an unknown name, an invalid value, an untrusted project, or a file that is not JSON or can't be
-/// written. Nothing is changed then.
-pub fn change(
-    sources: &SettingSources,
-    name: &str,
-    text: Option<&str>,
-    into: Origin,
-) -> Result<(PathBuf, Setting)> {
+/// For an unknown name, an invalid value, one that a project can't set, an untrusted project, or a file that is not JSON
+/// or can't be written. Nothing is changed then.
+pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Origin) -> Result<Changed> {
     let definition = named(name)?;
     if into == Origin::Project && !sources.project_trusted {
         return Err(Error::invalid(
             "this project is not trusted in Pi, so its settings are ignored: use --global",
         ));
     }
-    let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
-    let value = text.map(|text| read(definition, text, sources)).transpose()?;
-    write(&path, &definition.names().collect::<Vec<_>>(), value.as_ref())?;
-    Ok((path, setting(sources, definition.key)?))
+    let file = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
+    let saved = text.map(|text| read(definition, text, sources)).transpose()?;
+    if into == Origin::Project && saved.as_ref().is_some_and(|value| !is_of_project(definition, value)) {
+        return Err(Error::invalid(format!(
+            "a project can't set {} for its users: use --global; nothing was changed",
+            definition.key
+        )));
+    }
+    write(&file, &definition.names().collect::<Vec<_>>(), saved.as_ref())?;
+    Ok(Changed { file, saved, setting: setting(sources, definition.key)? })
 }
 
 /// A text's value, as written to a file.
@@ -226,26 +237,36 @@ mod tests {
     fn a_value_is_saved_in_the_chosen_file_and_takes_effect() {
         let world = World::new();
         fs::write(world.global(), "{\"theme\": \"dark\"}").unwrap();
-        let (path, current) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
-        assert_eq!((path, current.value, current.source), (world.global(), 3.into(), Origin::Global));
+        let Changed { file, saved, setting } =
+            change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
+        assert_eq!((file, saved, setting.value), (world.global(), Some(3.into()), 3.into()));
+        assert_eq!(setting.source, Origin::Global);
         let text = fs::read_to_string(world.global()).unwrap();
         assert_eq!(text, "{\n  \"theme\": \"dark\",\n  \"lcm\": {\n    \"maxDepth\": 3\n  }\n}\n");
 
         let models = Some("a/b, c/d");
-        let (path, current) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
-        assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
-        assert_eq!((current.value, current.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
+        let Changed { file, setting, .. } =
+            change(&world.1, "compactionModels", models, Origin::Project).unwrap();
+        assert_eq!(file, world.1.cwd.join(".pi/settings.json"));
+        assert_eq!((setting.value, setting.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
 
         for empty in ["[]", ""] {
-            let (_, current) = change(&world.1, "compactionModels", Some(empty), Origin::Project).unwrap();
-            assert_eq!((current.value, current.source), (serde_json::json!([]), Origin::Project));
+            let Changed { setting, .. } =
+                change(&world.1, "compactionModels", Some(empty), Origin::Project).unwrap();
+            assert_eq!((setting.value, setting.source), (serde_json::json!([]), Origin::Project));
         }
 
-        let (_, current) = change(&world.1, "context", Some("full"), Origin::Project).unwrap();
-        assert_eq!(current.value, serde_json::json!("full"));
+        change(&world.1, "context", Some("full"), Origin::Project).unwrap();
+        let Changed { saved, setting, .. } =
+            change(&world.1, "context", Some("lean"), Origin::Global).unwrap();
+        assert_eq!(
+            (saved, setting.value, setting.source),
+            (Some("lean".into()), "full".into(), Origin::Project)
+        );
 
-        let (_, current) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
-        assert_eq!((current.value, current.source), (5.into(), Origin::Default));
+        change(&world.1, "context", None, Origin::Global).unwrap();
+        let Changed { setting, .. } = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
+        assert_eq!((setting.value, setting.source), (5.into(), Origin::Default));
         assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "no other file is left");
     }
 
@@ -268,6 +289,12 @@ mod tests {
             "{refusal}"
         );
         assert_eq!(fs::read_to_string(world.global()).unwrap(), "{\"a\": ");
+        for (name, value) in
+            [("syncTarget", "/mnt/share"), ("syncRedact", "false"), ("syncRecipients", "none")]
+        {
+            let refusal = world.refusal(name, value, Origin::Project);
+            assert!(refusal.starts_with(&format!("a project can't set {name} ")), "{refusal}");
+        }
         let mut sources = world.1.clone();
         sources.project_trusted = false;
         let refusal = change(&sources, "maxDepth", Some("3"), Origin::Project).unwrap_err().to_string();

@@ -176,14 +176,7 @@ impl Gathered {
                 self.problems.push(format!("{name} {place} is not a setting{meant}"));
                 continue;
             };
-            // A project can't choose where its users' histories go, nor who can read them there.
-            let is_weaker = match definition.key {
-                "syncTarget" => value != "",
-                "syncRedact" => value == false,
-                "syncRecipients" => true,
-                _ => false,
-            };
-            if is_weaker && origin == Origin::Project {
+            if origin == Origin::Project && !is_of_project(definition, value) {
                 let only = "only Pi's global settings can say so";
                 self.problems.push(format!("{name} {place} is left out: {only}"));
                 continue;
@@ -198,6 +191,16 @@ impl Gathered {
                     .push(format!("{name} {place} is {shown}, but must be {expected}; using {held}"));
             }
         }
+    }
+}
+
+/// Whether a project may set this value: it can't choose where its users' histories go, nor who can read them there.
+pub(super) fn is_of_project(definition: &Definition, value: &Value) -> bool {
+    match definition.key {
+        "syncTarget" => value == "",
+        "syncRedact" => value != false,
+        "syncRecipients" => false,
+        _ => true,
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
 }
 
 /// Names that commas separate; `[]` is none, as in a file.
-fn listed(names: &str) -> Vec<Value> {
+pub fn listed(names: &str) -> Vec<Value> {
     if names.trim() == "[]" {
         return Vec::new();
     }

@@ -429,6 +429,17 @@ mod tests {
         assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(2), 0..2), Piece::Message(2)]);
     }
 
+    /// One that was written again on request stays so where nothing knows of the request.
+    #[test]
+    fn of_two_summaries_of_the_same_messages_the_newer_counts() {
+        let nodes =
+            [leaf(1, 0..4), leaf(2, 4..8), leaf(4, 0..4), condensed(3, 1, [1, 2]), condensed(5, 1, [4, 2])];
+        let forest = Forest::new(&messages(0..8), nodes[..3].to_vec());
+        let piece = |id, span| Piece::Summary(SummaryId(id), span);
+        assert_eq!(forest.frontier(), [piece(4, 0..4), piece(2, 4..8)]);
+        assert_eq!(Forest::new(&messages(0..8), nodes.to_vec()).frontier(), [piece(5, 0..8)]);
+    }
+
     #[test]
     fn an_extract_is_superseded_only_by_leaves_that_cover_all_of_it() {
         let extract = Node { degraded: true, ..leaf(1, 0..8) };

@@ -16,7 +16,7 @@ use super::words::{SUFFIXES, words};
 use super::{exact, phrases};
 use lcm_model::error::Result;
 use lcm_model::may_be_data;
-use lcm_store::{Pages, Passages, View};
+use lcm_store::{Filter, Pages, Passages, View};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -45,6 +45,8 @@ const MOST_CONTAINING: usize = 40;
 const MOST_ALIKE: usize = 8;
 /// The weight of a word with similar spelling.
 const ALIKE_WEIGHT: f64 = 0.8;
+/// Up to this many matches of a term are read to know whether what is searched has it.
+const MOST_TRIED: usize = 50;
 /// Pages of index words read per search, some hundred words each. Words with the same beginning come first.
 const PAGES: usize = 1_500;
 
@@ -61,6 +63,8 @@ pub(super) struct Candidates {
     pub worth: HashMap<String, f64>,
     /// The index words that replace a word unknown to it.
     pub stand_ins: HashMap<String, Vec<String>>,
+    /// The query's terms, if nothing has any of them, and these passages have only similar words, or parts of them.
+    pub unknown: Vec<String>,
     /// The rows of the passages that may have the quoted phrases, oldest first.
     pub quoted: Vec<i64>,
     /// If not all messages were read for data, the time of the last one, in ms since the epoch.
@@ -112,14 +116,26 @@ impl Candidates {
             }
             let matches = counter.count_up(&term.expression)?;
             if matches > 0 {
+                if term.role == TermRole::Asked && counter.is_unknown(search, term, matches)? {
+                    reach.unknown.push(term.text.clone());
+                }
                 known.push(KnownTerm { term, expression: term.expression.clone(), matches });
             } else if term.role == TermRole::Asked {
                 known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
             }
         }
+        let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked).count();
+        let is_joined =
+            |known: &KnownTerm<'_>| known.term.role == TermRole::Extra && !known.term.text.is_empty();
+        if reach.unknown.len() < asked || known.iter().any(is_joined) {
+            reach.unknown.clear();
+        }
         if !reach.data.is_empty() {
             let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
             let exact = exact::find(search, &texts)?;
+            if !exact.rows.is_empty() || exact.stopped_at.is_some() {
+                reach.unknown.clear();
+            }
             let worth = counter.telling(exact.rows.len());
             reach.passages.extend(exact.rows.into_iter().map(|row| (row, worth)));
             reach.stopped_at = exact.stopped_at;
@@ -186,6 +202,7 @@ impl Candidates {
             return Ok(Some(known));
         }
         self.data.extend(may_be_data(&term.text).then(|| term.text.clone()));
+        self.unknown.push(term.text.clone());
         self.find_by_rarest(term, counter)
     }
 
@@ -217,11 +234,13 @@ impl Candidates {
         counter: &mut Counter<'_>,
         vocabulary: &mut Vocabulary<'_>,
     ) -> Result<Option<KnownTerm<'a>>> {
+        self.unknown.push(term.text.clone());
         if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
             return Ok(None);
         }
         let begun = begun_with(term, counter)?;
         if begun.is_some() {
+            self.unknown.pop();
             return Ok(begun);
         }
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
@@ -239,6 +258,9 @@ impl Candidates {
         }
         rows.sort_unstable();
         rows.dedup();
+        if weight > ALIKE_WEIGHT && !rows.is_empty() {
+            self.unknown.pop();
+        }
         self.data.extend((is_data && rows.is_empty()).then(|| term.text.clone()));
         let worth = term.weight * weight * counter.telling(rows.len());
         self.passages.extend(rows.into_iter().map(|row| (row, worth)));
@@ -328,6 +350,21 @@ impl Counter<'_> {
         let matches = WALKED / i64::try_from(expressions.len()).unwrap_or(i64::MAX).max(1);
         let window = self.passages.saturating_mul(matches) / rarest.max(1);
         Ok(self.within.newest_from(window))
+    }
+
+    /// Whether no message of what is searched has a term, except those that ask; so many passages match, some elsewhere.
+    fn is_unknown(&self, search: &Search<'_>, term: &QueryTerm, matches: usize) -> Result<bool> {
+        if matches > MOST_TRIED {
+            return Ok(false);
+        }
+        let place = Filter { conversation: search.filter.conversation, ..Filter::default() };
+        for row in self.within.from(&term.expression, 0)? {
+            let hit = search.view.index().hit(row, &place)?;
+            if hit.is_some_and(|hit| !search.asking.contains(&hit.message)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The number of matching passages; extrapolated from the newest ones if there are many.

@@ -45,7 +45,7 @@ use candidates::Candidates;
 pub use count::{COUNTED_BY, CountBy, Counts, Group};
 pub use hits::fold_equals;
 pub use inside::Lookup;
-use query::Query;
+use query::{Query, TermRole};
 pub use snippet::Snippet;
 
 /// Results per answer by default.
@@ -199,8 +199,10 @@ pub struct SearchResults {
     pub next: Option<NextPage>,
     /// What was searched.
     pub searched: Searched,
-    /// Matches elsewhere, if there are none here.
+    /// Matches elsewhere, if there are none here, or only such as do not have the words.
     pub elsewhere: Elsewhere,
+    /// The query's words, if nothing that was searched has one: the results have only similar words, or parts.
+    pub unknown: Vec<String>,
     /// The quoted phrases that occur nowhere in what was searched.
     pub missing: Vec<String>,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
@@ -253,6 +255,8 @@ pub struct Elsewhere {
     pub summaries: usize,
     /// Matching messages of other sessions.
     pub messages: usize,
+    /// Whether these have only similar words, or parts.
+    pub is_similar: bool,
     /// The number of sessions with such messages; for a regular expression all other sessions, which were not
     /// searched.
     pub sessions: usize,
@@ -322,7 +326,28 @@ fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
     let hits = hits::of(search, &query, &candidates, &ranked[from.min(ranked.len())..][..shown])?;
     let more = ranked.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
-    Ok(SearchResults { hits, next, stopped_at, ..SearchResults::default() })
+    let (unknown, elsewhere) = unknown(search, &query, candidates.unknown)?;
+    Ok(SearchResults { hits, next, stopped_at, unknown, elsewhere, ..SearchResults::default() })
+}
+
+/// The words that nothing has, unless a searched summary does, and where else they are.
+fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<(Vec<String>, Elsewhere)> {
+    let mut elsewhere = Elsewhere::default();
+    if unknown.is_empty() || !query.phrases.is_empty() {
+        return Ok((Vec::new(), elsewhere));
+    }
+    let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked);
+    let any = asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ");
+    let index = search.view.index();
+    if search.takes_summaries() && !index.search_summaries(&any, &search.filter, 1)?.is_empty() {
+        return Ok((Vec::new(), elsewhere));
+    }
+    if search.filter.conversation.is_some() {
+        let filter = Filter { conversation: None, ..search.filter.clone() };
+        let messages = index.passages(&filter)?.messages(&any, &filter)?;
+        elsewhere.messages = messages.iter().filter(|message| !search.asking.contains(message)).count();
+    }
+    Ok((unknown, elsewhere))
 }
 
 /// The phrases that nothing has of what was searched, where nothing has all of them.
@@ -353,13 +378,14 @@ fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
         let mut sessions: HashSet<ConversationId> = HashSet::new();
         for (message, _) in rank::matching(&wider, query, &candidates)? {
             let places = search.view.messages().sessions_of(message)?;
-            // This session was searched: what matches there is the current request itself.
-            if !places.contains(&search.scope.conversation) {
+            // What matches in the searched session is the current request itself.
+            if search.filter.conversation.is_none_or(|searched| !places.contains(&searched)) {
                 elsewhere.messages += 1;
                 sessions.extend(places);
             }
         }
         elsewhere.sessions = sessions.len();
+        elsewhere.is_similar = query.phrases.is_empty() && !candidates.unknown.is_empty();
     }
     Ok(elsewhere)
 }

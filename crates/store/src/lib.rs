@@ -50,7 +50,7 @@ pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{DepthCount, Totals};
 pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
-pub use synced::{Machine, PurgedElsewhere, Synced, SyncedEntry, SyncedWriter};
+pub use synced::{Machine, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::holding::Needles;

@@ -3,13 +3,12 @@
 //! A target's packs have entries. Rows of entries are never removed, so ranges of rows tell what was sent or received, and
 //! all others are still to be sent. A purge takes its entries out of the ranges: they are sent again, as purged.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, Row, named_params, params};
 
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::export::ExportedEntry;
-use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 
@@ -73,18 +72,6 @@ impl Machine {
 }
 
 from_row!(Machine { id, label, number, purged });
-
-/// An entry whose message was purged on another machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgedElsewhere {
-    /// Pi's id of the session.
-    pub session: String,
-    pub entry: String,
-    /// The message's time, ms.
-    pub timestamp: i64,
-    /// The number in its place there.
-    pub nonce: Nonce,
-}
 
 /// The columns of a [`SyncedEntry`]. Of the entries that show one message the first counts, as those of forks do where they are
 /// received.
@@ -190,43 +177,6 @@ impl Synced<'_> {
     /// The label of the machine that a session came from, if it came from another one.
     pub fn origin(&self, conversation: ConversationId) -> Result<Option<String>> {
         self.connection.first("SELECT label FROM origins WHERE conversation_id = ?1", [conversation])
-    }
-
-    /// Which of these messages still have a text here, and which have a larger number in their place: of two numbers the
-    /// smaller one stays, on all machines.
-    pub fn to_purge(
-        &self,
-        purged: &[PurgedElsewhere],
-    ) -> Result<(BTreeMap<MessageId, Nonce>, HashMap<MessageId, Nonce>)> {
-        let (mut texts, mut numbers) = (BTreeMap::new(), HashMap::new());
-        for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
-            let Some(conversation) = Messages::new(self.connection).conversation(session)? else { continue };
-            let versions = Messages::new(self.connection).versions(conversation, entry)?;
-            for version in versions {
-                let is_it = version.entry_id == *entry;
-                if version.timestamp != *timestamp && !(is_it && self.is_untimed(version.message)) {
-                    continue;
-                }
-                if !version.is_purged {
-                    let number = texts.entry(version.message).or_insert(*nonce);
-                    if is_it {
-                        *number = *nonce;
-                    }
-                } else if is_it
-                    && Upkeep::new(self.connection).nonce(version.message)?.is_some_and(|own| *nonce < own)
-                {
-                    numbers.insert(version.message, *nonce);
-                }
-            }
-        }
-        Ok((texts, numbers))
-    }
-}
-
-impl Synced<'_> {
-    /// Whether a message has the time of an entry that shows it, of whichever came first.
-    fn is_untimed(&self, message: MessageId) -> bool {
-        Messages::new(self.connection).parsed(message).is_ok_and(|message| message.timestamp.is_none())
     }
 }
 

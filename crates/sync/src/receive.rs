@@ -3,18 +3,18 @@
 //! A pack may have what builds on another machine's pack: such parts wait until that was read. Purges and summaries
 //! come last, once everything that they are about is there.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::encryption::Key;
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
 use super::{Packs, Refused, Report, Run, UNASKED};
 use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::ConversationId;
+use lcm_model::ids::{ConversationId, MessageId, Nonce};
 use lcm_model::text::one_line;
 use lcm_model::{Content, Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, Machine, Purge, PurgedElsewhere};
+use lcm_store::{Batch, Machine, Purge};
 
 /// Characters of JSON in one transaction: an open session can write in between.
 const SLICE: usize = 256 * 1024;
@@ -26,6 +26,18 @@ const MOST_SUMMARIES: usize = 64 * 1024 * 1024;
 const SUMMARIES: usize = 100;
 /// Characters of another machine's label.
 const LABEL: usize = 60;
+
+/// An entry whose message was purged on another machine.
+#[derive(Clone)]
+struct PurgedElsewhere {
+    /// The session's id.
+    session: String,
+    entry: String,
+    /// The message's time, ms.
+    timestamp: i64,
+    /// The number in its place there.
+    nonce: Nonce,
+}
 
 /// What is done once all packs are read.
 #[derive(Default)]
@@ -287,7 +299,7 @@ async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()>
     if !purged.is_empty() {
         let confirms = run.confirms_purges;
         let purge = move |batch: &Batch<'_>| {
-            let (texts, numbers) = batch.synced().to_purge(&purged)?;
+            let (texts, numbers) = to_purge(batch, &purged)?;
             let purge = Purge::Elsewhere(texts);
             let removed = batch.upkeep().purge_plan(&purge)?.messages.len();
             if removed > 0 {
@@ -323,6 +335,36 @@ async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()>
         report.received.summaries += run.write(move |batch| add_summaries(batch, slice)).await?;
     }
     run.write(move |batch| packs.iter().try_for_each(|name| batch.synced().add_pack(name, None))).await
+}
+
+/// Which of these messages still have a text here, and which have a larger number in their place: of two numbers the smaller
+/// one stays, on all machines.
+fn to_purge(
+    batch: &Batch<'_>,
+    purged: &[PurgedElsewhere],
+) -> Result<(BTreeMap<MessageId, Nonce>, HashMap<MessageId, Nonce>)> {
+    let messages = batch.messages();
+    // It has the time of an entry that shows it, of whichever came first.
+    let is_untimed = |message| messages.parsed(message).is_ok_and(|message| message.timestamp.is_none());
+    let (mut texts, mut numbers) = (BTreeMap::new(), HashMap::new());
+    for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
+        let Some(conversation) = messages.conversation(session)? else { continue };
+        for version in messages.versions(conversation, entry)? {
+            let is_it = version.entry_id == *entry;
+            if version.timestamp != *timestamp && !(is_it && is_untimed(version.message)) {
+                continue;
+            }
+            if !version.is_purged {
+                let number = texts.entry(version.message).or_insert(*nonce);
+                if is_it {
+                    *number = *nonce;
+                }
+            } else if is_it && batch.upkeep().nonce(version.message)?.is_some_and(|own| *nonce < own) {
+                numbers.insert(version.message, *nonce);
+            }
+        }
+    }
+    Ok((texts, numbers))
 }
 
 /// Adds summaries of messages that no summary made here covers. Returns how many are new.

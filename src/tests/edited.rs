@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fold::block_on;
 use super::import::Machine;
 use super::session_files::{events, project};
+use super::storing::block_on;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_ingest::{Persistor, PiSession};
 use lcm_model::log::Log;

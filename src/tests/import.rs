@@ -139,7 +139,7 @@ async fn an_import_gives_the_same_rows_as_a_live_session_and_can_be_repeated() {
         let conversation = batch.messages().conversation_row("one", None, None, 0)?;
         let entries = lcm_model::parse_batch(&handed)?;
         let handover = lcm_ingest::Handover { entries, ..Default::default() };
-        handover.prepare().fold(batch, conversation).map(drop)
+        handover.prepare().store(batch, conversation).map(drop)
     });
     write.await.unwrap();
     assert_eq!(live.digest().await, imported);

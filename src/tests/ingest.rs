@@ -104,7 +104,7 @@ async fn what_one_write_hands_over_in_pieces_is_counted_once() {
         let [one, two] = sessions.map(Result::unwrap);
         let fold = |json: &str, session| {
             let handover = Handover { entries: parse_batch(json)?, ..Default::default() };
-            let new = handover.prepare().fold(batch, session)?;
+            let new = handover.prepare().store(batch, session)?;
             for counted in [None, Some(one), Some(two)] {
                 assert!(batch.messages().is_counted_right(counted)?, "{counted:?}: {json}");
             }

@@ -82,7 +82,7 @@ impl Patient {
         let work = self.store.write(move |batch| {
             let conversation = batch.messages().conversation_row("one", Some(&file), None, 0)?;
             let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
-            handover.prepare().fold(batch, conversation).map(drop)
+            handover.prepare().store(batch, conversation).map(drop)
         });
         work.await.unwrap();
     }

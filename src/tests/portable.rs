@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::asking::Asking;
-use super::fold::{assert_same, digest};
+use super::storing::{assert_same, digest};
 use super::support::{Session, TestStore, ask_in};
 use super::world::{World, events, knobs};
 use lcm_compaction::Outcome;

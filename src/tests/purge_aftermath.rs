@@ -36,7 +36,7 @@ async fn a_copy_below_a_new_message_is_known_by_a_placeholder_that_comes_with_it
         let work = store.store.write(move |batch| {
             let conversation = batch.messages().conversation_row("one", None, None, 0)?;
             for entries in pieces {
-                Handover { entries, ..Default::default() }.prepare().fold(batch, conversation)?;
+                Handover { entries, ..Default::default() }.prepare().store(batch, conversation)?;
             }
             assert!(batch.messages().is_counted_right(Some(conversation))?);
             batch.messages().project_messages()

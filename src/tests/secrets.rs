@@ -64,7 +64,7 @@ impl SecretStore {
         let work = self.store.write(move |batch| {
             let conversation = batch.messages().conversation_row(&id, Some(&file), None, 0)?;
             let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
-            handover.prepare().fold(batch, conversation).map(drop)
+            handover.prepare().store(batch, conversation).map(drop)
         });
         work.await.unwrap();
     }

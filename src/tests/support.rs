@@ -149,7 +149,7 @@ impl TestStore {
             .write(move |batch| {
                 let conversation = batch.messages().conversation_row(&session_id, None, None, 0)?;
                 let handover = Handover { entries: parse_batch(&json)?, ..Default::default() };
-                handover.prepare().fold(batch, conversation)?;
+                handover.prepare().store(batch, conversation)?;
                 Ok(conversation)
             })
             .await

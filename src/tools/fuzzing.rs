@@ -136,7 +136,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     let leaf = format!("e{}", entries.len());
     let handover =
         Handover { entries: parse_batch(&Value::from(entries).to_string())?, ..Handover::default() };
-    handover.prepare().fold(batch, conversation)?;
+    handover.prepare().store(batch, conversation)?;
     let branch = visible(&batch.messages().branch(conversation, &leaf)?);
     let (rows, hashes): (Vec<_>, Vec<_>) =
         branch.iter().take(3).map(|message| (message.seen.id, message.seen.hash)).unzip();

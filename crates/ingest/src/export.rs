@@ -1,4 +1,4 @@
-//! Writes a stored session as a session file of Pi's: the reverse of the fold.
+//! Writes a stored session as a session file of Pi's: the reverse of storing.
 //!
 //! Messages, ids, the tree, edits and summaries come from the store. What it does not keep (labels, model
 //! changes, the text of a compaction) comes from the lines of the session file, if it still exists. A line is

@@ -11,8 +11,8 @@ use std::path::Path;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::fold::Handover;
 use super::order::{Order, SLICE};
+use super::storing::Handover;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;

@@ -35,13 +35,13 @@ pub fn sessions(bytes: &[u8]) {
     let ids: Vec<String> = said.keys().cloned().collect();
     let (stored, first, second) = undone(move |batch| {
         let conversation = batch.messages().conversation_row("s", None, None, 0)?;
-        let first = fold(batch, conversation, once)?;
+        let first = stored_in(batch, conversation, once)?;
         let shown = |id: &String| {
             batch.messages().shown_by(conversation, id)?.map(|row| batch.messages().json_of(row)).transpose()
         };
         let stored =
             ids.into_iter().map(|id| Ok((id.clone(), shown(&id)?))).collect::<Result<HashMap<_, _>>>()?;
-        Ok((stored, first, fold(batch, conversation, again)?))
+        Ok((stored, first, stored_in(batch, conversation, again)?))
     })
     .unwrap();
     assert_eq!(stored, said);
@@ -65,9 +65,9 @@ fn messages(slices: &[Handover]) -> HashMap<String, Option<String>> {
     said
 }
 
-fn fold(batch: &Batch<'_>, conversation: ConversationId, slices: Vec<Handover>) -> Result<Totals> {
+fn stored_in(batch: &Batch<'_>, conversation: ConversationId, slices: Vec<Handover>) -> Result<Totals> {
     for slice in slices {
-        slice.prepare().fold(batch, conversation)?;
+        slice.prepare().store(batch, conversation)?;
     }
     batch.summaries().totals(conversation)
 }

@@ -1,4 +1,4 @@
-//! Imports earlier sessions: finds Pi's session files, reads them and folds them into the store.
+//! Imports earlier sessions: finds Pi's session files, reads and stores them.
 //!
 //! Each slice of a file is a transaction: the open session can write in between, and a stopped import
 //! continues when it is started again. A file that can't be read does not stop the others.
@@ -15,11 +15,11 @@ use super::file::{Header, SessionFile, name_of};
 pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
-use super::fold::PreparedHandover;
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
+use super::storing::PreparedHandover;
 use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -401,7 +401,7 @@ struct Added {
     said: usize,
 }
 
-/// Folds a slice. The first slice began after the rows `since`.
+/// Stores a slice. The first slice began after the rows `since`.
 fn add(
     batch: &Batch<'_>,
     session: &(Header, Option<String>),
@@ -420,5 +420,5 @@ fn add(
         }
     };
     let said = slice.said();
-    Ok(Added { row, began, new: slice.fold_since(batch, row, began)?, said })
+    Ok(Added { row, began, new: slice.store_since(batch, row, began)?, said })
 }

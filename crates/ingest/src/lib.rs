@@ -1,6 +1,6 @@
 //! Stores Pi's session tree.
 //!
-//! The store is a fold over session entries: handing over an entry twice changes nothing, and the same
+//! The store follows from the entries alone: handing over an entry twice changes nothing, and the same
 //! entries give the same rows in whatever way they arrive. So start, resume, fork, `/tree`, crashes and
 //! imports need no special cases.
 
@@ -9,7 +9,6 @@ mod edited;
 pub mod export;
 pub mod file;
 mod finding;
-mod fold;
 pub mod foreign;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
@@ -19,11 +18,12 @@ mod order;
 mod persistor;
 mod reading;
 mod restore;
+mod storing;
 mod stringify;
 pub mod viewer;
 
-pub use fold::{Handover, PreparedHandover};
 pub use import::differing;
 pub use old_sessions::{SharedOldStore, take_over};
 pub use persistor::{Persistor, PiSession};
 pub use restore::{SummaryOrigin, restore_supplement};
+pub use storing::{Handover, PreparedHandover};

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
-use super::fold::Handover;
 use super::order::{Order, SLICE, size_of};
 use super::restore::{SummaryOrigin, restore_supplement};
+use super::storing::Handover;
 use lcm_model::error::Result;
 use lcm_model::files;
 use lcm_model::ids::Hash;

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::fold::Handover;
+use super::storing::Handover;
 use lcm_model::{Content, Entry};
 
 /// The bytes of messages, and the entries, that one transaction writes: other sessions can write in between.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::edited::{Edited, edited};
-use super::fold::{Handover, PreparedHandover};
+use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::locks::lock;
@@ -264,7 +264,7 @@ impl Persistor {
                 };
                 let last = batch.messages().last_rows()?;
                 let since = *writing.0.since.get_or_init(|| last);
-                handover.fold_since(batch, conversation, since)?;
+                handover.store_since(batch, conversation, since)?;
                 Ok(conversation)
             },
             move |outcome| {
@@ -291,7 +291,7 @@ impl Persistor {
         let mut state = self.lock();
         let PersistorProgress { known, begun, held, torn, .. } = &mut *state;
         *torn = false;
-        // The fold decides about known ids: another entry may have the same one.
+        // Storing decides about known ids: another entry may have the same one.
         known.extend(entries.iter().map(|entry| entry.id.clone()));
         held.entries.extend(entries);
         held.orphans.extend(orphans);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use super::file::{Header, KnownEntries, SessionFile, Slices, says_anything};
 use super::finding::Found;
-use super::fold::{Handover, PreparedHandover};
 use super::foreign::ForeignSession;
 use super::old_sessions::{OldSessions, SharedOldStore, is_database};
+use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::ids::{ConversationId, Hash};

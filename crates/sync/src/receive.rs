@@ -275,7 +275,7 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
         }
     }
     let before = batch.summaries().newest_summary()?;
-    let messages = entries.fold(batch, row)?;
+    let messages = entries.store(batch, row)?;
     // Compactions carry summaries.
     let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();

@@ -72,7 +72,7 @@ impl Machine {
         let (session, entries) = (session.to_owned(), Handover::of(entry).unwrap().prepare());
         self.write(move |batch| {
             let row = batch.messages().conversation_row(&session, None, None, 1)?;
-            entries.fold(batch, row)
+            entries.store(batch, row)
         })
         .await;
     }

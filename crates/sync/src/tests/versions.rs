@@ -10,7 +10,7 @@ async fn add_in(machine: &Machine, session: &str, file: Option<&str>, origin: Op
     let entries = Handover::of(&entry.to_string()).unwrap().prepare();
     let write = move |batch: &Batch<'_>| {
         let row = batch.messages().conversation_row(&session, file.as_deref(), origin.as_deref(), 1)?;
-        entries.fold(batch, row)
+        entries.store(batch, row)
     };
     machine.write(write).await;
 }

@@ -1,4 +1,4 @@
-//! The fold itself: writes entries to rows in one transaction, parents before children.
+//! Writes entries to rows in one transaction, parents before children.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -81,12 +81,12 @@ impl PreparedHandover {
     /// # Errors
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
-    pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
-        self.fold_since(batch, conversation, batch.messages().last_rows()?)
+    pub fn store(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
+        self.store_since(batch, conversation, batch.messages().last_rows()?)
     }
 
     /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
-    pub(super) fn fold_since(
+    pub(super) fn store_since(
         self,
         batch: &Batch<'_>,
         conversation: ConversationId,
@@ -95,7 +95,7 @@ impl PreparedHandover {
         let before = batch.messages().last_rows()?;
         let has_purged = batch.messages().has_purged(conversation)?;
         let (purged, repeats) = <(OnceCell<_>, RefCell<_>)>::default();
-        SessionFold { batch, conversation, before, since, purged, has_purged, repeats }
+        SessionWriter { batch, conversation, before, since, purged, has_purged, repeats }
             .all(self.handover, self.ready.into_iter())
     }
 }
@@ -166,8 +166,8 @@ impl Repeats {
     }
 }
 
-/// A session that is folded in one transaction.
-struct SessionFold<'f> {
+/// A session that is stored in one transaction.
+struct SessionWriter<'f> {
     batch: &'f Batch<'f>,
     conversation: ConversationId,
     /// The last rows before it.
@@ -182,8 +182,8 @@ struct SessionFold<'f> {
     repeats: RefCell<HashMap<String, Repeats>>,
 }
 
-impl SessionFold<'_> {
-    /// Folds all entries, or none, with their prepared messages. Returns the number of new ones.
+impl SessionWriter<'_> {
+    /// Stores all entries, or none, with their prepared messages. Returns the number of new ones.
     fn all(&self, handover: Handover, mut ready: impl Iterator<Item = Ready>) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
         let mut added: HashMap<String, Place> = HashMap::new();

@@ -249,7 +249,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
                     return Ok(());
                 }
                 let row = batch.messages().conversation_row(&id, None, None, 0)?;
-                slice.prepare().fold(batch, row).map(drop)
+                slice.prepare().store(batch, row).map(drop)
             };
             store.write(work).await.unwrap();
         }
@@ -273,7 +273,7 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
             let entries = lcm_model::parse_batch(&batch)?;
             let handover =
                 lcm_ingest::Handover { entries, orphans: orphans.into_iter().collect(), skips_known: false };
-            handover.prepare().fold(batch_, known).map(drop)
+            handover.prepare().store(batch_, known).map(drop)
         };
         store.write(fold).await.unwrap();
     }

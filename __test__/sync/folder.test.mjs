@@ -240,7 +240,7 @@ test("a large purge of another machine is done here once the user confirms it", 
   await ann.sync(target);
   const before = bob.contents();
   const asked = await lcm(bob, "sync", target);
-  assert.match(asked.stdout, /\n120 messages purged on another machine are still here: [^\n]*sync --purge removes more than 100 in all\.\n$/);
+  assert.match(asked.stdout, /\n120 messages purged on another machine are still here: [^\n]*sync \S+ --purge removes more than 100 in all\.\n$/);
   assert.deepEqual(bob.contents(), before);
   await ann.sync(target);
   assert.match(await ann.doctor(), /bob@desk has not confirmed the last purge yet/);

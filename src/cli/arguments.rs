@@ -57,6 +57,12 @@ const SYNC_FORMS: [(&str, &str); 1] = [(
     "sync TARGET --project https://github.com/ann/shop",
     "under the address of this repository, in a folder without a git remote",
 )];
+/// The forms of `sync`; a shell names the project by `--project`.
+fn sync_forms() -> Vec<(&'static str, &'static str)> {
+    let forms = sync::COMMAND.usage.iter().filter(|(form, _)| !form.contains(sync::NAME));
+    forms.chain(&SYNC_FORMS).copied().collect()
+}
+
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
@@ -194,12 +200,10 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[sync::NAME])
-            .after_help(examples(&[sync::COMMAND.usage, &SYNC_FORMS].concat()))
-            .arg(
-                positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
-                    .value_hint(ValueHint::DirPath),
-            ),
+        of(&sync::COMMAND, &[sync::NAME]).after_help(examples(&sync_forms())).arg(
+            positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
+                .value_hint(ValueHint::DirPath),
+        ),
     ]
 }
 

@@ -144,7 +144,7 @@ impl Cli {
             }
             () => (manner.shown(words), String::new()),
         };
-        let complaint = [opened.notice.unwrap_or_default(), more].join("\n").trim().to_owned();
+        let complaint = [in_a_shell(&opened.notice.unwrap_or_default()), more].join("\n").trim().to_owned();
         Ok(CliReply { output, complaint: legible(&complaint).into_owned(), code })
     }
 

@@ -96,7 +96,8 @@ impl Syncer {
                 let report = outcome?;
                 // Once per machine: it may be meant so.
                 let closed = report.closed.iter().any(|closed| closed.is_new).then(|| unopened(&report));
-                let said = [unconfirmed_purge(report.unconfirmed), withheld(&report), lost(&report), closed];
+                let said =
+                    [unconfirmed_purge(report.unconfirmed, ""), withheld(&report), lost(&report), closed];
                 let said: Vec<String> = said.into_iter().flatten().collect();
                 if said.is_empty() { Ok(()) } else { Err(Error::invalid(said.join(" "))) }
             }
@@ -153,7 +154,10 @@ fn render(report: &Report) -> String {
             were(*purged)
         );
     }
-    for said in [unconfirmed_purge(*unconfirmed), withheld(report), lost(report)].into_iter().flatten() {
+    for said in [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)]
+        .into_iter()
+        .flatten()
+    {
         out += &format!("\n{said}");
     }
     if !report.closed.is_empty() {
@@ -226,10 +230,10 @@ fn lost(report: &Report) -> Option<String> {
 }
 
 /// Asks for what a sync does not do by itself.
-fn unconfirmed_purge(messages: usize) -> Option<String> {
+fn unconfirmed_purge(messages: usize, target: &str) -> Option<String> {
     (messages > 0).then(|| {
         format!(
-            "{} purged on another machine {} still here: /lcm sync {PURGE} removes more than {UNASKED} in all.",
+            "{} purged on another machine {} still here: /lcm sync {target}{PURGE} removes more than {UNASKED} in all.",
             count(messages, "message"),
             if messages == 1 { "is" } else { "are" }
         )

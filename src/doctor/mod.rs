@@ -196,7 +196,12 @@ fn shared(view: &View<'_>) -> Option<Check> {
     Some(Check::of("Machines", |check| {
         check.saw(machines.len(), "machine");
         let purged = view.synced().purged()?;
-        for machine in machines.iter().filter(|machine| machine.purged < purged) {
+        let behind: Vec<_> = machines.iter().filter(|machine| machine.purged < purged).collect();
+        if behind.len() == machines.len() {
+            check.notes.push("the last purge was not sent yet: /lcm sync sends it".into());
+            return Ok(());
+        }
+        for machine in behind {
             let name = text::one_line(&machine.name(&machines), 60);
             check.notes.push(format!("{name} has not confirmed the last purge yet"));
         }

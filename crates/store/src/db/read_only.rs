@@ -39,7 +39,13 @@ impl Store {
                 Ok(found) if found.project == project => {
                     let reason = passed.filter(|(why, _)| matches!(why.code(), Code::Damaged | Code::Format));
                     let notice = reason.map(|(why, _)| format!("{why}; showing {} instead", path.display()));
-                    return Ok(Some(ReadOnly { notice, ..found }));
+                    // It could not be used when this one was made, and nothing has joined them since.
+                    let first = places(dir, project).into_iter().find(|other| other.is_file());
+                    let skipped = first.filter(|other| *other != path).map(|other| {
+                        let [other, path] = [other, path].map(|path| path.display().to_string());
+                        format!("{other} is not in use, only {path} (/lcm doctor --rebuild joins both)")
+                    });
+                    return Ok(Some(ReadOnly { notice: notice.or(skipped), ..found }));
                 }
                 Ok(_) => {}
                 Err(why) => passed = passed.or(Some((why, path))),

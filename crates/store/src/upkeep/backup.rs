@@ -90,7 +90,9 @@ impl Upkeep<'_> {
         named(copy, path)?;
         verified.map_err(|why| {
             let path = path.display();
-            Error::store(format!("the backup {path} differs from the database, so do not rely on it: {why}"))
+            Error::store(format!(
+                "the backup {path} is not whole, so do not rely on it: /lcm doctor checks the database ({why})"
+            ))
         })
     }
 

@@ -161,6 +161,15 @@ async fn what_was_purged_stays_purged_in_any_of_the_files() {
     assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
     assert!(patient.doctor().await.contains(", 1 message purged"));
 
+    // Nothing of the session is left.
+    let patient = Patient::new().await;
+    let all =
+        patient.store.write(|batch| batch.upkeep().purge(&Purge::Session(lcm_model::ids::ConversationId(1))));
+    all.await.unwrap();
+    patient.store.vacuum().await.unwrap();
+    let (patient, report) = patient.rebuilt().await;
+    assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
+
     // A file that was set aside still has it.
     let patient = Patient::new().await;
     patient.store.close().await;

@@ -282,9 +282,9 @@ impl SessionFile {
     }
 }
 
-/// Whether the entries have a message.
+/// Whether the entries have a message, or had one that was purged.
 pub(super) fn says_anything(handover: &Handover) -> bool {
-    handover.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)))
+    handover.entries.iter().any(|entry| matches!(entry.content, Content::Message(_) | Content::Purged(_)))
 }
 
 fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {

@@ -57,6 +57,7 @@ mod purge_aftermath;
 mod purge_agents;
 mod purge_calls;
 mod purge_command;
+mod purge_deleted_lines;
 mod purge_text;
 mod purged_meanwhile;
 mod ranking;

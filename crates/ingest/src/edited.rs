@@ -15,38 +15,30 @@ use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{Content, Entry};
 use lcm_store::View;
 
-/// What a session's file shows otherwise than the store.
-#[derive(Debug, Default)]
-pub(super) struct Edited {
-    /// The entries with another message, or below another entry.
-    pub entries: Vec<String>,
-    /// All entries of the file.
-    pub all: HashSet<String>,
-}
-
-/// Compares a session with its file. In one whose ids are not unique, what Pi shows is not known.
+/// The entries of a session that its file shows with another message or below another entry. In a file whose ids are not unique,
+/// what Pi shows is not known.
 pub(super) fn edited(
     view: &View<'_>,
     conversation: ConversationId,
     session: &str,
     path: &Path,
     cancel: &CancellationToken,
-) -> Result<Edited> {
-    let mut edited = Edited::default();
+) -> Result<Vec<String>> {
+    let (mut edited, mut all) = (Vec::new(), HashSet::new());
     let mut file = SessionFile::open(path)?.until(cancel);
     if file.header.id != session {
         return Ok(edited);
     }
     while let Some(slice) = file.slice()? {
         for entry in slice.entries {
-            if !edited.all.insert(entry.id.clone()) {
-                return Ok(Edited::default());
+            if !all.insert(entry.id.clone()) {
+                return Ok(Vec::new());
             }
             let is_root = slice.orphans.contains(&entry.id);
             if is_edited(view, conversation, &entry, is_root)? {
                 // The parent that the file lacks goes too, or the entry would be stored below it again.
-                edited.entries.extend(entry.parent.filter(|_| is_root));
-                edited.entries.push(entry.id);
+                edited.extend(entry.parent.filter(|_| is_root));
+                edited.push(entry.id);
             }
         }
     }

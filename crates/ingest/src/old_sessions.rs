@@ -19,6 +19,7 @@ use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
     Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
+    own_id,
 };
 
 /// Messages that are looked up at a time.
@@ -181,7 +182,7 @@ impl Slices for OldSessionEntries {
             let other = self.from_file.remove(&id);
             match lock(&self.store).entry(&mut self.entries, &id, parent, other) {
                 Some(mut entry) => {
-                    let place = (self.session.clone(), id);
+                    let place = (self.session.clone(), own_id(&id).to_owned(), entry.timestamp);
                     if let Some(nonce) = self.rebuilding.as_ref().and_then(|purged| purged.get(&place)) {
                         entry.content = Content::Purged(*nonce);
                     }

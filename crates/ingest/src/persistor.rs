@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::edited::{Edited, edited};
+use super::edited::edited;
 use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -172,7 +172,7 @@ impl Persistor {
         };
         let cancel = cancel.clone();
         let compare = move |view: &View<'_>| edited(view, conversation, &id, &path, &cancel);
-        let Edited { entries, all } = match self.0.store.read(compare).await {
+        let entries = match self.0.store.read(compare).await {
             Ok(edited) => edited,
             // Whether its file can be read is Pi's matter.
             Err(error) if error.code() == Code::Invalid => return Ok(0),
@@ -183,7 +183,7 @@ impl Persistor {
         }
         let count = entries.len();
         let mark = Hash::plain(format!("{} {}", text::now(), entries.join(" ")).as_bytes());
-        let write = move |batch: &Batch<'_>| batch.messages().set_aside(conversation, &entries, &all, &mark);
+        let write = move |batch: &Batch<'_>| batch.messages().set_aside(conversation, &entries, &mark);
         let free = self.0.store.write(write).await?;
         let mut state = self.lock();
         for id in &free {

@@ -8,7 +8,7 @@ use memchr::memmem;
 
 use super::restore::restore;
 use lcm_model::dag::MessageKind;
-use lcm_model::error::{Error, Result};
+use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
@@ -85,6 +85,21 @@ impl PreparedHandover {
         self.store_since(batch, conversation, batch.messages().last_rows()?)
     }
 
+    /// Like [`Self::store`], but leaves out what would leave a gap. Returns whether there was any, too.
+    pub fn store_without_gaps(
+        self,
+        batch: &Batch<'_>,
+        conversation: ConversationId,
+    ) -> Result<(usize, bool)> {
+        let mut has_gaps = false;
+        let since = batch.messages().last_rows()?;
+        let number = self.store_unless(batch, conversation, since, |_| {
+            has_gaps = true;
+            Ok(())
+        })?;
+        Ok((number, has_gaps))
+    }
+
     /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
     pub(super) fn store_since(
         self,
@@ -92,11 +107,23 @@ impl PreparedHandover {
         conversation: ConversationId,
         since: LastRows,
     ) -> Result<usize> {
+        self.store_unless(batch, conversation, since, Err)
+    }
+
+    fn store_unless(
+        self,
+        batch: &Batch<'_>,
+        conversation: ConversationId,
+        since: LastRows,
+        on_gap: impl FnMut(Error) -> Result<()>,
+    ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
-        let has_purged = batch.messages().has_purged(conversation)?;
         let (purged, repeats) = <(OnceCell<_>, RefCell<_>)>::default();
-        SessionWriter { batch, conversation, before, since, purged, has_purged, repeats }
-            .all(self.handover, self.ready.into_iter())
+        SessionWriter { batch, conversation, before, since, purged, repeats }.all(
+            self.handover,
+            self.ready.into_iter(),
+            on_gap,
+        )
     }
 }
 
@@ -176,23 +203,36 @@ struct SessionWriter<'f> {
     since: LastRows,
     /// What was purged of other agents' sessions, once it is needed.
     purged: OnceCell<PurgedTexts>,
-    /// Whether anything of this session was purged.
-    has_purged: bool,
     /// By id in the session's file, once an id is repeated.
     repeats: RefCell<HashMap<String, Repeats>>,
 }
 
 impl SessionWriter<'_> {
-    /// Stores all entries, or none, with their prepared messages. Returns the number of new ones.
-    fn all(&self, handover: Handover, mut ready: impl Iterator<Item = Ready>) -> Result<usize> {
+    /// Stores all entries, or none, with their prepared messages, but for those that `on_gap` accepts to leave out. Returns
+    /// the number of new ones.
+    fn all(
+        &self,
+        handover: Handover,
+        mut ready: impl Iterator<Item = Ready>,
+        mut on_gap: impl FnMut(Error) -> Result<()>,
+    ) -> Result<usize> {
         // The parent is mostly an entry shortly before, which then needs no lookup.
         let mut added: HashMap<String, Place> = HashMap::new();
         for entry in handover.entries {
             let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
             let may_repeat = ready.as_ref().filter(|_| !handover.skips_known);
             let place = || self.place(&entry, &added, &handover.orphans);
-            let Some(id) = self.free_id(&entry, may_repeat, place)?.map(Cow::into_owned) else { continue };
-            let place = self.place(&entry, &added, &handover.orphans)?;
+            let found = self.free_id(&entry, may_repeat, place);
+            let found = found.and_then(|id| id.map(|id| Ok((id.into_owned(), place()?))).transpose());
+            let (id, place) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(error) if error.code() == Code::Gap => {
+                    on_gap(error)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let (row, head) = self.add(&id, entry, ready, place)?;
             added.insert(id, (Some(row), head));
         }
@@ -248,8 +288,14 @@ impl SessionWriter<'_> {
             return Ok(None);
         }
         let last = repeats.last.entry(time).or_default();
-        *last += 1;
-        Ok(Some(Cow::from(repeated_id(own, time, *last))))
+        loop {
+            *last += 1;
+            let id = repeated_id(own, time, *last);
+            // An unreadable message that another machine has sent is there as a link.
+            if messages.entry_row(conversation, &id)?.is_none() {
+                return Ok(Some(Cow::from(id)));
+            }
+        }
     }
 
     /// The entry that an entry is below, and the message that it extends.
@@ -309,7 +355,7 @@ impl SessionWriter<'_> {
             Content::Purged(nonce) => {
                 // A fork shows what its origin shows.
                 let same =
-                    batch.upkeep().same_message(&entry.id, above.map(|(id, ..)| id), entry.timestamp)?;
+                    batch.upkeep().same_message(id, above.map(|(id, ..)| id), entry.timestamp, nonce)?;
                 let purged = match same {
                     Some(same) => same,
                     None => batch.upkeep().add_purged(above, nonce, entry.timestamp)?,
@@ -356,13 +402,11 @@ impl SessionWriter<'_> {
             };
         }
         let purged = batch.upkeep().purged_as(conversation, entry_id, new)?;
-        if purged.is_some() || !self.has_purged {
+        if purged.is_some() {
             return Ok(purged);
         }
-        // An edit of the session file may have put it below another message.
-        let versions = batch.messages().versions(conversation, entry_id)?;
-        let purged = versions.into_iter().find(|other| other.is_purged && other.timestamp == new.timestamp);
-        let nonce = purged.map(|version| batch.upkeep().nonce(version.message)).transpose()?.flatten();
+        // An edit of the session file, or of its origin's, may have put it below another message.
+        let nonce = batch.upkeep().purged_version(entry_id, new.timestamp)?;
         nonce.map(|nonce| batch.upkeep().add_purged(above, &nonce, new.timestamp)).transpose()
     }
 

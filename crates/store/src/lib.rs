@@ -55,6 +55,7 @@ pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::holding::Needles;
 pub use upkeep::old::{OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED};
+pub use upkeep::purge::VersionKey;
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::PurgedTexts;
 pub use upkeep::{Upkeep, UpkeepWriter};

@@ -16,6 +16,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("index/search", "FROM summaries s", "counts for an answer that found nothing"),
     ("messages/counts", "WHERE kind IN (0, 1) AND ?1 = -1", "once: the count is kept"),
     ("messages/entries", "ORDER BY id DESC LIMIT 1", "the last row"),
+    ("messages/export", "INDEXED BY messages_marked", "an index of a few"),
     ("messages/notes", "INDEXED BY messages_marked", "an index of a few"),
     ("summaries/", "FROM summaries", "one summary stands for many messages"),
     ("synced", "FROM machines", "one row per machine"),

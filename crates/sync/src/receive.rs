@@ -12,9 +12,9 @@ use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, Nonce};
 use lcm_model::text::one_line;
-use lcm_model::{Content, Entry, SummaryRecord};
+use lcm_model::{Content, Entry, SummaryRecord, agent_of_session};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, Machine, Purge};
+use lcm_store::{Batch, Machine, Purge, Version, own_id};
 
 /// Characters of JSON in one transaction: an open session can write in between.
 const SLICE: usize = 256 * 1024;
@@ -120,7 +120,7 @@ enum Outcome {
 /// Stores what a pack has.
 ///
 /// # Errors
-/// [`Code::Gap`] if some of it builds on what is not here, [`Code::Invalid`] if it is no pack.
+/// [`Code::Gap`] if some of it builds on what is not here: the rest is stored. [`Code::Invalid`] if it is no pack.
 async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut Report) -> Result<Outcome> {
     if end.size > MOST_SUMMARIES {
         return Err(Error::gap("the next sync reads it"));
@@ -144,7 +144,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     let is_own = machine.id == run.machine.id;
     // What is masked is another text, and adds nothing where the original is.
     let skips_known = is_own || redacted;
-    let (mut session, mut gap, mut late) = (None, None, Deferred::default());
+    let (mut session, mut is_whole, mut late) = (None, true, Deferred::default());
     loop {
         let read = blocking(move || Ok((next_slice(&mut reader, session, skips_known)?, reader))).await?;
         let (slice, left) = read;
@@ -158,19 +158,18 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
         }
         late.purged.extend(slice.purged.iter().cloned());
         let write = move |batch: &Batch<'_>| add(batch, slice, is_own);
-        match run.write(write).await {
-            Ok(Added { messages, summaries, is_new_session }) => {
-                report.received.summaries += summaries;
-                report.received.messages += messages;
-                report.received.sessions += usize::from(is_new_session);
-            }
-            Err(error) if error.code() == Code::Gap => gap = Some(error),
-            Err(error) => return Err(error),
-        }
+        let Added { messages, summaries, is_new_session, lacks } = run.write(write).await?;
+        report.received.summaries += summaries;
+        report.received.messages += messages;
+        report.received.sessions += usize::from(is_new_session);
+        is_whole &= !lacks;
         go_on(run.cancel)?;
     }
-    if let Some(gap) = gap {
-        return Err(gap);
+    let is_silent = late.purged.is_empty() && late.summaries.is_empty();
+    // What was purged may be here although the rest builds on a pack that never comes.
+    end.purged.append(&mut late.purged);
+    if !is_whole {
+        return Err(Error::gap("some of it builds on another pack"));
     }
     let note = move |batch: &Batch<'_>| {
         if is_own {
@@ -182,12 +181,11 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     };
     run.write(note).await?;
     let name = name.to_string();
-    if late.purged.is_empty() && late.summaries.is_empty() {
+    if is_silent {
         run.write(move |batch| batch.synced().add_pack(&name, None)).await?;
         return Ok(Outcome::Read);
     }
     end.packs.push(name);
-    end.purged.append(&mut late.purged);
     end.summaries.append(&mut late.summaries);
     end.size += late.size;
     Ok(Outcome::Read)
@@ -248,12 +246,14 @@ struct Added {
     messages: usize,
     summaries: usize,
     is_new_session: bool,
+    /// Whether an entry builds on one that is not here.
+    lacks: bool,
 }
 
-/// Stores a part of a pack; all of it, or nothing.
+/// Stores a part of a pack, without the entries that build on what is not here.
 fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
     let (Some(session), Some(entries)) = (&slice.session, slice.entries) else {
-        return Ok(Added { messages: 0, summaries: 0, is_new_session: false });
+        return Ok(Added { messages: 0, summaries: 0, is_new_session: false, lacks: false });
     };
     let known = batch.messages().conversation(&session.id)?;
     let row = match known {
@@ -274,8 +274,14 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             differing.insert(id.to_owned());
         }
     }
+    for PurgedElsewhere { entry, timestamp, .. } in &slice.purged {
+        let shown = batch.messages().version(row, entry)?;
+        if shown.is_some_and(|shown| !shown.is_purged && shown.timestamp != *timestamp) {
+            differing.insert(entry.clone());
+        }
+    }
     let before = batch.summaries().newest_summary()?;
-    let messages = entries.store(batch, row)?;
+    let (messages, lacks) = entries.store_without_gaps(batch, row)?;
     // Compactions carry summaries.
     let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();
@@ -286,7 +292,7 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
         }
     }
     batch.synced().add(rows)?;
-    Ok(Added { messages, summaries, is_new_session: known.is_none() })
+    Ok(Added { messages, summaries, is_new_session: known.is_none(), lacks })
 }
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.
@@ -346,25 +352,37 @@ fn to_purge(
     let messages = batch.messages();
     // It has the time of an entry that shows it, of whichever came first.
     let is_untimed = |message| messages.parsed(message).is_ok_and(|message| message.timestamp.is_none());
-    let (mut texts, mut numbers) = (BTreeMap::new(), HashMap::new());
+    // The number of the very entry counts, before that of another version.
+    let mut texts: BTreeMap<MessageId, (bool, Nonce)> = BTreeMap::new();
+    let (mut numbers, mut keys) = (HashMap::new(), HashMap::new());
     for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
-        let Some(conversation) = messages.conversation(session)? else { continue };
-        for version in messages.versions(conversation, entry)? {
-            let is_it = version.entry_id == *entry;
-            if version.timestamp != *timestamp && !(is_it && is_untimed(version.message)) {
-                continue;
-            }
-            if !version.is_purged {
-                let number = texts.entry(version.message).or_insert(*nonce);
-                if is_it {
-                    *number = *nonce;
-                }
-            } else if is_it && batch.upkeep().nonce(version.message)?.is_some_and(|own| *nonce < own) {
-                numbers.insert(version.message, *nonce);
-            }
+        let here = messages.conversation(session)?;
+        let scope = if agent_of_session(session).is_some() { here } else { Some(ConversationId::NONE) };
+        if let Some(scope) = scope {
+            let number = keys.entry((scope, own_id(entry).to_owned(), *timestamp)).or_insert(*nonce);
+            *number = (*number).min(*nonce);
+        }
+        let shown = here.map(|here| messages.version(here, entry)).transpose()?.flatten();
+        let Some(Version { message, timestamp: time, is_purged, .. }) = shown else { continue };
+        if !is_purged && (time == *timestamp || is_untimed(message)) {
+            let number = texts.entry(message).or_insert((false, *nonce));
+            *number = (*number).min((false, *nonce));
+        } else if is_purged && time == *timestamp {
+            let number = numbers.entry(message).or_insert(*nonce);
+            *number = (*number).min(*nonce);
         }
     }
-    Ok((texts, numbers))
+    for (key, message) in batch.upkeep().keyed(&keys.keys().cloned().collect())? {
+        let number = texts.entry(message).or_insert((true, keys[&key]));
+        *number = (*number).min((true, keys[&key]));
+    }
+    let mut renumbered = HashMap::new();
+    for (message, nonce) in numbers {
+        if batch.upkeep().nonce(message)?.is_some_and(|own| nonce < own) {
+            renumbered.insert(message, nonce);
+        }
+    }
+    Ok((texts.into_iter().map(|(message, (_, nonce))| (message, nonce)).collect(), renumbered))
 }
 
 /// Adds summaries of messages that no summary made here covers. Returns how many are new.
@@ -372,15 +390,19 @@ fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usi
     let mut added = 0;
     for summary in summaries {
         let hash = summary.hash;
-        batch.synced().add_summaries(&[hash])?;
         if batch.summaries().summary_by_hash(hash)?.is_some() {
+            batch.synced().add_summaries(&[hash])?;
             continue;
         }
         // It is of no session that was here before.
         let origin =
             SummaryOrigin { conversation: Some(ConversationId::NONE), since: batch.messages().last_rows()? };
         restore_supplement(batch, origin, &[summary])?;
-        added += usize::from(batch.summaries().summary_by_hash(hash)?.is_some());
+        // The hash of one that is not taken could confirm a guess of what was purged.
+        if batch.summaries().summary_by_hash(hash)?.is_some() {
+            batch.synced().add_summaries(&[hash])?;
+            added += 1;
+        }
     }
     Ok(added)
 }

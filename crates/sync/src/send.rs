@@ -12,7 +12,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_model::{Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View, is_current};
+use lcm_store::{Batch, ExportedEntry, Machine, Shows, SyncedEntry, View};
 
 /// Entries that are read at once.
 const READ: usize = 1000;
@@ -309,8 +309,7 @@ fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
 /// Whether an edit of its session's file has given an entry another id.
 fn is_renamed(view: &View<'_>, conversation: Option<ConversationId>, id: &str) -> Result<bool> {
     let Some(conversation) = conversation else { return Ok(false) };
-    let versions = view.messages().versions(conversation, id)?;
-    Ok(versions.iter().any(|version| !is_current(&version.entry_id)))
+    view.messages().is_set_aside(conversation, id)
 }
 
 impl ThisMachine {

@@ -1,5 +1,7 @@
 //! Machines that share a folder.
 
+mod any_edits;
+mod edited_files;
 mod encryption;
 mod purging;
 mod versions;

@@ -47,7 +47,7 @@ CREATE UNIQUE INDEX messages_at_root ON messages (substr(lineage, 1, 16)) WHERE 
 CREATE INDEX messages_by_lineage ON messages (id >> 14, substr(lineage, 1, 6));
 
 -- Finds the few messages that are purged or may change the notes of a branch.
-CREATE INDEX messages_marked ON messages (parent_id, timestamp)
+CREATE INDEX messages_marked ON messages (timestamp, parent_id)
  WHERE kind = 4 OR tool_name IN ('lcm_note', 'codemode');
 
 -- Finds the message of a passage, and the next free passage.

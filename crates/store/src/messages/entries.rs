@@ -69,6 +69,17 @@ impl Messages<'_> {
         )
     }
 
+    /// Whether an edit of its session's file has given an entry another id.
+    pub fn is_set_aside(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
+        let ids: Vec<String> = self.connection.all(
+            &format!(
+                "SELECT e.entry_id FROM entries e WHERE e.conversation_id = :conversation AND {IS_VERSION}"
+            ),
+            named_params! {":conversation": conversation, ":own": own_id(entry_id)},
+        )?;
+        Ok(ids.iter().any(|id| !is_current(id)))
+    }
+
     /// What an entry shows, if that is a message.
     pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
         self.connection.first(
@@ -156,33 +167,23 @@ impl Messages<'_> {
 
 impl MessageWriter<'_> {
     /// Gives the entries `edited` and all below them other ids, which end with `mark`, so that others can have theirs. Returns
-    /// the ids that are free now. Leaves out those with a purged message of `kept` below them: it would be stored again.
+    /// the ids that are free now.
     pub fn set_aside(
         &self,
         conversation: ConversationId,
         edited: &[String],
-        kept: &HashSet<String>,
         mark: &Hash,
     ) -> Result<Vec<String>> {
-        let rows: Vec<(i64, Option<i64>, String, bool)> = self.connection.all(
-            "SELECT e.id, e.parent_id, e.entry_id, coalesce(m.kind = 4, 0)
-               FROM entries e LEFT JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = ?1 ORDER BY e.id",
+        let rows: Vec<(i64, Option<i64>, String)> = self.connection.all(
+            "SELECT id, parent_id, entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id",
             [conversation],
         )?;
         let edited: HashSet<&str> = edited.iter().map(String::as_str).collect();
-        // Parents come first, so those below a purged message are known backwards.
-        let mut above_purged = HashSet::new();
-        for (id, parent, name, is_purged) in rows.iter().rev() {
-            if *is_purged && kept.contains(name) || above_purged.contains(id) {
-                above_purged.extend([Some(*id), *parent].into_iter().flatten());
-            }
-        }
         let mut aside: HashSet<i64> = HashSet::new();
         let mut free = Vec::new();
-        for (id, parent, name, _) in rows {
+        for (id, parent, name) in rows {
             let is_below = parent.is_some_and(|parent| aside.contains(&parent));
-            if is_below || edited.contains(name.as_str()) && !above_purged.contains(&id) {
+            if is_below || edited.contains(name.as_str()) {
                 aside.insert(id);
                 free.push((id, name));
             }

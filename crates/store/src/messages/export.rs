@@ -68,8 +68,8 @@ impl Messages<'_> {
     /// Whether any message of the session was purged.
     pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
         self.connection.one(
-            "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-              WHERE e.conversation_id = ?1 AND m.kind = 4)",
+            "SELECT EXISTS (SELECT 1 FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
+              WHERE m.kind = 4 AND e.conversation_id = ?1)",
             [conversation],
         )
     }

@@ -14,6 +14,7 @@ use super::pages::{self, DatabasePages};
 use super::vacuum;
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::db::{connection, schema};
+use crate::messages::entries::own_id;
 use crate::messages::importing;
 use crate::messages::stored::StoredJson;
 use crate::summaries::extras::files_from_sql;
@@ -81,8 +82,8 @@ fn is_of(kind: u8, value: &Value) -> bool {
 /// The session of messages that no readable entry shows.
 pub const RECOVERED: &str = "recovered";
 
-/// What stands for purged messages, by the ids of a session and an entry.
-pub type PurgedEntries = HashMap<(String, String), Nonce>;
+/// What replaces purged messages, by the id of a session, that of an entry in the session's file, and the message's time, ms.
+pub type PurgedEntries = HashMap<(String, String, i64), Nonce>;
 
 /// An old database.
 pub struct OldStore {
@@ -370,12 +371,12 @@ impl OldStore {
 
     /// The digests of the texts that can be read, but for those of messages that are `purged` in another database.
     pub fn digests(&self, purged: &PurgedEntries) -> Result<HashSet<Hash>> {
-        let entries: Vec<(String, String, i64)> = self.readable(
-            "SELECT c.session_id, e.entry_id, e.message_id
-               FROM entries e JOIN conversations c ON c.id = e.conversation_id WHERE e.message_id IS NOT NULL",
+        let entries: Vec<(String, String, i64, i64)> = self.readable(
+            "SELECT c.session_id, e.entry_id, m.timestamp, m.id
+               FROM entries e JOIN conversations c ON c.id = e.conversation_id JOIN messages m ON m.id = e.message_id",
         )?;
-        let is_purged = |(session, entry, message): (String, String, i64)| {
-            purged.contains_key(&(session, entry)).then_some(message)
+        let is_purged = |(session, entry, time, message): (String, String, i64, i64)| {
+            purged.contains_key(&(session, own_id(&entry).to_owned(), time)).then_some(message)
         };
         let purged: HashSet<i64> = entries.into_iter().filter_map(is_purged).collect();
         let mut ids: Vec<i64> = self.readable("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;
@@ -386,11 +387,14 @@ impl OldStore {
 
     /// The entries whose messages were purged.
     pub fn purged_entries(&self) -> Result<PurgedEntries> {
-        let purged: Vec<(String, String, Nonce)> = self.readable(
-            "SELECT c.session_id, e.entry_id, m.json FROM messages m JOIN entries e ON e.message_id = m.id
+        let purged: Vec<(String, String, i64, Nonce)> = self.readable(
+            "SELECT c.session_id, e.entry_id, m.timestamp, m.json FROM messages m JOIN entries e ON e.message_id = m.id
                JOIN conversations c ON c.id = e.conversation_id WHERE m.kind = 4",
         )?;
-        Ok(purged.into_iter().map(|(session, entry, nonce)| ((session, entry), nonce)).collect())
+        let keyed = |(session, entry, time, nonce): (_, String, _, _)| {
+            ((session, own_id(&entry).to_owned(), time), nonce)
+        };
+        Ok(purged.into_iter().map(keyed).collect())
     }
 
     /// Its summaries, sources before the summaries condensed from them. Unreadable ones are left out, along

@@ -5,8 +5,7 @@
 //! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
 //! entry's id, its position and its time; one of another agent's message by its text: see [`super::purged`].
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rusqlite::{named_params, params};
 
@@ -17,13 +16,19 @@ use super::purged::nonce;
 use super::vacuum;
 use crate::columns::{Queries as _, from_row};
 use crate::messages::codec;
+use crate::messages::entries::own_id;
+use crate::messages::sessions::is_pi_s;
 use crate::messages::stored::BY_LINEAGE;
 use crate::{Messages, Summaries, SyncedWriter, Upkeep, UpkeepWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
 
-from_row!(Tombstone { id, parent = "parent_id", kind, is_request });
+from_row!(Tombstone { id, parent = "parent_id", kind, is_request, timestamp });
+
+/// What the versions of a message have in common: the session, unless that is Pi's ([`ConversationId::NONE`]); the entry's id in
+/// the session's file; and the time, ms. Forks of Pi's sessions keep ids and times.
+pub type VersionKey = (ConversationId, String, i64);
 
 impl Upkeep<'_> {
     /// What a purge would remove.
@@ -34,7 +39,7 @@ impl Upkeep<'_> {
     /// All messages, parents before children, renditions after their originals.
     pub(crate) fn tombstones(&self) -> Result<Vec<Tombstone>> {
         self.connection.all(
-            "SELECT id, parent_id, kind, role = 'user' AS is_request FROM messages ORDER BY height, kind = 3, id",
+            "SELECT id, parent_id, kind, role = 'user' AS is_request, timestamp FROM messages ORDER BY height, kind = 3, id",
             [],
         )
     }
@@ -47,7 +52,7 @@ impl Upkeep<'_> {
         if asked.is_empty() && telling.is_empty() && lists.is_empty() {
             return Ok(PurgePlan::default());
         }
-        let asked = &asked | &self.versions_of(&asked)?;
+        let asked = &asked | &self.versions_of(&asked, tombstones)?;
         let asked = &asked | &self.said_in_forks(&asked)?;
         let mut traces = self.beginnings_of(&asked);
         let mut copies = self.copies()?;
@@ -156,46 +161,52 @@ impl Upkeep<'_> {
         Ok(found)
     }
 
-    /// The other versions of these messages in their sessions and in forks of these: a session file that was edited leaves
-    /// the earlier text, and everything below it once more.
-    fn versions_of(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
-        let mut related: HashMap<ConversationId, Vec<ConversationId>> = HashMap::new();
-        let mut found = BTreeSet::new();
+    /// The other versions of these messages: a session file that was edited leaves the earlier text, and everything below it
+    /// once more; forks have it too.
+    fn versions_of(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        tombstones: &[Tombstone],
+    ) -> Result<BTreeSet<MessageId>> {
+        let is_pi_s = is_pi_s();
+        let sql = format!(
+            "SELECT iif({is_pi_s}, 0, e.conversation_id), e.entry_id, m.timestamp FROM entries e
+               JOIN messages m ON m.id = e.message_id JOIN conversations c ON c.id = e.conversation_id
+              WHERE m.id = ?1 AND e.kind = 1"
+        );
+        let mut keys = HashSet::new();
         for message in messages {
-            let shown: Vec<(ConversationId, String, i64)> = self.connection.all(
-                "SELECT e.conversation_id, e.entry_id, m.timestamp FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE m.id = ?1 AND e.kind = 1",
-                [message],
-            )?;
-            for (conversation, entry, time) in shown {
-                let sessions = match related.entry(conversation) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(new) => new.insert(self.related(conversation)?),
-                };
-                for session in sessions {
-                    let versions = Messages::new(self.connection).versions(*session, &entry)?;
-                    let same =
-                        versions.into_iter().filter(|other| other.timestamp == time && !other.is_purged);
-                    found.extend(same.map(|other| other.message));
-                }
-            }
+            let shown: Vec<VersionKey> = self.connection.all(&sql, [message])?;
+            keys.extend(shown.into_iter().map(|(scope, id, time)| (scope, own_id(&id).to_owned(), time)));
         }
-        Ok(found)
+        Ok(self.with_keys(&keys, tombstones)?.into_iter().map(|(_, message)| message).collect())
     }
 
-    /// A session, and those that were forked from it or that it was forked from, in any number of steps. A fork names its
-    /// origin's file or id.
-    fn related(&self, conversation: ConversationId) -> Result<Vec<ConversationId>> {
-        self.connection.all(
-            "WITH RECURSIVE related (id) AS (
-               VALUES (?1)
-               UNION SELECT d.id FROM related JOIN conversations c ON c.id = related.id
-                       JOIN conversations d ON d.parent_session IN (c.session_id, c.file)
-                                            OR c.parent_session IN (d.session_id, d.file)
-             )
-             SELECT id FROM related",
-            [conversation],
-        )
+    /// The messages that have a text and one of these keys.
+    pub fn keyed(&self, keys: &HashSet<VersionKey>) -> Result<Vec<(VersionKey, MessageId)>> {
+        if keys.is_empty() { Ok(Vec::new()) } else { self.with_keys(keys, &self.tombstones()?) }
+    }
+
+    fn with_keys(
+        &self,
+        keys: &HashSet<VersionKey>,
+        tombstones: &[Tombstone],
+    ) -> Result<Vec<(VersionKey, MessageId)>> {
+        let times: HashSet<i64> = keys.iter().map(|(.., time)| *time).collect();
+        let is_pi_s = is_pi_s();
+        let sql = format!(
+            "SELECT iif({is_pi_s}, 0, e.conversation_id), e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
+              WHERE e.message_id = ?1 AND e.kind = 1"
+        );
+        let mut found = Vec::new();
+        let has_text = |kind| !matches!(kind, MessageKind::Edited | MessageKind::Purged);
+        let at_one = tombstones.iter().filter(|of| has_text(of.kind) && times.contains(&of.timestamp));
+        for Tombstone { id, timestamp, .. } in at_one {
+            let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, [id])?;
+            let own = shown.into_iter().map(|(scope, entry)| (scope, own_id(&entry).to_owned(), *timestamp));
+            found.extend(own.filter(|key| keys.contains(key)).map(|key| (key, *id)));
+        }
+        Ok(found)
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {

@@ -60,4 +60,6 @@ pub(crate) struct Tombstone {
     pub parent: Option<MessageId>,
     pub kind: MessageKind,
     pub is_request: bool,
+    /// ms.
+    pub timestamp: i64,
 }

@@ -138,21 +138,35 @@ impl Upkeep<'_> {
         )
     }
 
-    /// The message below `parent` with this time, purged or not, that another entry with this id shows.
+    /// What is purged with this number, or the message with a text, below `parent` with this time that an entry with this id shows;
+    /// or what an entry shows that has this id in the store, too.
     pub fn same_message(
         &self,
         entry_id: &str,
         parent: Option<MessageId>,
         timestamp: i64,
+        nonce: &Nonce,
     ) -> Result<Option<Head>> {
         self.connection.first(
             &format!(
                 "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
                   WHERE m.parent_id IS :parent AND m.timestamp = :time AND m.kind <> 3 AND e.kind = 1 AND {IS_VERSION}
+                    AND (m.kind <> 4 OR m.json = :nonce OR e.entry_id = :id)
                   ORDER BY e.entry_id = :id DESC LIMIT 1"
             ),
-            named_params! {":parent": parent, ":time": timestamp, ":id": entry_id, ":own": own_id(entry_id)},
+            named_params! {":parent": parent, ":time": timestamp, ":id": entry_id, ":own": own_id(entry_id), ":nonce": nonce},
         )
+    }
+
+    /// The number in the place of a version of a message that was purged, in any of Pi's sessions.
+    pub fn purged_version(&self, entry_id: &str, timestamp: i64) -> Result<Option<Nonce>> {
+        let sql = format!(
+            "SELECT m.json, m.id FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
+              WHERE m.kind = 4 AND m.timestamp = :time AND {IS_VERSION} LIMIT 1"
+        );
+        let found: Option<(Nonce, i64)> =
+            self.connection.first(&sql, named_params! {":time": timestamp, ":own": own_id(entry_id)})?;
+        Ok(found.map(|(nonce, _)| nonce))
     }
 
     /// Whether an entry shows the placeholder of a purged message.

@@ -283,6 +283,18 @@ fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
     assert!((bill.paid - bill.alone - 20.0 * 900.0 * 0.2).abs() < 900.0 * 5.0, "{bill:?}");
 }
 
+#[test]
+fn what_is_not_written_to_the_cache_costs_as_pi_counts_it() {
+    for (input, written, cost) in [(1_200, 0, 4_800.0), (0, 1_200, 6_000.0), (200, 1_000, 5_800.0)] {
+        let (mut folding, settings) = (Folding::default(), settings());
+        let usage = json!({"input": input, "output": 200, "cacheRead": 18_600, "cacheWrite": written});
+        folding.turn(&Turn { usage, ..turn(20_000, true) }, &settings);
+        assert!((folding.bill.paid - cost - 0.2 * 18_600.0 - 20.0 * 200.0).abs() < 1e-6, "{folding:?}");
+        let write = folding.terms(&turn(20_000, true).live, &settings).prices.write;
+        assert!((write - cost / 1_200.0).abs() < 1e-9, "{write}");
+    }
+}
+
 /// Pi's threshold is at 16,384 there, and it keeps 20,000.
 #[test]
 fn pi_compacts_in_a_small_window_once_there_is_more_than_it_keeps() {

@@ -76,7 +76,7 @@ fn a_fold_is_due_at_a_prompt_before_it_is_within_a_run() {
 #[test]
 fn a_fold_comes_before_a_limit_or_not_at_all() {
     let limited = |limit| Terms { threshold: Some(limit), ..terms(cost(MODELS[0])) };
-    assert_eq!(limited(30_000).point(), Some(28_000));
+    assert_eq!((limited(30_000).point(), limited(30_000).limit()), (Some(28_000), Some("Pi compacts")));
     let within = Moment { tokens: 28_001, is_prompt: false, is_bound: true };
     assert!(limited(30_000).is_due(within));
     assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
@@ -89,10 +89,13 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
     };
     assert_eq!(small(9_000).point(), Some(14_904), "before the window is full");
     assert_eq!(small(13_700).point(), None, "the window leaves no room");
-    assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
+    for (fixed, point, limit) in [(50_000, 50_000, None), (95_000, 88_000, Some("Pi compacts"))] {
+        let terms = Terms { fixed: Some(fixed), ..limited(90_000) };
+        assert_eq!((terms.point(), terms.limit()), (Some(point), limit));
+    }
     assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
     let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };
-    assert_eq!(tiered(30_000).point(), Some(28_000));
+    assert_eq!((tiered(30_000).point(), tiered(30_000).limit()), (Some(28_000), Some("prices rise")));
     assert_eq!(
         tiered(12_000).point(),
         Some(35_391),

@@ -84,7 +84,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let pi_compacts_at = pi.compacts_from(live.window()).filter(|_| pi.misfit(live.window()).is_none());
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
-            let share = tokens * 100 / window.max(1);
+            let share = percent(tokens, window);
             format!("{} of {} tokens ({share}%)", grouped(tokens), grouped(window))
         }
         _ => "unknown until the model's next answer".to_owned(),

@@ -38,6 +38,7 @@ for (const host of hostsFor()) {
       assert.equal(await answerTo("settings background --reset --global"), `Removed from ${file}: background = false (project) now`);
       assert.match(String(await answerTo("stats")), /^Background +off \(setting background\);/m);
       assert.equal(await answerTo("settings status --reset"), `Removed from ${file}: status = true (default) now`);
+      assert.equal(await answerTo("settings status --reset"), `There is nothing to remove in ${file}: status = true (default)`);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
       writeFileSync(file, "{ broken");
       assert.match(String(await answerTo("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);

@@ -49,7 +49,7 @@ pub(super) const COMMAND: Command = Command {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let (wish, line) = wish(asked);
     let what = wish.to_string();
-    let found = find(asked.store(), asked.scope, &wish).await?;
+    let found = find(asked.store(), asked.scope, &wish, asked.live.shown_from.clone()).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
@@ -200,9 +200,14 @@ fn remains(still: &Still, done: bool) -> String {
     ];
     let named = named.iter().filter(|(_, names)| !names.is_empty());
     let mut lines: Vec<String> = named.map(|(what, names)| format!("{what}: {}", listed(names))).collect();
+    if still.in_block {
+        lines.insert(
+            0,
+            "the block of the open session, which may mention it until the next compaction".into(),
+        );
+    }
     if still.in_this_session {
-        lines
-            .insert(0, "the open session: Pi keeps sending it to the model until it is compacted".to_owned());
+        lines.insert(0, "the open session: Pi keeps sending it to the model until it is compacted".into());
     }
     let is = if done { "is still" } else { "would still be" };
     if lines.is_empty() { String::new() } else { format!("\nIt {is} in\n- {}", lines.join("\n- ")) }

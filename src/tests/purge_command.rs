@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
+use crate::maintenance::purge::{Wish, find};
 use lcm_model::ids::ConversationId;
 use lcm_store::Store;
 
@@ -85,6 +86,18 @@ async fn the_command_asks_first_and_lists_other_copies() {
     );
     secrets.assert_gone().await;
     assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
+}
+
+#[tokio::test]
+async fn the_open_session_sends_only_what_is_not_folded_away() {
+    let secrets = SecretStore::new().await;
+    let wish = Wish::Named("e14".into());
+    for (shown_from, is_still) in
+        [(None, (true, false)), (Some("e14"), (true, false)), (Some("e15"), (false, true))]
+    {
+        let found = find(&secrets.store, &secrets.scope(), &wish, shown_from.map(Into::into)).await.unwrap();
+        assert_eq!((found.still.in_this_session, found.still.in_block), is_still, "{shown_from:?}");
+    }
 }
 
 #[tokio::test]

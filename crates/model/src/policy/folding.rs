@@ -32,6 +32,8 @@ pub struct Live {
     pub model: Option<String>,
     /// The block on the branch, if requested.
     pub block: Option<String>,
+    /// The first entry that the branch's last compaction left raw, if there is one.
+    pub shown_from: Option<String>,
     /// Prices of the model's tokens.
     pub cost: Cost,
     /// The prompt size above which the model's prices rise, if they do.

@@ -23,6 +23,9 @@ async fn a_backup_whose_name_is_not_unicode_is_listed() {
     let backups = asked.answer["still"]["backups"].as_array().unwrap();
     assert!(backups.iter().any(|path| path.as_str().unwrap().ends_with("project.db.\u{fffd}.bak")));
     assert!(asked.text.contains("backups and unused databases: "), "{}", asked.text);
+    (0..9).for_each(|n| fs::write(secrets.dir.path().join(format!("project.db.{n}.bak")), "").unwrap());
+    let asked = ask(&secrets, "purge e14").await.text;
+    assert!(asked.matches(".bak").count() == 10, "all of them: {asked}");
 }
 
 #[tokio::test]

@@ -170,12 +170,15 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
         }
         return match view.upkeep().purgeable_like(&handle)?.as_slice() {
             [message] => Ok(Purge::Message(*message)),
-            [] => Err(unclear(format!("there is no message {handle}"))),
+            [] => Err(unclear(format!("there is no message {handle}: a purge also removes the id"))),
             _ => Err(unclear(format!("{handle} matches more than one message: add digits"))),
         };
     }
     if let Some(message) = view.upkeep().purgeable_at(scope.conversation, wish)? {
         return Ok(Purge::Message(message));
+    }
+    if view.messages().version(scope.conversation, wish)?.is_some_and(|entry| entry.is_purged) {
+        return Err(Error::invalid(format!("the message of {wish} is purged already")));
     }
     let mut sessions = view.index().conversations_like(wish)?;
     // A very short beginning may be a typo.

@@ -88,7 +88,9 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     secrets.assert_gone().await;
-    assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
+    for line in ["purge e14", "purge e14 --yes"] {
+        assert_eq!(refused(&secrets, line).await, "the message of e14 is purged already");
+    }
 }
 
 #[tokio::test]
@@ -237,7 +239,7 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
             "purge before 1999-01-01",
             "there is nothing to remove: no message is stored from before 1999-01-01",
         ),
-        ("purge m-000000", "there is no message m-000000"),
+        ("purge m-000000", "there is no message m-000000: a purge also removes the id; see"),
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),
         ("purge onesel", "a purge needs at least 8 characters of a session's id, not only onesel"),

@@ -129,6 +129,8 @@ export declare class Engine {
    * "prepare", "retry"}}` or `{"error"}`.
    */
   turn(turn: string): string;
+  /** Takes over the bill and the folds of an engine that was open for the same session. */
+  continueFrom(before: Engine): void;
   /** Lets `turn` ask for a fold until there is one, wherever the fold point is. */
   askFold(): void;
   /**

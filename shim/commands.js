@@ -221,7 +221,7 @@ class Commands {
     const { context, manager, settings, handover } = this.#session;
     const [, writer] = line.match(REDO) ?? [];
     const why = writer?.includes("/") && obstacleOf(ctx, writer);
-    if (why) throw new Error(`${writer} can't write summaries: ${why}`);
+    if (why) throw new Error(why);
     const engine = await this.#session.ready();
     passCompaction(this.#session, engine);
     const request = {
@@ -289,6 +289,10 @@ async function changingSettings(session, ctx, work) {
     const answer = unwrap(await native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
     if (!(/** @type {any} */ (answer.answer)?.saved)) return answer;
     now = settingsFor(native, ctx).settings;
+    const { setting } = /** @type {any} */ (answer.answer);
+    const obstacles = setting.name === "compactionModels" && !JSON_FLAG.test(line) ? setting.value.map((/** @type {string} */ name) => obstacleOf(ctx, name)) : [];
+    // It is saved nevertheless: Pi may get the model or its key later.
+    answer.text = [answer.text, ...obstacles.filter(Boolean)].join("\n");
     said = answer.text;
     if (session.isOpen) await session.reconfigure(now);
     return answer;

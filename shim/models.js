@@ -66,9 +66,10 @@ function obstacle(registry, model) {
   return model.contextWindow > 0 && model.contextWindow < LEAST_WINDOW ? `its window of ${model.contextWindow} tokens is too small` : undefined;
 }
 
-/** Why a model can't be asked, if it can't. @param {ExtensionContext} ctx @param {string} name `provider/id` */
+/** Why a model can't write summaries, if it can't. @param {ExtensionContext} ctx @param {string} name `provider/id`, or `session` */
 export function obstacleOf({ modelRegistry: registry }, name) {
-  return obstacle(registry, find(registry, name));
+  const why = name === OWN ? undefined : obstacle(registry, find(registry, name));
+  return why && `${name} can't write summaries: ${why}`;
 }
 
 /** @param {Model} model */

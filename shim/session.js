@@ -198,7 +198,9 @@ export class Session {
   /** Tries again to open the store. */
   #reopen() {
     const reopen = async () => {
+      const before = await this.engine.catch(() => undefined);
       const engine = await this.#open();
+      if (before) engine.continueFrom(before);
       this.#failedAt = undefined;
       this.engine = Promise.resolve(engine);
       this.#catchUp(this.#opened(engine));

@@ -38,7 +38,9 @@ for (const host of hostsFor()) {
       assert.equal(await answerTo("settings background --reset --global"), `Removed from ${file}: background = false (project) now`);
       assert.match(String(await answerTo("stats")), /^Background +off \(setting background\);/m);
       assert.equal(await answerTo("settings status --reset"), `Removed from ${file}: status = true (default) now`);
+      assert.equal(await answerTo("settings status --reset"), `There is nothing to remove in ${file}: status = true (default)`);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
+      assert.equal(await answerTo("settings compactionModels=session, demo/demo-model, foo/bar"), `Saved in ${file}: compactionModels = session, demo/demo-model, foo/bar (global)\nfoo/bar can't write summaries: Pi does not know it`);
       writeFileSync(file, "{ broken");
       assert.match(String(await answerTo("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);
       assert.equal(readFileSync(file, "utf8"), "{ broken");

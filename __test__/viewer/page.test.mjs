@@ -276,6 +276,10 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [false, true]);
     await page.click(".back");
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
+    await page.type("input", "event ".repeat(20));
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    const [typed, count] = [await (await page.$("input"))?.boundingBox(), await (await page.$(".count"))?.boundingBox()];
+    assert.ok(typed && count && typed.width > 100 && typed.x + typed.width <= count.x, "the filter ends before the count");
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "nothing overflows");
     await close();
   });

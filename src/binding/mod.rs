@@ -197,6 +197,12 @@ impl NodeEngine {
         answer(self.inner.turn(&turn))
     }
 
+    /// Takes over the bill and the folds of an engine that was open for the same session.
+    #[napi(catch_unwind)]
+    pub fn continue_from(&self, before: &NodeEngine) {
+        self.inner.continue_from(&before.inner);
+    }
+
     /// Lets `turn` ask for a fold until there is one, wherever the fold point is.
     #[napi(catch_unwind)]
     pub fn ask_fold(&self) {

@@ -55,6 +55,9 @@ struct Point {
     is_fixed: bool,
     /// Whether look-ups have raised it.
     is_raised: bool,
+    /// Before what it has to come, if that lowers it.
+    #[serde(skip)]
+    limit: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -81,7 +84,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let pi_compacts_at = pi.compacts_from(live.window()).filter(|_| pi.misfit(live.window()).is_none());
     let size = match (tokens, window) {
         (Some(tokens), Some(window)) => {
-            let share = tokens * 100 / window.max(1);
+            let share = percent(tokens, window);
             format!("{} of {} tokens ({share}%)", grouped(tokens), grouped(window))
         }
         _ => "unknown until the model's next answer".to_owned(),
@@ -189,12 +192,13 @@ impl Point {
             fold: terms.fold_cost() / MILLION,
             is_fixed: terms.fixed.is_some(),
             is_raised: terms.raised > 1.0,
+            limit: terms.limit(),
         })
     }
 
     /// `context` is how many tokens there are now.
     fn in_words(&self, context: Option<usize>) -> String {
-        let Self { tokens, carried, growth, fold, is_fixed, is_raised } = *self;
+        let Self { tokens, carried, growth, fold, is_fixed, is_raised, limit } = *self;
         let due = match context {
             Some(context) if context > tokens => ", when a run has ended and the summaries are written",
             _ => "",
@@ -205,7 +209,8 @@ impl Point {
             format!("{} carried, {} a request, {} a fold", grouped(carried), grouped(growth), dollars(fold))
         };
         let raised = if is_raised { "; raised, because look-ups had eaten what folds saved" } else { "" };
-        format!("at {}{due}: {why}{raised}", grouped(tokens))
+        let limited = limit.map(|what| format!("; limited, because {what} soon after")).unwrap_or_default();
+        format!("at {}{due}: {why}{raised}{limited}", grouped(tokens))
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) const COMMAND: Command = Command {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let (wish, line) = wish(asked);
     let what = wish.to_string();
-    let found = find(asked.store(), asked.scope, &wish).await?;
+    let found = find(asked.store(), asked.scope, &wish, asked.live.shown_from.clone()).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
@@ -180,29 +180,36 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
 
 /// Where it remains.
 fn remains(still: &Still, done: bool) -> String {
-    let paths = |paths: &[String]| -> Vec<String> { paths.iter().map(|path| in_line(path)).collect() };
+    // The user may want to delete each of these files.
+    let paths = |paths: &[String]| {
+        let paths: Vec<_> = paths.iter().map(|path| in_line(path)).collect();
+        paths.join(", ")
+    };
     let notes: Vec<String> = still.notes.iter().map(u32::to_string).collect();
+    let agents: Vec<&str> = still.agents.iter().copied().collect();
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
-        (
-            "the logs of other agents, if they still exist",
-            still.agents.iter().map(|agent| (*agent).to_owned()).collect(),
-        ),
+        ("the logs of other agents, if they still exist", agents.join(", ")),
         ("backups and unused databases", paths(&still.backups)),
-        ("Pi's summaries of other branches, which may mention it", still.branch_summaries.clone()),
-        ("messages and summaries with a long string of it", still.also.clone()),
+        ("Pi's summaries of other branches, which may mention it", listed(&still.branch_summaries)),
+        ("messages and summaries with a long string of it", listed(&still.also)),
         ("settings and logs, which only you can change", paths(&still.files)),
-        ("notes of this branch, which may mention it (see /lcm notes)", notes),
+        ("notes of this branch, which may mention it (see /lcm notes)", listed(&notes)),
         (
             "messages with an old short id of it or of later messages, which could confirm a guess",
-            still.old_ids.clone(),
+            listed(&still.old_ids),
         ),
     ];
     let named = named.iter().filter(|(_, names)| !names.is_empty());
-    let mut lines: Vec<String> = named.map(|(what, names)| format!("{what}: {}", listed(names))).collect();
+    let mut lines: Vec<String> = named.map(|(what, names)| format!("{what}: {names}")).collect();
+    if still.in_block {
+        lines.insert(
+            0,
+            "the block of the open session, which may mention it until the next compaction".into(),
+        );
+    }
     if still.in_this_session {
-        lines
-            .insert(0, "the open session: Pi keeps sending it to the model until it is compacted".to_owned());
+        lines.insert(0, "the open session: Pi keeps sending it to the model until it is compacted".into());
     }
     let is = if done { "is still" } else { "would still be" };
     if lines.is_empty() { String::new() } else { format!("\nIt {is} in\n- {}", lines.join("\n- ")) }

@@ -103,8 +103,9 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
         let keys: Vec<String> = listed(keys).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         lcm_sync::check_recipients(&keys)?;
     }
-    let Changed { file, saved, setting } = change(sources, name, value, into)?;
+    let Changed { file, saved, is_new, setting } = change(sources, name, value, into)?;
     let text = match saved {
+        None if !is_new => format!("There is nothing to remove in {}: {}", file.display(), shown(&setting)),
         None => format!("Removed from {}: {} now", file.display(), shown(&setting)),
         Some(_) if setting.source == into => format!("Saved in {}: {}", file.display(), shown(&setting)),
         Some(value) => format!(

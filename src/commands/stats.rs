@@ -50,7 +50,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 struct Stats {
     totals: Totals,
     depths: Vec<DepthCount>,
-    /// Of model calls for summaries, for this session and the project.
+    /// Of model calls for the summaries that are stored, for this session and the project.
     costs: (SummaryCost, SummaryCost),
     /// Summaries that are ready for the next compaction.
     ready: usize,
@@ -113,7 +113,11 @@ impl Stats {
         }
         rows.push((
             "Cost",
-            format!("{} for summaries; all of this project: {}", costs.0.in_words(), costs.1.in_words()),
+            format!(
+                "{} for the summaries kept; all of this project: {}",
+                costs.0.in_words(),
+                costs.1.in_words()
+            ),
         ));
         rows.extend(self.requests.as_ref().map(|bill| ("Requests", bill.in_words())));
         let cache = |cache: &Cache| cache.in_words();

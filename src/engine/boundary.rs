@@ -47,6 +47,12 @@ impl Engine {
         Ok(Due { prepare: due.prepare && (folding.is_full || self.background.state() == "idle"), ..due })
     }
 
+    /// Takes over the bill and the folds of an engine that was open for the same session.
+    pub fn continue_from(&self, before: &Self) {
+        let folding = lock(&before.folding).clone();
+        *lock(&self.folding) = folding;
+    }
+
     /// Folds at the end of the next turn by which the summaries are there, wherever the fold point is.
     pub fn ask_fold(&self) {
         lock(&self.folding).ask();

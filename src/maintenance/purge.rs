@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use lcm_model::agent_of_session;
-use lcm_model::dag::Step;
+use lcm_model::dag::{BranchEntry, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_local};
@@ -19,6 +19,8 @@ use lcm_store::{Needles, Place, Purge, PurgePlan, Store, View};
 pub struct Still {
     /// In the context of Pi's open session.
     pub in_this_session: bool,
+    /// Possibly in the block that replaces it there.
+    pub in_block: bool,
     /// In Pi's session files.
     pub session_files: Vec<String>,
     /// In the logs of these agents.
@@ -65,6 +67,8 @@ pub struct PurgePreview {
     purge: Purge,
     /// What else would tell of it.
     needles: Needles,
+    /// The first entry of the open session that Pi shows raw, if not all.
+    shown_from: Option<String>,
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -79,12 +83,17 @@ pub struct Removed {
     pub complete: Result<bool>,
 }
 
-/// Resolves `wish`, seen from `scope`. Changes nothing.
+/// Resolves `wish`, seen from `scope`, where Pi shows what is `shown_from` an entry on raw. Changes nothing.
 ///
 /// # Errors
 /// When it means nothing or more than one thing, when nothing is stored for it, or the store can't be
 /// read.
-pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePreview> {
+pub async fn find(
+    store: &Store,
+    scope: &Scope,
+    wish: &Wish,
+    shown_from: Option<String>,
+) -> Result<PurgePreview> {
     let (open, wish, place) = (scope.clone(), wish.clone(), store.place().clone());
     let look = move |view: &View<'_>| {
         let purge = resolve(view, &open, &wish)?;
@@ -94,7 +103,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePrev
             Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
             Purge::Session(_) | Purge::Before(_) | Purge::Elsewhere(_) => Needles::of([]),
         };
-        let still = still(view, &open, &purge, &needles, &plan, &place)?;
+        let still = still(view, &open, shown_from.as_deref(), &purge, &needles, &plan, &place)?;
         if plan.is_empty() {
             let what = match purge {
                 Purge::Text(_) => "nothing stored holds this text".to_owned(),
@@ -102,7 +111,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePrev
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
-        Ok(PurgePreview { purge, needles, plan, still })
+        Ok(PurgePreview { purge, needles, shown_from, plan, still })
     };
     store.read(look).await
 }
@@ -112,12 +121,14 @@ pub async fn find(store: &Store, scope: &Scope, wish: &Wish) -> Result<PurgePrev
 /// # Errors
 /// When the store can't be written; nothing is removed then.
 pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result<Removed> {
-    let PurgePreview { purge, needles, still: before, .. } = found;
+    let PurgePreview { purge, needles, shown_from, still: before, .. } = found;
     let asked = purge.clone();
     let plan = store.write(move |batch| batch.upkeep().purge(&asked)).await?;
     // Remaining messages may have other ids now.
     let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
-    let still = store.read(move |view| still(view, &scope, &purge, &needles, &removed, &place)).await;
+    let look =
+        move |view: &View<'_>| still(view, &scope, shown_from.as_deref(), &purge, &needles, &removed, &place);
+    let still = store.read(look).await;
     let complete = store.vacuum().await;
     Ok(Removed { plan, still: still.unwrap_or(before), complete })
 }
@@ -159,12 +170,15 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
         }
         return match view.upkeep().purgeable_like(&handle)?.as_slice() {
             [message] => Ok(Purge::Message(*message)),
-            [] => Err(unclear(format!("there is no message {handle}"))),
+            [] => Err(unclear(format!("there is no message {handle}: a purge also removes the id"))),
             _ => Err(unclear(format!("{handle} matches more than one message: add digits"))),
         };
     }
     if let Some(message) = view.upkeep().purgeable_at(scope.conversation, wish)? {
         return Ok(Purge::Message(message));
+    }
+    if view.messages().version(scope.conversation, wish)?.is_some_and(|entry| entry.is_purged) {
+        return Err(Error::invalid(format!("the message of {wish} is purged already")));
     }
     let mut sessions = view.index().conversations_like(wish)?;
     // A very short beginning may be a typo.
@@ -187,6 +201,7 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
 fn still(
     view: &View<'_>,
     scope: &Scope,
+    shown_from: Option<&str>,
     purge: &Purge,
     needles: &Needles,
     plan: &PurgePlan,
@@ -200,10 +215,13 @@ fn still(
         let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
         still.notes = notes.list().iter().map(|note| note.number).collect();
         let branch = view.messages().branch(scope.conversation, leaf)?;
-        still.in_this_session = branch.iter().any(|entry| match &entry.step {
+        let raw = branch.iter().position(|entry| Some(entry.entry_id.as_str()) == shown_from).unwrap_or(0);
+        let is_purged = |entry: &BranchEntry| match &entry.step {
             Step::Message(message) => plan.messages.contains(&message.id),
             _ => false,
-        });
+        };
+        still.in_this_session = branch[raw..].iter().any(is_purged);
+        still.in_block = branch[..raw].iter().any(is_purged);
     }
     let mut branches = BTreeSet::new();
     for session in &plan.sessions {

@@ -109,7 +109,7 @@ async fn stats_show_messages_summaries_tokens_and_size() {
         lines[4].starts_with("Saves           about ") && lines[4].ends_with(" tokens per request"),
         "{stats}"
     );
-    assert_eq!(lines[5], "Cost            0 tokens for summaries; all of this project: 0 tokens");
+    assert_eq!(lines[5], "Cost            0 tokens for the summaries kept; all of this project: 0 tokens");
     assert_eq!(lines[6], "Prompt cache    not reported");
     assert_eq!(lines[7], "Background      idle; 3 summaries ready for the next compaction");
     assert!(lines[8].starts_with("Database        ") && lines[8].ends_with("project.db"), "{stats}");

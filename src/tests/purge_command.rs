@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
+use crate::maintenance::purge::{Wish, find};
 use lcm_model::ids::ConversationId;
 use lcm_store::Store;
 
@@ -22,6 +23,9 @@ async fn a_backup_whose_name_is_not_unicode_is_listed() {
     let backups = asked.answer["still"]["backups"].as_array().unwrap();
     assert!(backups.iter().any(|path| path.as_str().unwrap().ends_with("project.db.\u{fffd}.bak")));
     assert!(asked.text.contains("backups and unused databases: "), "{}", asked.text);
+    (0..9).for_each(|n| fs::write(secrets.dir.path().join(format!("project.db.{n}.bak")), "").unwrap());
+    let asked = ask(&secrets, "purge e14").await.text;
+    assert!(asked.matches(".bak").count() == 10, "all of them: {asked}");
 }
 
 #[tokio::test]
@@ -84,7 +88,21 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     secrets.assert_gone().await;
-    assert_eq!(refused(&secrets, "purge e14").await, refused(&secrets, "purge e14 --yes").await);
+    for line in ["purge e14", "purge e14 --yes"] {
+        assert_eq!(refused(&secrets, line).await, "the message of e14 is purged already");
+    }
+}
+
+#[tokio::test]
+async fn the_open_session_sends_only_what_is_not_folded_away() {
+    let secrets = SecretStore::new().await;
+    let wish = Wish::Named("e14".into());
+    for (shown_from, is_still) in
+        [(None, (true, false)), (Some("e14"), (true, false)), (Some("e15"), (false, true))]
+    {
+        let found = find(&secrets.store, &secrets.scope(), &wish, shown_from.map(Into::into)).await.unwrap();
+        assert_eq!((found.still.in_this_session, found.still.in_block), is_still, "{shown_from:?}");
+    }
 }
 
 #[tokio::test]
@@ -221,7 +239,7 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
             "purge before 1999-01-01",
             "there is nothing to remove: no message is stored from before 1999-01-01",
         ),
-        ("purge m-000000", "there is no message m-000000"),
+        ("purge m-000000", "there is no message m-000000: a purge also removes the id; see"),
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),
         ("purge onesel", "a purge needs at least 8 characters of a session's id, not only onesel"),

@@ -23,7 +23,13 @@ pub(super) fn edited(text: &str, names: &[&str], value: Option<&Value>) -> Resul
             let known = lcm.keys().rfind(|key| names.contains(&key.as_str())).cloned();
             lcm.insert(known.unwrap_or_else(|| names[0].to_owned()), value.clone());
         }
-        None => lcm.retain(|key, _| !names.contains(&key.as_str())),
+        None => {
+            let before = lcm.len();
+            lcm.retain(|key, _| !names.contains(&key.as_str()));
+            if lcm.len() == before {
+                return Ok(text.to_owned());
+            }
+        }
     }
     Ok(format!("{all:#}\n"))
 }
@@ -56,6 +62,7 @@ mod tests {
     fn a_value_is_removed_under_all_its_names() {
         for (before, after) in [
             ("{}", "{}"),
+            ("{\"lcm\": {\"b\": 1}}", "{\"lcm\": {\"b\": 1}}"),
             ("{\"lcm\": {\"maxDepth\": 2}, \"a\": 1}", "{\n  \"lcm\": {},\n  \"a\": 1\n}\n"),
             (
                 "{\"lcm\": {\"b\": \"x,\", \"max\": 2, \"maxDepth\": 1}}",

@@ -48,6 +48,8 @@ pub struct Changed {
     pub file: PathBuf,
     /// The value there; `None` if it was removed.
     pub saved: Option<Value>,
+    /// Whether it differs from what was there.
+    pub is_new: bool,
     /// The setting's new state: a stronger source may have another value.
     pub setting: Setting,
 }
@@ -112,8 +114,8 @@ pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Or
             definition.key
         )));
     }
-    write(&file, &definition.names().collect::<Vec<_>>(), saved.as_ref())?;
-    Ok(Changed { file, saved, setting: setting(sources, definition.key)? })
+    let is_new = write(&file, &definition.names().collect::<Vec<_>>(), saved.as_ref())?;
+    Ok(Changed { file, saved, is_new, setting: setting(sources, definition.key)? })
 }
 
 /// A text's value, as written to a file.
@@ -127,7 +129,8 @@ fn read(definition: &Definition, text: &str, sources: &SettingSources) -> Result
     Ok(if matches!(definition.kind, Kind::Names { .. }) { accepted } else { value })
 }
 
-fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
+/// Returns whether that changes the file.
+fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<bool> {
     let failed =
         |error: std::io::Error| Error::invalid(format!("{} can't be written: {error}", path.display()));
     // Follow links: some users keep their settings in a repository.
@@ -145,9 +148,9 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
         Error::invalid(format!("{} is {why}: fix it first; nothing was changed", path.display()))
     })?;
     if after == before {
-        return Ok(());
+        return Ok(false);
     }
-    replace(&real, &after, &lock).map_err(failed)
+    replace(&real, &after, &lock).map_err(failed).map(|()| true)
 }
 
 /// Replaces a file's text and keeps its permissions. A new file gets those that Pi would give it.
@@ -237,7 +240,7 @@ mod tests {
     fn a_value_is_saved_in_the_chosen_file_and_takes_effect() {
         let world = World::new();
         fs::write(world.global(), "{\"theme\": \"dark\"}").unwrap();
-        let Changed { file, saved, setting } =
+        let Changed { file, saved, setting, .. } =
             change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
         assert_eq!((file, saved, setting.value), (world.global(), Some(3.into()), 3.into()));
         assert_eq!(setting.source, Origin::Global);
@@ -265,8 +268,10 @@ mod tests {
         );
 
         change(&world.1, "context", None, Origin::Global).unwrap();
-        let Changed { setting, .. } = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
-        assert_eq!((setting.value, setting.source), (5.into(), Origin::Default));
+        for is_there in [true, false] {
+            let Changed { setting, is_new, .. } = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
+            assert_eq!((setting.value, setting.source, is_new), (5.into(), Origin::Default, is_there));
+        }
         assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "no other file is left");
     }
 

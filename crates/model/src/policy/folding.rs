@@ -32,6 +32,8 @@ pub struct Live {
     pub model: Option<String>,
     /// The block on the branch, if requested.
     pub block: Option<String>,
+    /// The first entry that the branch's last compaction left raw, if there is one.
+    pub shown_from: Option<String>,
     /// Prices of the model's tokens.
     pub cost: Cost,
     /// The prompt size above which the model's prices rise, if they do.
@@ -113,6 +115,8 @@ pub struct Folding {
     pub dropped: usize,
     /// Whether the provider reports how much of a prompt came from its cache.
     pub reports_cache: bool,
+    /// How much of what the last request did not read was not written to the cache either.
+    unwritten: f64,
     growth: Growth,
     /// Whether the last fold still has an effect.
     is_fold_open: bool,
@@ -154,7 +158,7 @@ impl Live {
 impl Folding {
     /// The terms of the fold point.
     pub fn terms(&self, live: &Live, settings: &Settings) -> Terms {
-        let prices = Prices::of(live.cost);
+        let prices = self.prices(live);
         let pi = settings.pi.with(live.model.as_deref());
         // What the last fold has left is better known than what a fold may leave.
         let window = live.window();
@@ -176,7 +180,7 @@ impl Folding {
     /// Records a turn that has ended, and decides what to do.
     pub fn turn(&mut self, turn: &Turn, settings: &Settings) -> Due {
         let pi = settings.pi.with(turn.live.model.as_deref());
-        self.add(turn, Prices::of(turn.live.cost), &pi);
+        self.add(turn, &pi);
         if self.window != turn.live.context_window {
             self.window = turn.live.context_window;
             self.notice = pi.misfit(turn.live.window()).or(self.notice.take());
@@ -214,9 +218,20 @@ impl Folding {
         self.is_fold_near = true;
     }
 
+    /// The model's prices. A catalog may have one for writing where the provider reports no writes: then new tokens
+    /// cost as much as others.
+    fn prices(&self, live: &Live) -> Prices {
+        let prices = Prices::of(live.cost);
+        Prices { write: prices.write + (prices.input - prices.write) * self.unwritten, ..prices }
+    }
+
     /// Adds the request of a turn.
-    fn add(&mut self, turn: &Turn, prices: Prices, pi: &PiCompaction) {
+    fn add(&mut self, turn: &Turn, pi: &PiCompaction) {
         let usage = Usage::of(&turn.usage);
+        if usage.input + usage.cache_write > 0 {
+            self.unwritten = float(usage.input) / float(usage.input + usage.cache_write);
+        }
+        let prices = self.prices(&turn.live);
         let known = turn.live.context_tokens.unwrap_or_default();
         // A provider may report nothing, or impossible numbers.
         let window = turn.live.context_window.unwrap_or(usize::MAX);

@@ -158,10 +158,20 @@ impl Terms {
 
     /// The context size from which on a fold pays; `None` if a fold could not free enough below the limit.
     pub fn point(&self) -> Option<usize> {
-        let further = (2.0 * self.fold_cost() * self.mean_growth() / self.prices.read).sqrt();
-        let best = self.fixed.unwrap_or_else(|| whole((float(self.base) + further) * self.raised));
-        let point = best.max(self.least()).min(self.most().unwrap_or(usize::MAX));
+        let point = self.best().max(self.least()).min(self.most().0);
         (point >= self.least()).then_some(point)
+    }
+
+    /// What keeps the point below the size that the formula or the user wants, if anything.
+    pub fn limit(&self) -> Option<&'static str> {
+        let (most, why) = self.most();
+        (self.best() > most).then_some(why)
+    }
+
+    /// The point by the user's setting or the formula, without limits.
+    fn best(&self) -> usize {
+        let further = (2.0 * self.fold_cost() * self.mean_growth() / self.prices.read).sqrt();
+        self.fixed.unwrap_or_else(|| whole((float(self.base) + further) * self.raised))
     }
 
     /// The smallest context that is worth a fold.
@@ -170,12 +180,18 @@ impl Terms {
     }
 
     /// The largest context that stays below tier and threshold with two more requests, and leaves room for one in the
-    /// window. A tier that leaves no room for a fold does not count.
-    fn most(&self) -> Option<usize> {
+    /// window; and what limits it, in words. A tier that leaves no room for a fold does not count.
+    fn most(&self) -> (usize, &'static str) {
         let room = |limit: usize| limit.saturating_sub(whole(2.0 * self.mean_growth()));
         let tier = self.tier.map(room).filter(|most| *most >= self.least());
         let window = self.window.most().map(|most| most.saturating_sub(self.growth_per_request()));
-        [tier, self.threshold.map(room), window].into_iter().flatten().min()
+        let limits = [
+            (self.threshold.map(room), "Pi compacts"),
+            (tier, "prices rise"),
+            (window, "the window is full"),
+        ];
+        let limits = limits.into_iter().filter_map(|(most, why)| Some((most?, why)));
+        limits.min_by_key(|(most, _)| *most).unwrap_or((usize::MAX, ""))
     }
 
     /// Whether a context of so many tokens leaves no room for an answer. If the last answer was cut short, Pi may count
@@ -193,7 +209,7 @@ impl Terms {
             () if moment.is_bound => BOUND,
             () => FREE,
         };
-        moment.tokens > whole(float(point) * further).min(self.most().unwrap_or(usize::MAX))
+        moment.tokens > whole(float(point) * further).min(self.most().0)
     }
 }
 

@@ -76,7 +76,7 @@ fn a_fold_is_due_at_a_prompt_before_it_is_within_a_run() {
 #[test]
 fn a_fold_comes_before_a_limit_or_not_at_all() {
     let limited = |limit| Terms { threshold: Some(limit), ..terms(cost(MODELS[0])) };
-    assert_eq!(limited(30_000).point(), Some(28_000));
+    assert_eq!((limited(30_000).point(), limited(30_000).limit()), (Some(28_000), Some("Pi compacts")));
     let within = Moment { tokens: 28_001, is_prompt: false, is_bound: true };
     assert!(limited(30_000).is_due(within));
     assert_eq!(limited(16_000).point(), None, "what every request carries leaves no room");
@@ -89,10 +89,13 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
     };
     assert_eq!(small(9_000).point(), Some(14_904), "before the window is full");
     assert_eq!(small(13_700).point(), None, "the window leaves no room");
-    assert_eq!(Terms { fixed: Some(50_000), ..limited(90_000) }.point(), Some(50_000));
+    for (fixed, point, limit) in [(50_000, 50_000, None), (95_000, 88_000, Some("Pi compacts"))] {
+        let terms = Terms { fixed: Some(fixed), ..limited(90_000) };
+        assert_eq!((terms.point(), terms.limit()), (Some(point), limit));
+    }
     assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
     let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };
-    assert_eq!(tiered(30_000).point(), Some(28_000));
+    assert_eq!((tiered(30_000).point(), tiered(30_000).limit()), (Some(28_000), Some("prices rise")));
     assert_eq!(
         tiered(12_000).point(),
         Some(35_391),
@@ -281,6 +284,18 @@ fn with_pi_alone_the_same_session_costs_what_its_sizes_say() {
     assert_eq!(bill.requests, 20);
     // Nothing was folded: the difference is the tools.
     assert!((bill.paid - bill.alone - 20.0 * 900.0 * 0.2).abs() < 900.0 * 5.0, "{bill:?}");
+}
+
+#[test]
+fn what_is_not_written_to_the_cache_costs_as_pi_counts_it() {
+    for (input, written, cost) in [(1_200, 0, 4_800.0), (0, 1_200, 6_000.0), (200, 1_000, 5_800.0)] {
+        let (mut folding, settings) = (Folding::default(), settings());
+        let usage = json!({"input": input, "output": 200, "cacheRead": 18_600, "cacheWrite": written});
+        folding.turn(&Turn { usage, ..turn(20_000, true) }, &settings);
+        assert!((folding.bill.paid - cost - 0.2 * 18_600.0 - 20.0 * 200.0).abs() < 1e-6, "{folding:?}");
+        let write = folding.terms(&turn(20_000, true).live, &settings).prices.write;
+        assert!((write - cost / 1_200.0).abs() < 1e-9, "{write}");
+    }
 }
 
 /// Pi's threshold is at 16,384 there, and it keeps 20,000.

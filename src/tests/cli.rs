@@ -364,10 +364,12 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
     let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
     assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
     for command in [&["backup"][..], &["export"], &["export", "--jsonl"]] {
-        let none = machine.say(&[command, &["none/"]].concat()).await;
-        let why =
-            format!("there is no folder {}/: create it, or choose another", project.join("none").display());
-        assert_eq!(none, failed(&why), "{command:?}");
+        for (path, folder) in [("none/", "none/"), ("none/file", "none")] {
+            let none = machine.say(&[command, &[path]].concat()).await;
+            let folder = project.join(folder);
+            let why = format!("there is no folder {}: create it, or choose another", folder.display());
+            assert_eq!(none, failed(&why), "{command:?}");
+        }
     }
     let other = machine.say(&["stats", "--db", file]).await;
     assert!(other.complaint.contains("out.jsonl is not a database, or is damaged"), "{}", other.complaint);
@@ -499,7 +501,7 @@ async fn simulate_needs_no_history() {
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();
     for (arguments, message) in [
         (&["simulate", folder][..], "has no session of Pi with answers"),
-        (&["simulate", "nowhere.jsonl"], "can't be read"),
+        (&["simulate", "nowhere.jsonl"], "there is no "),
         (&["simulate", folder, "--model", "best"], "the prices of best are not known here: choose one of "),
     ] {
         let said = machine.say(arguments).await;

@@ -371,6 +371,15 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
     let mut history = ChosenHistory::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
+    let of_all = match name {
+        "backup" | "doctor" | "import" | "sync" => Some(name),
+        "export" if matches.contains_id(args::FROM) => Some("export --from"),
+        "export" if is_set(&export::ALL) => Some("export --all"),
+        _ => None,
+    };
+    if let Some(name) = of_all.filter(|_| matches.contains_id(SESSION)) {
+        return Err(Error::invalid(format!("{name} takes no {SESSION}: it is about all sessions")));
+    }
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
         own.chain([stats::FULL]).filter(is_set).map(|name| (name, String::new())).collect();

@@ -272,6 +272,11 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
+        (&["backup", "--session", "one"], "backup takes no --session: it is about all sessions"),
+        (
+            &["--session", "last", "export", "--from", "codex"],
+            "export --from takes no --session: it is about all sessions",
+        ),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (see --help"),
         (
             &["purge", "m-ffffffffff"],

@@ -446,10 +446,13 @@ impl ChosenHistory {
     /// A named database is not rebuilt, as it may be a copy or another machine's: an import reads it.
     pub fn with_remedy(&self, error: Error) -> Error {
         match &self.database {
-            Some(path) if error.code() == Code::Damaged || error.to_string().contains(doctor::REBUILD) => {
+            Some(path)
+                if matches!(error.code(), Code::Damaged | Code::Foreign)
+                    || error.to_string().contains(doctor::REBUILD) =>
+            {
                 let path = path.display();
                 error.saying(format!(
-                    "{path} is not a database, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
+                    "{path} is not a database of this extension, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
                 ))
             }
             _ => error,

@@ -377,7 +377,11 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
         }
     }
     let other = machine.say(&["stats", "--db", file]).await;
-    assert!(other.complaint.contains("out.jsonl is not a database of this extension, or is damaged"), "{}", other.complaint);
+    assert!(
+        other.complaint.contains("out.jsonl is not a database of this extension, or is damaged"),
+        "{}",
+        other.complaint
+    );
 }
 
 #[tokio::test]
@@ -428,6 +432,26 @@ async fn what_can_be_read_of_a_damaged_database_is_imported() {
     let imported = machine.say_in(&machine.at("other"), None, &["import", named]).await;
     assert!(imported.output.contains("unreadable row"), "{}", imported.output);
     assert_eq!(imported.code, 2, "it could not read everything");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_in_use_is_a_finding_until_a_rebuild_joins_both() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let database = machine.files().into_keys().find(|path| path.extension() == Some("db".as_ref())).unwrap();
+    let second = PathBuf::from(database.display().to_string().replace(".db", "-2.db"));
+    fs::rename(&database, &second).unwrap();
+    for (bytes, why) in [(vec![0x5a; 8192], "file is not"), (fs::read(&second).unwrap(), "it could not be")] {
+        fs::write(&database, bytes).unwrap();
+        let checked = machine.say(&["doctor"]).await;
+        let found = format!("this check did not finish: {} is damaged: {why}", database.display());
+        assert!(checked.code == 1 && checked.output.contains(&found), "{checked:?}");
+        let joins = format!("showing {} instead. pi-lcm doctor --rebuild joins both", second.display());
+        assert!(machine.say(&["stats"]).await.complaint.ends_with(&joins));
+    }
+    assert_eq!(machine.say(&["doctor", "--rebuild"]).await.code, 0);
+    assert_eq!(machine.say(&["doctor"]).await.code, 0);
 }
 
 #[tokio::test]

@@ -493,6 +493,14 @@ async fn a_database_without_sessions_is_no_history_but_is_read_if_it_is_named() 
 }
 
 #[tokio::test]
+async fn a_machines_key_has_its_name_in_json() {
+    let machine = Machine::new();
+    let key = machine.say(&["sync", "--key"]).await.output;
+    assert!(key.starts_with("age1"), "{key}");
+    assert_eq!(machine.ask(&["sync", "--key"]).await, (json!({"key": key}), 0));
+}
+
+#[tokio::test]
 async fn simulate_needs_no_history() {
     let machine = Machine::new();
     let session = machine.session("out.jsonl", "one", &Session::new().chat(1, 3));

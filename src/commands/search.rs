@@ -204,8 +204,8 @@ fn find(
         }
     };
     let mut only_near = only_similar(&question, &lacking);
-    if !only_near.is_empty() && elsewhere.messages > 0 {
-        only_near += &format!("{} ", in_others(elsewhere, manner));
+    if !only_near.is_empty() {
+        only_near += &in_others(&question, elsewhere, manner);
     }
     let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
@@ -293,17 +293,17 @@ fn nothing(
 ) -> String {
     let query = one_line(&question.query, 80) + &bounds(question, searched.times);
     let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
-    if question.branches == Branches::Current {
-        return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
-    }
-    if elsewhere.messages == 0 {
-        return nothing;
-    }
-    format!("{nothing} {}", in_others(elsewhere, manner))
+    format!("{nothing} {}", in_others(question, elsewhere, manner)).trim_end().to_owned()
 }
 
-/// How to find those messages of other sessions.
-fn in_others(elsewhere: Elsewhere, manner: Style) -> String {
+/// How to find what matches on other branches and in other sessions.
+fn in_others(question: &Question, elsewhere: Elsewhere, manner: Style) -> String {
+    if question.branches == Branches::Current {
+        return format!("Other branches and sessions were not searched: omit {BRANCH}.");
+    }
+    if elsewhere.messages == 0 {
+        return String::new();
+    }
     let wider = if manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
     let messages = match elsewhere.is_similar {
         true => count(elsewhere.messages, "message") + " with similar words, or parts",

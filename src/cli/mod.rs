@@ -369,7 +369,8 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
                     None => return Ok(Scope::at(ConversationId::NONE, None)),
                 },
             };
-            Ok(Scope::at(conversation, view.messages().last_entry(conversation)?))
+            let scope = Scope::at(conversation, view.messages().last_entry(conversation)?);
+            Ok(Scope { is_outside: wanted.is_none(), ..scope })
         })
         .await
 }

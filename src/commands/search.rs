@@ -192,8 +192,8 @@ fn find(
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
-            let session =
-                hit.session.as_ref().map(|other| session(view, other.conversation, false)).transpose()?;
+            let named = hit.session.as_ref().map(|named| named.conversation);
+            let session = named.map(|id| session(view, id, id == scope.conversation)).transpose()?;
             let (line, mut json) = shown(hit, now, manner);
             json["session"] = serde_json::to_value(session).unwrap_or_default();
             lines.push(line);
@@ -239,14 +239,13 @@ fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> R
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
 fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
-    let (place, elsewhere) = match hit.place {
-        Location::Here => ("here", String::new()),
-        Location::OtherBranch => ("otherBranch", ", on another branch".to_owned()),
-        Location::OtherSession => {
-            let session = hit.session.as_ref().map(of_session).unwrap_or_default();
-            ("otherSession", format!(", in session {session}"))
-        }
+    let (place, branch) = match hit.place {
+        Location::Here => ("here", ""),
+        Location::OtherBranch => ("otherBranch", ", on another branch"),
+        Location::OtherSession => ("otherSession", ""),
     };
+    let session = hit.session.as_ref().map(|session| format!(", in session {}", of_session(session)));
+    let session = session.unwrap_or_default();
     let snippet = hit.snippet;
     let characters = |at: usize| snippet.text[..at].chars().count();
     let marks: Vec<_> =
@@ -280,7 +279,7 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     };
     json["snippet"] = snippet.text.as_str().into();
     json["marks"] = json!(marks);
-    (format!("{head}{elsewhere}\n  {line}"), json)
+    (format!("{head}{branch}{session}\n  {line}"), json)
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.

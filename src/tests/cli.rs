@@ -158,6 +158,8 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     };
     assert_eq!(found(&["fox"]).await, (3, 0));
     assert_eq!(found(&["fox", "--session", "one"]).await, (2, 0));
+    let sessions = machine.ask(&["grep", "fox"]).await.0["hits"].clone();
+    assert!(sessions.as_array().unwrap().iter().all(|hit| hit["session"]["id"].is_string()), "{sessions}");
     assert_eq!(found(&["fox", "--session=two-2"]).await, (1, 0));
     assert_eq!(found(&["fox", "--role", "user"]).await, (2, 0));
     assert_eq!(found(&["fox", "--agent", "pi"]).await, (3, 0));

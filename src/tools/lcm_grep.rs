@@ -136,7 +136,7 @@ fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
     out
 }
 
-/// What stands above a hit: its session, if that is another one, or the summary that covers it.
+/// What stands above a hit: its session, if the hit names it, or the summary that covers it.
 fn heading(question: &Question, hit: &SearchHit) -> String {
     match (&hit.session, &hit.covering, &hit.card) {
         (Some(session), _, Card::Message(card)) if question.kinds == Kinds::Sessions => {

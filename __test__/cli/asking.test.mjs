@@ -111,12 +111,16 @@ test("every query works on a read-only disk", { skip: noDisk }, async (t) => {
 });
 
 describe("an invalid file is named in one sentence and left unchanged", { concurrency: 4 }, () => {
+  const named = String.raw`is not a database of this extension, or is damaged \(pi-lcm import [^)]*\)`;
+  const says = (/** @type {string} */ inProject, why = "") => new RegExp(`\\.db (?:${named}|${inProject})${why}\n$`);
+  const damaged = String.raw`is damaged \(pi-lcm doctor --rebuild mends it\)`;
   /** @type {[string, (file: string) => void, RegExp][]} */
   const cases = [
-    ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or another program has changed it\n$/],
+    ["another program's", (file) => change(file, "PRAGMA application_id = 1"), says(String.raw`belongs to another program, .* \(move it away; pi-lcm import with its path .*\)`)],
     ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db has format 99, and this version of pi-lossless-context reads format 1: use the version that wrote it\n$/],
-    ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is (?:not a database, or is damaged \(pi-lcm import [^)]*\)|damaged \(pi-lcm doctor --rebuild mends it\)): file is not a database\n$/],
-    ["truncated", (file) => truncateSync(file, 4096), /\.db is (?:not a database, or is damaged \(pi-lcm import [^)]*\)|damaged \(pi-lcm doctor --rebuild mends it\)): .*malformed\n$/],
+    ["empty", (file) => truncateSync(file), says(damaged, ": it is empty")],
+    ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), says(damaged, ": file is not a database")],
+    ["truncated", (file) => truncateSync(file, 4096), says(damaged, ": .*malformed")],
   ];
   for (const [what, spoil, pattern] of cases) {
     test(what, async (t) => {

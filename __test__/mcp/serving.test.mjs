@@ -246,7 +246,11 @@ describe("the choice of the history", () => {
     assert.match(await textOf(client, "lcm_grep", { query: "wombat" }), /«wombat»/);
     await say("second", "numbat");
     await say("codex:1", "bandicoot");
-    for (const word of ["wombat", "numbat", "bandicoot"]) assert.match(await textOf(client, "lcm_grep", { query: word }), new RegExp(`«${word}»`));
+    for (const [session, word] of [["first", "wombat"], ["second", "numbat"], ["codex:1", "bandicoot"]]) {
+      const { content, structuredContent } = await call(client, "lcm_grep", { query: word });
+      assert.match(content[0].text, new RegExp(`^Session ${session}, .*\n.*«${word}»`));
+      assert.equal(structuredContent.hits[0].session, session);
+    }
     assert.doesNotMatch(await textOf(client, "lcm_grep", { query: "wombat", session: "this" }), /«wombat»/);
     for (const [session, word] of [["first", "wombat"], ["second", "numbat"]]) {
       const { client } = await connect(t, own, { args: ["--session", session] });

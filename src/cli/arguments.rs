@@ -371,6 +371,15 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
     let mut history = ChosenHistory::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
+    let of_all = match name {
+        "backup" | "doctor" | "import" | "sync" => Some(name),
+        "export" if matches.contains_id(args::FROM) => Some("export --from"),
+        "export" if is_set(&export::ALL) => Some("export --all"),
+        _ => None,
+    };
+    if let Some(name) = of_all.filter(|_| matches.contains_id(SESSION)) {
+        return Err(Error::invalid(format!("{name} takes no {SESSION}: it is about all sessions")));
+    }
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
         own.chain([stats::FULL]).filter(is_set).map(|name| (name, String::new())).collect();
@@ -437,10 +446,13 @@ impl ChosenHistory {
     /// A named database is not rebuilt, as it may be a copy or another machine's: an import reads it.
     pub fn with_remedy(&self, error: Error) -> Error {
         match &self.database {
-            Some(path) if error.code() == Code::Damaged || error.to_string().contains(doctor::REBUILD) => {
+            Some(path)
+                if matches!(error.code(), Code::Damaged | Code::Foreign)
+                    || error.to_string().contains(doctor::REBUILD) =>
+            {
                 let path = path.display();
                 error.saying(format!(
-                    "{path} is not a database, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
+                    "{path} is not a database of this extension, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
                 ))
             }
             _ => error,

@@ -77,7 +77,6 @@ struct OpenedHistory {
     settings: Settings,
     sources: SettingSources,
     folders: Folders,
-    notice: Option<String>,
 }
 
 impl Cli {
@@ -144,7 +143,9 @@ impl Cli {
             }
             () => (manner.shown(words), String::new()),
         };
-        let complaint = [in_a_shell(&opened.notice.unwrap_or_default()), more].join("\n").trim().to_owned();
+        // The doctor's answer has it.
+        let notice = opened.home.store.notice().filter(|_| invocation.name != "doctor").unwrap_or_default();
+        let complaint = [in_a_shell(notice), more].join("\n").trim().to_owned();
         Ok(CliReply { output, complaint: legible(&complaint).into_owned(), code })
     }
 
@@ -251,7 +252,7 @@ impl CliRequest {
         let folder = Path::new(plain.unwrap_or(&folder));
         if access == Access::Nothing {
             let store = Store::of_project(None, "")?;
-            return Ok(self.opened(store, None, self.settings(folder), folder));
+            return Ok(self.opened(store, self.settings(folder), folder));
         }
         if let Some(database) = history.database.clone() {
             if access != Access::Reads {
@@ -260,9 +261,9 @@ impl CliRequest {
             }
             let cancel = cancel.clone();
             let named = move || Store::read_only_at(Path::new(&real_path(&database)), &cancel);
-            let ReadOnly { store, project, .. } = blocking(named).await?;
+            let ReadOnly { store, project } = blocking(named).await?;
             let folder = PathBuf::from(project);
-            return Ok(self.opened(store, None, self.settings(&folder), &folder));
+            return Ok(self.opened(store, self.settings(&folder), &folder));
         }
         let (sources, settings) = self.settings(folder);
         let project = project_of(folder, settings.project_identity);
@@ -274,8 +275,8 @@ impl CliRequest {
             }
             found => found,
         };
-        let (store, notice) = match (access, found) {
-            (Access::Reads, Ok(Some(ReadOnly { store, notice, .. }))) => (store, notice),
+        let store = match (access, found) {
+            (Access::Reads, Ok(Some(opened))) => opened.store,
             (Access::Reads, Err(error)) => return Err(error),
             // A rebuild mends the damage.
             (Access::Changes, Err(error)) if error.code() != Code::Damaged => return Err(error),
@@ -288,18 +289,15 @@ impl CliRequest {
                     return Err(no_folder(folder));
                 }
                 let dir = settings.db_dir.clone();
-                let store = blocking(move || Store::of_project(Some(&dir), &project)).await?;
-                let notice = store.notice().map(ToOwned::to_owned);
-                (store, notice)
+                blocking(move || Store::of_project(Some(&dir), &project)).await?
             }
         };
-        Ok(self.opened(store, notice, (sources, settings), folder))
+        Ok(self.opened(store, (sources, settings), folder))
     }
 
     fn opened(
         &self,
         store: Store,
-        notice: Option<String>,
         (sources, settings): (SettingSources, Settings),
         folder: &Path,
     ) -> OpenedHistory {
@@ -311,13 +309,7 @@ impl CliRequest {
             session_id: String::new(),
         };
         let (session_dir, all_sessions) = config::session_folders(&sources, &self.environment);
-        OpenedHistory {
-            home,
-            settings,
-            sources,
-            folders: Folders { session_dir, all_sessions, home: None },
-            notice,
-        }
+        OpenedHistory { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None } }
     }
 
     /// Pi's settings for a folder.
@@ -377,7 +369,8 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
                     None => return Ok(Scope::at(ConversationId::NONE, None)),
                 },
             };
-            Ok(Scope::at(conversation, view.messages().last_entry(conversation)?))
+            let scope = Scope::at(conversation, view.messages().last_entry(conversation)?);
+            Ok(Scope { is_outside: wanted.is_none(), ..scope })
         })
         .await
 }

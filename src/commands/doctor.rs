@@ -41,9 +41,13 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         cancel: asked.cancel.clone(),
     };
     let mut report = doctor.check().await?;
-    if let Some(file) = report.checks.first_mut() {
-        // Another file of this project is not in use.
-        file.notes.extend(store.notice().map(ToOwned::to_owned));
+    if let (Some(file), Some(notice)) = (report.checks.first_mut(), store.notice()) {
+        // Another file of this project is not in use, and was not checked.
+        if notice.contains(REBUILD) {
+            file.unfinished.get_or_insert(notice.to_owned());
+        } else {
+            file.notes.push(notice.to_owned());
+        }
     }
     let advice = match (report.is_sound(), asked.rest.value(DATABASE)) {
         (true, _) => "Everything is in order.",

@@ -13,7 +13,7 @@ use lcm_model::text::{count, megabytes};
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";
 const VIEWER: &str = "--html";
-const ALL: &str = "--all";
+pub(crate) const ALL: &str = "--all";
 const FORCE: &str = "--force";
 
 pub(crate) const COMMAND: Command = Command {

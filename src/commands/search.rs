@@ -192,8 +192,8 @@ fn find(
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
-            let session =
-                hit.session.as_ref().map(|other| session(view, other.conversation, false)).transpose()?;
+            let named = hit.session.as_ref().map(|named| named.conversation);
+            let session = named.map(|id| session(view, id, id == scope.conversation)).transpose()?;
             let (line, mut json) = shown(hit, now, manner);
             json["session"] = serde_json::to_value(session).unwrap_or_default();
             lines.push(line);
@@ -204,8 +204,8 @@ fn find(
         }
     };
     let mut only_near = only_similar(&question, &lacking);
-    if !only_near.is_empty() && elsewhere.messages > 0 {
-        only_near += &format!("{} ", in_others(elsewhere, manner));
+    if !only_near.is_empty() {
+        only_near += &in_others(&question, elsewhere, manner);
     }
     let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
@@ -239,14 +239,13 @@ fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> R
 
 /// A hit's lines, and its JSON form. The marks are the matches' ranges in the snippet, in characters.
 fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
-    let (place, elsewhere) = match hit.place {
-        Location::Here => ("here", String::new()),
-        Location::OtherBranch => ("otherBranch", ", on another branch".to_owned()),
-        Location::OtherSession => {
-            let session = hit.session.as_ref().map(of_session).unwrap_or_default();
-            ("otherSession", format!(", in session {session}"))
-        }
+    let (place, branch) = match hit.place {
+        Location::Here => ("here", ""),
+        Location::OtherBranch => ("otherBranch", ", on another branch"),
+        Location::OtherSession => ("otherSession", ""),
     };
+    let session = hit.session.as_ref().map(|session| format!(", in session {}", of_session(session)));
+    let session = session.unwrap_or_default();
     let snippet = hit.snippet;
     let characters = |at: usize| snippet.text[..at].chars().count();
     let marks: Vec<_> =
@@ -280,7 +279,7 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     };
     json["snippet"] = snippet.text.as_str().into();
     json["marks"] = json!(marks);
-    (format!("{head}{elsewhere}\n  {line}"), json)
+    (format!("{head}{branch}{session}\n  {line}"), json)
 }
 
 /// The answer without a hit; other sessions may have `elsewhere` matching messages.
@@ -293,17 +292,17 @@ fn nothing(
 ) -> String {
     let query = one_line(&question.query, 80) + &bounds(question, searched.times);
     let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
-    if question.branches == Branches::Current {
-        return format!("{nothing} Other branches and sessions were not searched: omit {BRANCH}.");
-    }
-    if elsewhere.messages == 0 {
-        return nothing;
-    }
-    format!("{nothing} {}", in_others(elsewhere, manner))
+    format!("{nothing} {}", in_others(question, elsewhere, manner)).trim_end().to_owned()
 }
 
-/// How to find those messages of other sessions.
-fn in_others(elsewhere: Elsewhere, manner: Style) -> String {
+/// How to find what matches on other branches and in other sessions.
+fn in_others(question: &Question, elsewhere: Elsewhere, manner: Style) -> String {
+    if question.branches == Branches::Current {
+        return format!("Other branches and sessions were not searched: omit {BRANCH}.");
+    }
+    if elsewhere.messages == 0 {
+        return String::new();
+    }
     let wider = if manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
     let messages = match elsewhere.is_similar {
         true => count(elsewhere.messages, "message") + " with similar words, or parts",

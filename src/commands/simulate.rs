@@ -124,6 +124,9 @@ fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
+        if !path.exists() {
+            return Err(Error::invalid(format!("there is no {}", path.display())));
+        }
         if !path.is_dir() {
             all.push(path.clone());
             continue;

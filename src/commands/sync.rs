@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::to_value;
+use serde_json::{json, to_value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,8 @@ pub struct Syncer {
 impl Syncer {
     async fn answer(&self, asked: &CommandContext<'_>) -> Result<Answer> {
         if asked.rest.has(KEY) {
-            return Ok(Answer::sentence(key(&asked.home.db_dir)?));
+            let key = key(&asked.home.db_dir)?;
+            return Ok(Answer::new(key.clone(), json!({"key": key})));
         }
         let options = options(asked)?;
         let Ok(_turn) = self.turn.try_lock() else {

@@ -146,7 +146,8 @@ async fn a_project_is_the_same_however_its_folder_is_written() {
 #[tokio::test]
 async fn a_search_covers_all_sessions_or_the_named_one() {
     let machine = Machine::new();
-    let one = Session::new().user("a red fox").assistant("where is the fox?");
+    let named = |session: Session, name| session.entry("session_info", json!({"name": name}));
+    let one = named(named(Session::new(), "Cats").user("a red fox"), "Foxes").assistant("where is the fox?");
     let two = Session::new().user("a blue fox --regex").assistant("there");
     let files = [machine.session("1.jsonl", "one-1", &one), machine.session("2.jsonl", "two-2", &two)];
     for file in &files {
@@ -158,6 +159,8 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     };
     assert_eq!(found(&["fox"]).await, (3, 0));
     assert_eq!(found(&["fox", "--session", "one"]).await, (2, 0));
+    let sessions = machine.ask(&["grep", "fox"]).await.0["hits"].clone();
+    assert!(sessions.as_array().unwrap().iter().all(|hit| hit["session"]["id"].is_string()), "{sessions}");
     assert_eq!(found(&["fox", "--session=two-2"]).await, (1, 0));
     assert_eq!(found(&["fox", "--role", "user"]).await, (2, 0));
     assert_eq!(found(&["fox", "--agent", "pi"]).await, (3, 0));
@@ -185,6 +188,8 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     let listed: Vec<_> =
         sessions["sessions"].as_array().unwrap().iter().map(|one| (&one["id"], &one["about"])).collect();
     assert_eq!(listed[1], (&json!("one-1"), &json!("a red fox")));
+    assert_eq!(sessions["sessions"][1]["name"], "Foxes");
+    assert!(machine.say(&["sessions"]).await.output.contains("\n    Foxes: a red fox\n"));
 }
 
 #[tokio::test]
@@ -272,6 +277,11 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
+        (&["backup", "--session", "one"], "backup takes no --session: it is about all sessions"),
+        (
+            &["--session", "last", "export", "--from", "codex"],
+            "export --from takes no --session: it is about all sessions",
+        ),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (see --help"),
         (
             &["purge", "m-ffffffffff"],
@@ -364,13 +374,19 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
     let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
     assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
     for command in [&["backup"][..], &["export"], &["export", "--jsonl"]] {
-        let none = machine.say(&[command, &["none/"]].concat()).await;
-        let why =
-            format!("there is no folder {}/: create it, or choose another", project.join("none").display());
-        assert_eq!(none, failed(&why), "{command:?}");
+        for (path, folder) in [("none/", "none/"), ("none/file", "none")] {
+            let none = machine.say(&[command, &[path]].concat()).await;
+            let folder = project.join(folder);
+            let why = format!("there is no folder {}: create it, or choose another", folder.display());
+            assert_eq!(none, failed(&why), "{command:?}");
+        }
     }
     let other = machine.say(&["stats", "--db", file]).await;
-    assert!(other.complaint.contains("out.jsonl is not a database, or is damaged"), "{}", other.complaint);
+    assert!(
+        other.complaint.contains("out.jsonl is not a database of this extension, or is damaged"),
+        "{}",
+        other.complaint
+    );
 }
 
 #[tokio::test]
@@ -424,6 +440,26 @@ async fn what_can_be_read_of_a_damaged_database_is_imported() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_in_use_is_a_finding_until_a_rebuild_joins_both() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let database = machine.files().into_keys().find(|path| path.extension() == Some("db".as_ref())).unwrap();
+    let second = PathBuf::from(database.display().to_string().replace(".db", "-2.db"));
+    fs::rename(&database, &second).unwrap();
+    for (bytes, why) in [(vec![0x5a; 8192], "file is not"), (fs::read(&second).unwrap(), "it could not be")] {
+        fs::write(&database, bytes).unwrap();
+        let checked = machine.say(&["doctor"]).await;
+        let found = format!("this check did not finish: {} is damaged: {why}", database.display());
+        assert!(checked.code == 1 && checked.output.contains(&found), "{checked:?}");
+        let joins = format!("showing {} instead. pi-lcm doctor --rebuild joins both", second.display());
+        assert!(machine.say(&["stats"]).await.complaint.ends_with(&joins));
+    }
+    assert_eq!(machine.say(&["doctor", "--rebuild"]).await.code, 0);
+    assert_eq!(machine.say(&["doctor"]).await.code, 0);
+}
+
+#[tokio::test]
 async fn absurd_token_counts_are_accepted() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
@@ -459,6 +495,14 @@ async fn a_database_without_sessions_is_no_history_but_is_read_if_it_is_named() 
         assert_eq!(reply.code, code, "{arguments:?}: {}", reply.output);
         assert!(!reply.output.contains("lacks a row"), "{}", reply.output);
     }
+}
+
+#[tokio::test]
+async fn a_machines_key_has_its_name_in_json() {
+    let machine = Machine::new();
+    let key = machine.say(&["sync", "--key"]).await.output;
+    assert!(key.starts_with("age1"), "{key}");
+    assert_eq!(machine.ask(&["sync", "--key"]).await, (json!({"key": key}), 0));
 }
 
 #[tokio::test]
@@ -499,7 +543,7 @@ async fn simulate_needs_no_history() {
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();
     for (arguments, message) in [
         (&["simulate", folder][..], "has no session of Pi with answers"),
-        (&["simulate", "nowhere.jsonl"], "can't be read"),
+        (&["simulate", "nowhere.jsonl"], "there is no "),
         (&["simulate", folder, "--model", "best"], "the prices of best are not known here: choose one of "),
     ] {
         let said = machine.say(arguments).await;

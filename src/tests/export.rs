@@ -99,7 +99,8 @@ async fn a_branch_is_exported_as_markdown_and_no_file_is_overwritten_unasked() {
     let answer = run("export").await.unwrap();
     let file = PathBuf::from(answer.answer["files"][0].as_str().unwrap());
     assert!(
-        answer.text.starts_with("5 messages written to ") && file.starts_with(folder.path()),
+        answer.text.starts_with("5 messages written to ")
+            && file == folder.path().join("pi-2025-11-20_one.md"),
         "{answer:?}"
     );
     let text = std::fs::read_to_string(&file).unwrap();

@@ -106,6 +106,11 @@ async fn results_with_only_similar_words_are_pointed_out() {
     assert!(answer.contains(&format!("\n{says}To read one in full: ")), "{answer}");
     let answer = asking.command("search zebra99").await;
     assert!(answer.starts_with(&format!("{}\n\nm-", says.trim_end())), "{answer}");
+    let not_searched = "Other branches and sessions were not searched: ";
+    let answer = asking.grep(json!({"query": "zebra99", "branch": "current"})).await;
+    assert!(answer.contains(&format!("{says}{not_searched}leave branch out. To read")), "{answer}");
+    let answer = asking.command("search zebra99 --branch").await;
+    assert!(answer.starts_with(&format!("{says}{not_searched}omit --branch.\n\nm-")), "{answer}");
     for found in ["zebra9", "zebra", "zebra9 zebra99"] {
         let answer = asking.command(&format!("search {found}")).await;
         assert!(

@@ -48,6 +48,12 @@ async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
         .map(|line| line.replace("  m-", "  ")[..].rsplit_once(": ").unwrap().1.into())
         .collect();
     assert_eq!(lines, ["Between.", "The «walrus», the «walrus»!", "Behind it."], "{answer}");
+    asking.leaf(2..4, "Title: Walruses\nThe walrus, twice.").await;
+    for (sort, order) in [("oldest", "msmm"), ("recent", "mmsm")] {
+        let answer = asking.grep(json!({"query": "walrus", "scope": "all", "sort": sort})).await;
+        let ids = answer.lines().filter(|line| line.get(1..2) == Some("-"));
+        assert_eq!(ids.map(|line| &line[..1]).collect::<String>(), order, "{answer}");
+    }
     let long = format!("{} walrus {}", "before ".repeat(40), "after ".repeat(40));
     let asking = Asking::about(&Session::new().user(&long).assistant("x").user("y")).await;
     let length = async |full: bool| asking.grep(json!({"query": "walrus", "full": full})).await.len();

@@ -131,7 +131,7 @@ async fn summaries_without_a_session_file_travel_in_a_line_that_pi_ignores() {
     let other = TestStore::new();
     let nobody = Scope::at(ConversationId(0), None);
     let answer = say(&other.store, &nobody, folder.path(), "import out.jsonl").await;
-    assert_eq!(answer.text, "1 session: 12 messages new, 0 known already");
+    assert_eq!(answer.text, "1 session: 12 messages new, 0 known already, 1 summary");
     let kept = contents(&other.store).iter().filter(|line| line.starts_with("summary: ")).count();
     assert_eq!(kept, 1);
     assert_same(

@@ -21,6 +21,9 @@ use lcm_store::View;
 const PATIENCE: Duration = Duration::from_secs(10);
 pub const NAME: &str = "lcm_grep";
 
+/// What to do if the current branch does not have it.
+const NOT_SEARCHED: &str = "Other branches and sessions were not searched: leave branch out.";
+
 /// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
 const MOST_BYTES: usize = 32_000;
 
@@ -133,7 +136,7 @@ fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
     out
 }
 
-/// What stands above a hit: its session, if that is another one, or the summary that covers it.
+/// What stands above a hit: its session, if the hit names it, or the summary that covers it.
 fn heading(question: &Question, hit: &SearchHit) -> String {
     match (&hit.session, &hit.covering, &hit.card) {
         (Some(session), _, Card::Message(card)) if question.kinds == Kinds::Sessions => {
@@ -327,7 +330,9 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
     let mut closing = only_similar(question, &findings.unknown);
-    if findings.elsewhere.messages > 0 {
+    if !closing.is_empty() && question.branches == Branches::Current {
+        closing += &format!("{NOT_SEARCHED} ");
+    } else if findings.elsewhere.messages > 0 {
         let messages = count(findings.elsewhere.messages, "message");
         let _ = write!(closing, "Other sessions have {messages} with it: pass \"session\":\"project\". ");
     }
@@ -355,8 +360,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");
     }
     if question.branches == Branches::Current {
-        out.push_str(" Other branches and sessions were not searched: leave branch out.");
-        return out;
+        return format!("{out} {NOT_SEARCHED}");
     }
     let (sessions, messages) =
         (count(elsewhere.sessions, "other session"), count(elsewhere.messages, "message"));

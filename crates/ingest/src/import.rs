@@ -51,7 +51,7 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
-    /// Summaries that another database of this machine had, and that are stored now.
+    /// Summaries that another database had and that are stored now, and new ones of session files.
     pub summaries: usize,
     /// Sessions without a message that are no side chains; they are not stored.
     pub silent: usize,
@@ -312,17 +312,18 @@ impl RunningImport<'_> {
         let (reading, mut conversation) = reading.compare(store).await?;
         let ahead = |mut reading: Reading| blocking(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
-        let (mut new, mut said, mut since) = (0, 0, None);
+        let (mut new, mut said, mut summaries, mut since) = (0, 0, 0, None);
         while let Some(slice) = next {
             go_on(self.cancel)?;
             let session = Arc::clone(&reading.session);
             let writing = store.write(move |batch| add(batch, &session, since, slice));
             let (written, read) = tokio::join!(writing, ahead(reading));
-            let Added { row, began, new: added, said: handed } = written?;
+            let Added { row, began, new: added, said: handed, summaries: restored } = written?;
             since = Some(began);
             conversation = Some(row);
             new += added;
             said += handed;
+            summaries += restored;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
             (next, reading) = read?;
         }
@@ -346,8 +347,15 @@ impl RunningImport<'_> {
         // Without a new message nothing can be restored.
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
             let origin = SummaryOrigin { conversation: Some(conversation), since };
-            store.write(move |batch| restore_supplement(batch, origin, &supplements)).await?;
+            let restore = move |batch: &Batch<'_>| {
+                let before = batch.summaries().last_row()?;
+                restore_supplement(batch, origin, &supplements)?;
+                Ok(batch.summaries().last_row()? - before)
+            };
+            summaries += store.write(restore).await?;
         }
+        // Those of a database are counted when all of its sessions are stored.
+        self.report.summaries += if is_in_database { 0 } else { summaries };
         let known = match found.known {
             // Other sessions may have the same messages.
             Some(known) => known + said.saturating_sub(new),
@@ -399,6 +407,8 @@ struct Added {
     /// Messages that are new, and all.
     new: usize,
     said: usize,
+    /// Summaries that are new.
+    summaries: usize,
 }
 
 /// Stores a slice. The first slice began after the rows `since`.
@@ -419,6 +429,7 @@ fn add(
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
-    let said = slice.said();
-    Ok(Added { row, began, new: slice.store_since(batch, row, began)?, said })
+    let (said, before) = (slice.said(), batch.summaries().last_row()?);
+    let new = slice.store_since(batch, row, began)?;
+    Ok(Added { row, began, new, said, summaries: batch.summaries().last_row()? - before })
 }

@@ -30,6 +30,8 @@ pub struct Scope {
     pub leaf: Option<String>,
     /// Whether the user has since sent a request that is not stored yet.
     pub newer_request: bool,
+    /// Whether the question comes from outside: then results of all sessions name each one's.
+    pub is_outside: bool,
     /// Pi's id of the tool call that asks; `None` if no call does.
     pub call: Option<String>,
 }
@@ -38,6 +40,6 @@ impl Scope {
     /// A session at `leaf`, with every request of the user stored.
     #[must_use]
     pub const fn at(conversation: ConversationId, leaf: Option<String>) -> Self {
-        Self { conversation, leaf, newer_request: false, call: None }
+        Self { conversation, leaf, newer_request: false, is_outside: false, call: None }
     }
 }

@@ -35,10 +35,6 @@ impl Output {
         if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
             return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
         }
-        if let Some(folder) = target.parent().filter(|folder| !folder.is_dir()) {
-            let folder = folder.display();
-            return Err(Error::invalid(format!("there is no folder {folder}: create it, or choose another")));
-        }
         // A link stays; its target is replaced.
         let (folder, target) = folder_of(target, force)?;
         // Say so now, not after a long export.

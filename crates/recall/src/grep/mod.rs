@@ -218,7 +218,7 @@ pub struct SearchHit {
     pub covering: Option<String>,
     /// Where it is, seen from the current branch.
     pub place: Location,
-    /// Its session, if that is another one or results are grouped by session.
+    /// Its session, if that is another one, results are grouped by session, or all are searched from outside.
     pub session: Option<SessionName>,
     /// The text around the match.
     pub snippet: Snippet,

@@ -106,7 +106,14 @@ pub(super) fn in_order(
         let best = ranked.first().map_or(0.0, |one| one.score);
         // Where the time decides, weak matches are left out, unless each has what was quoted.
         ranked.retain(|one| !query.phrases.is_empty() || one.score >= best * WEAK);
-        ranked.sort_by_key(|one| one.target);
+        let row = |one: &RankedMatch| match one.target {
+            MatchedNode::Message(message, _) => Ok(message),
+            MatchedNode::Summary(summary) => search.view.summaries().first_message_of(summary),
+        };
+        let timed = ranked.into_iter().map(|one| Ok((row(&one)?, one)));
+        let mut timed = timed.collect::<Result<Vec<_>>>()?;
+        timed.sort_by_key(|(row, one)| (*row, one.target));
+        ranked = timed.into_iter().map(|(_, one)| one).collect();
         if search.question.sort == Sort::Recent {
             ranked.reverse();
         }

@@ -61,7 +61,7 @@ pub(crate) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged
 }
 
 /// Why a file is not in use that another one follows.
-fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
+pub(super) fn set_aside(path: &Path, cwd: &str) -> Option<Error> {
     let look = || make_file(path).and_then(|()| read_only::look(path, read_only::open));
     match look() {
         // It can be read; so what can't be is a part of it, or it can't be written.

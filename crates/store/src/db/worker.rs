@@ -194,6 +194,14 @@ impl Store {
         Self(Arc::new(shared))
     }
 
+    /// The same store, just opened, with something that the user should know.
+    pub(crate) fn noting(mut self, notice: Option<String>) -> Self {
+        if let Some(state) = Arc::get_mut(&mut self.0) {
+            state.notice = notice;
+        }
+        self
+    }
+
     /// Where the store is kept.
     pub fn place(&self) -> &Place {
         &self.0.place

@@ -105,6 +105,11 @@ impl Summaries<'_> {
         )
     }
 
+    /// The first message of a summary's span.
+    pub fn first_message_of(&self, summary: SummaryId) -> Result<MessageId> {
+        self.stored_span(summary).map(|span| span.first)
+    }
+
     /// The last message of a summary's span.
     pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
         self.connection.one("SELECT last_message FROM summaries WHERE id = ?1", [summary])

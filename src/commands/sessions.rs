@@ -1,14 +1,10 @@
 //! `/lcm sessions`: lists the sessions of this project, one line each.
 
-use std::path::Path;
-
 use serde::Serialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::style::{Ink, Style, fit};
 use super::{Answer, Command, CommandContext};
-use lcm_ingest::file::SessionFile;
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, local_minute, local_span, one_line, timestamp};
@@ -37,9 +33,6 @@ pub(super) struct SessionLine {
     messages: usize,
     from: String,
     to: String,
-    /// The name that the user gave it in Pi.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
     /// The user's first request.
     about: String,
     /// What the machine is called that it came from, if another one.
@@ -58,30 +51,14 @@ pub(super) fn of_session(session: &SessionName) -> String {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
-    let (current, cancel) = (asked.scope.conversation, asked.cancel.clone());
+    let current = asked.scope.conversation;
     let all = move |view: &View<'_>| {
         // No session has this row.
         let ids = view.messages().other_sessions(ConversationId(0), i32::MAX as usize)?;
-        let named = |id| {
-            let line = session(view, id, id == current)?;
-            Ok(SessionLine { name: name(view, id, &line, &cancel), ..line })
-        };
-        ids.into_iter().map(named).collect::<Result<Vec<_>>>()
+        ids.into_iter().map(|id| session(view, id, id == current)).collect::<Result<Vec<_>>>()
     };
     let sessions = asked.store().read(all).await?;
     Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
-}
-
-/// The name in a session's file, if that can be read. It may repeat what was purged.
-fn name(
-    view: &View<'_>,
-    id: ConversationId,
-    line: &SessionLine,
-    cancel: &CancellationToken,
-) -> Option<String> {
-    let file = line.file.as_ref().filter(|_| view.messages().has_purged(id).is_ok_and(|has| !has))?;
-    let mut file = SessionFile::open(Path::new(file)).ok()?.until(cancel);
-    if file.header.id == line.id { file.session_name().ok()? } else { None }
 }
 
 pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
@@ -98,7 +75,6 @@ pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Res
         messages,
         from: timestamp(from_time),
         to: timestamp(to_time),
-        name: None,
         about: one_line(&about, HEADLINE),
         machine: view.synced().origin(id).unwrap_or_default(),
         current,
@@ -111,12 +87,11 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, SessionLine { span, messages, name, about, machine, .. }) in ids.iter().zip(sessions) {
+    for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
         let line = cut(format!("{id:width$}  {span}  {}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
-        let name = name.as_ref().map(|name| format!("{}: ", one_line(name, ID))).unwrap_or_default();
-        out += &format!("{line}\n{}\n", cut(format!("    {on}{name}{about}")));
+        out += &format!("{line}\n{}\n", cut(format!("    {on}{about}")));
     }
     out + &count(sessions.len(), "session")
 }

@@ -146,8 +146,7 @@ async fn a_project_is_the_same_however_its_folder_is_written() {
 #[tokio::test]
 async fn a_search_covers_all_sessions_or_the_named_one() {
     let machine = Machine::new();
-    let named = |session: Session, name| session.entry("session_info", json!({"name": name}));
-    let one = named(named(Session::new(), "Cats").user("a red fox"), "Foxes").assistant("where is the fox?");
+    let one = Session::new().user("a red fox").assistant("where is the fox?");
     let two = Session::new().user("a blue fox --regex").assistant("there");
     let files = [machine.session("1.jsonl", "one-1", &one), machine.session("2.jsonl", "two-2", &two)];
     for file in &files {
@@ -188,8 +187,6 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     let listed: Vec<_> =
         sessions["sessions"].as_array().unwrap().iter().map(|one| (&one["id"], &one["about"])).collect();
     assert_eq!(listed[1], (&json!("one-1"), &json!("a red fox")));
-    assert_eq!(sessions["sessions"][1]["name"], "Foxes");
-    assert!(machine.say(&["sessions"]).await.output.contains("\n    Foxes: a red fox\n"));
 }
 
 #[tokio::test]

@@ -227,24 +227,6 @@ impl SessionFile {
         Ok(false)
     }
 
-    /// The name that the user gave the session in Pi, which only its file has: the last one counts.
-    ///
-    /// # Errors
-    /// When the file can't be read to its end.
-    pub fn session_name(&mut self) -> Result<Option<String>> {
-        let mut name = None;
-        while let Some(line) = self.lines.next(HEADER)? {
-            if let Line::Text(line) = line
-                && line.contains("\"session_info\"")
-                && let Ok(entry) = read_json(&line)
-                && entry["type"] == "session_info"
-            {
-                name = entry["name"].as_str().map(|name| name.trim().to_owned());
-            }
-        }
-        Ok(name.filter(|name| !name.is_empty()))
-    }
-
     /// Reads the next entry as `JSON.stringify` would write it after Pi's migration.
     fn entry(&mut self) -> Result<Option<String>> {
         while let Some(line) = self.lines.next(LINE)? {

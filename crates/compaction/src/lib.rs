@@ -1,9 +1,9 @@
 //! A compaction: from the request of Pi's hook to the block that replaces the history.
 //!
 //! 1. Read the branch and its valid summaries, before the kept tail.
-//! 2. Leaf pass: make leaf summaries of uncovered messages, several at once.
-//! 3. Condensed pass: where a depth has too many, condense the oldest into the next depth.
-//! 4. Assemble; while the texts do not fit, condense more.
+//! 2. Plan which summaries are next: leaves of uncovered messages first, several at once; where a depth has too many, or the
+//!    texts do not fit the block, the oldest are condensed into the next depth. Make them, and plan again.
+//! 3. Assemble the block.
 //!
 //! Nothing is deleted or left out: each visible message before the kept tail is in the span of exactly one
 //! summary of the block. No connection is held during a model call.

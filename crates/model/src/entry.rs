@@ -1,4 +1,4 @@
-//! A session entry: one node of Pi's session tree, reduced to what the store folds.
+//! A session entry: one node of Pi's session tree, reduced to what the store keeps.
 //!
 //! `message` entries of every role, `custom_message` and `branch_summary` form the conversation and extend a
 //! lineage. `context_edit` changes what the model sees of an earlier entry; `compaction` may carry our

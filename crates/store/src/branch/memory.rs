@@ -26,7 +26,7 @@ pub struct Memory {
     pub folder: Option<PathBuf>,
 }
 
-/// The cache of one branch. 100,000 entries take about 30 MB.
+/// The cache of one branch.
 #[derive(Clone)]
 pub struct Known {
     conversation: ConversationId,

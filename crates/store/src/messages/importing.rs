@@ -1,4 +1,4 @@
-//! What an import needs from the store besides the fold: what it added, and whether the user was told about
+//! What an import needs from the store besides storing: what it added, and whether the user was told about
 //! older sessions.
 
 use crate::columns::Queries as _;

@@ -202,7 +202,7 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Adds a placeholder from an old database.
+    /// Adds a placeholder below a message, unless it is there.
     pub fn add_purged(&self, above: Option<Head>, nonce: &Nonce, timestamp: i64) -> Result<Head> {
         let (parent, lineage, height) =
             above.map_or((None, Hash::ROOT, 0), |(id, lineage, height)| (Some(id), lineage, height + 1));

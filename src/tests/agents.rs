@@ -163,8 +163,11 @@ async fn an_export_writes_the_agents_own_records() {
     assert_eq!(lines(&exported.files), lines(&files(&fixtures("codex"))));
     let refused = export(Format::Log("gemini"), &folder).await.unwrap_err().to_string();
     assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");
-    let refused = export(Format::Log("codex"), &exported.files[0]).await.unwrap_err().to_string();
-    assert!(refused.ends_with("is a file: --from needs a folder, for one file per session"), "{refused}");
+    let says =
+        format!("{} is a file: --from needs a folder, for one file per session", exported.files[0].display());
+    for path in [exported.files[0].clone(), exported.files[0].join("below")] {
+        assert_eq!(export(Format::Log("codex"), &path).await.unwrap_err().to_string(), says);
+    }
 }
 
 #[tokio::test]

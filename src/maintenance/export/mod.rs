@@ -140,10 +140,10 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
 
 /// Makes the folder that `option` needs for one file per session.
 fn make_folder(path: &Path, option: &str) -> Result<()> {
-    if path.is_file() {
-        let path = path.display();
+    if let Some(file) = path.ancestors().find(|path| path.is_file()) {
+        let file = file.display();
         return Err(Error::invalid(format!(
-            "{path} is a file: {option} needs a folder, for one file per session"
+            "{file} is a file: {option} needs a folder, for one file per session"
         )));
     }
     // No folder is made behind another user's link either.

@@ -348,9 +348,9 @@ impl RunningImport<'_> {
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
             let origin = SummaryOrigin { conversation: Some(conversation), since };
             let restore = move |batch: &Batch<'_>| {
-                let before = batch.summaries().last_row()?;
+                let before = batch.summaries().newest_summary()?;
                 restore_supplement(batch, origin, &supplements)?;
-                Ok(batch.summaries().last_row()? - before)
+                Ok(batch.summaries().nodes_since(before, |_| true)?.len())
             };
             summaries += store.write(restore).await?;
         }
@@ -429,7 +429,7 @@ fn add(
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
         }
     };
-    let (said, before) = (slice.said(), batch.summaries().last_row()?);
+    let (said, before) = (slice.said(), batch.summaries().newest_summary()?);
     let new = slice.store_since(batch, row, began)?;
-    Ok(Added { row, began, new, said, summaries: batch.summaries().last_row()? - before })
+    Ok(Added { row, began, new, said, summaries: batch.summaries().nodes_since(before, |_| true)?.len() })
 }

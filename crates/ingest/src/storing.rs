@@ -401,12 +401,8 @@ impl SessionWriter<'_> {
                 None => Ok(None),
             };
         }
-        let purged = batch.upkeep().purged_as(conversation, entry_id, new)?;
-        if purged.is_some() {
-            return Ok(purged);
-        }
         // An edit of the session file, or of its origin's, may have put it below another message.
-        let nonce = batch.upkeep().purged_version(entry_id, new.timestamp)?;
+        let nonce = batch.upkeep().purged_version(conversation, entry_id, new)?;
         nonce.map(|nonce| batch.upkeep().add_purged(above, &nonce, new.timestamp)).transpose()
     }
 

@@ -8,6 +8,7 @@ use rusqlite::params;
 
 use crate::FullTextIndex;
 use crate::columns::Queries as _;
+use crate::upkeep::pages;
 use lcm_model::error::Result;
 
 /// The supported layouts: the one since 2015, and its variant with secure deletion.
@@ -106,18 +107,9 @@ fn words_on(page: &[u8], word: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) -> Op
     Some(())
 }
 
-/// A number of seven bits per byte, highest first. No number on a page is longer than four bytes.
+/// No number on a page is longer than four bytes.
 fn varint(bytes: &mut &[u8]) -> Option<usize> {
-    let mut value = 0;
-    for length in 1..=4 {
-        let byte = *bytes.get(length - 1)?;
-        value = (value << 7) | usize::from(byte & 0x7f);
-        if byte < 0x80 {
-            *bytes = &bytes[length..];
-            return Some(value);
-        }
-    }
-    None
+    pages::varint(bytes)?.try_into().ok().filter(|number| *number < 1 << 28)
 }
 
 #[cfg(test)]

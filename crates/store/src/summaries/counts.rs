@@ -43,11 +43,6 @@ impl Totals {
 }
 
 impl Summaries<'_> {
-    /// The last row; each one that is added is the next.
-    pub fn last_row(&self) -> Result<usize> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [])
-    }
-
     /// Counts of one session.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
         let messages = Messages::new(self.connection).said_in(conversation)?;

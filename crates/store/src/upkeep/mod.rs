@@ -7,7 +7,7 @@ pub(super) mod backup;
 pub(super) mod copies;
 pub(super) mod holding;
 pub(super) mod old;
-pub(super) mod pages;
+pub(crate) mod pages;
 pub(super) mod purge;
 pub(super) mod purge_plan;
 pub(super) mod purged;

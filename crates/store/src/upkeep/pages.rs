@@ -220,7 +220,7 @@ fn short(bytes: &[u8], at: usize) -> u16 {
 }
 
 /// SQLite's variable-length integer: seven bits per byte, highest first, with all of the ninth byte.
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for at in 0..9 {
         let (byte, rest) = bytes.split_first()?;

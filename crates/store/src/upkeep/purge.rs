@@ -168,16 +168,9 @@ impl Upkeep<'_> {
         messages: &BTreeSet<MessageId>,
         tombstones: &[Tombstone],
     ) -> Result<BTreeSet<MessageId>> {
-        let is_pi_s = is_pi_s();
-        let sql = format!(
-            "SELECT iif({is_pi_s}, 0, e.conversation_id), e.entry_id, m.timestamp FROM entries e
-               JOIN messages m ON m.id = e.message_id JOIN conversations c ON c.id = e.conversation_id
-              WHERE m.id = ?1 AND e.kind = 1"
-        );
         let mut keys = HashSet::new();
-        for message in messages {
-            let shown: Vec<VersionKey> = self.connection.all(&sql, [message])?;
-            keys.extend(shown.into_iter().map(|(scope, id, time)| (scope, own_id(&id).to_owned(), time)));
+        for tombstone in tombstones.iter().filter(|of| messages.contains(&of.id)) {
+            keys.extend(self.keys(tombstone)?);
         }
         Ok(self.with_keys(&keys, tombstones)?.into_iter().map(|(_, message)| message).collect())
     }
@@ -193,20 +186,24 @@ impl Upkeep<'_> {
         tombstones: &[Tombstone],
     ) -> Result<Vec<(VersionKey, MessageId)>> {
         let times: HashSet<i64> = keys.iter().map(|(.., time)| *time).collect();
+        let mut found = Vec::new();
+        let has_text = |kind| !matches!(kind, MessageKind::Edited | MessageKind::Purged);
+        let at_one = tombstones.iter().filter(|of| has_text(of.kind) && times.contains(&of.timestamp));
+        for tombstone in at_one {
+            let keyed = self.keys(tombstone)?.into_iter().filter(|key| keys.contains(key));
+            found.extend(keyed.map(|key| (key, tombstone.id)));
+        }
+        Ok(found)
+    }
+
+    fn keys(&self, Tombstone { id, timestamp, .. }: &Tombstone) -> Result<Vec<VersionKey>> {
         let is_pi_s = is_pi_s();
         let sql = format!(
             "SELECT iif({is_pi_s}, 0, e.conversation_id), e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
               WHERE e.message_id = ?1 AND e.kind = 1"
         );
-        let mut found = Vec::new();
-        let has_text = |kind| !matches!(kind, MessageKind::Edited | MessageKind::Purged);
-        let at_one = tombstones.iter().filter(|of| has_text(of.kind) && times.contains(&of.timestamp));
-        for Tombstone { id, timestamp, .. } in at_one {
-            let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, [id])?;
-            let own = shown.into_iter().map(|(scope, entry)| (scope, own_id(&entry).to_owned(), *timestamp));
-            found.extend(own.filter(|key| keys.contains(key)).map(|key| (key, *id)));
-        }
-        Ok(found)
+        let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, [id])?;
+        Ok(shown.into_iter().map(|(scope, entry)| (scope, own_id(&entry).to_owned(), *timestamp)).collect())
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {

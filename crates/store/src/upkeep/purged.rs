@@ -49,11 +49,16 @@ impl PurgedTexts {
     }
 }
 
-/// The random number in place of a message that is being purged, with the prints of another agent's.
-pub(super) fn nonce(json: &str, time: i64) -> Nonce {
-    let mut nonce = [0; 32];
+pub(super) fn random() -> Nonce {
+    let mut nonce = Nonce::default();
     nonce[..RANDOM].copy_from_slice(Uuid::new_v4().as_bytes());
     nonce[RANDOM..].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce
+}
+
+/// The random number in place of a message that is being purged, with the prints of another agent's.
+pub(super) fn nonce(json: &str, time: i64) -> Nonce {
+    let mut nonce = random();
     let Some(whole) = message_print(json, time) else { return nonce };
     nonce[RANDOM..RANDOM + 8].copy_from_slice(&whole);
     if let Some(text) = longest_text(&Message::parse(json)).and_then(|text| text_print(&text)) {
@@ -117,27 +122,6 @@ impl Upkeep<'_> {
         Ok(names.flatten().map(ToOwned::to_owned).collect())
     }
 
-    /// The placeholder of a purged message if `new` is a version of it: same parent, same time, same entry id.
-    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
-    pub fn purged_as(
-        &self,
-        conversation: ConversationId,
-        entry_id: &str,
-        new: &NewMessage<'_>,
-    ) -> Result<Option<Head>> {
-        self.connection.first(
-            &format!(
-                "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-                  WHERE m.kind = 4 AND m.parent_id IS :parent AND m.timestamp = :time
-                    AND ({IS_VERSION}
-                         OR e.conversation_id = :conversation AND e.entry_id GLOB 'v1-[0-9]*')
-                  ORDER BY e.entry_id = :id DESC LIMIT 1"
-            ),
-            named_params! {":parent": new.parent, ":time": new.timestamp, ":conversation": conversation, ":id": entry_id,
-                           ":own": own_id(entry_id)},
-        )
-    }
-
     /// What is purged with this number, or the message with a text, below `parent` with this time that an entry with this id shows;
     /// or what an entry shows that has this id in the store, too.
     pub fn same_message(
@@ -158,14 +142,26 @@ impl Upkeep<'_> {
         )
     }
 
-    /// The number in the place of a version of a message that was purged, in any of Pi's sessions.
-    pub fn purged_version(&self, entry_id: &str, timestamp: i64) -> Result<Option<Nonce>> {
+    /// The number in the place of a purged message if `new` is a version of it: same time, and same entry id in any session.
+    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
+    pub fn purged_version(
+        &self,
+        conversation: ConversationId,
+        entry_id: &str,
+        new: &NewMessage<'_>,
+    ) -> Result<Option<Nonce>> {
         let sql = format!(
             "SELECT m.json, m.id FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
-              WHERE m.kind = 4 AND m.timestamp = :time AND {IS_VERSION} LIMIT 1"
+              WHERE m.kind = 4 AND m.timestamp = :time
+                AND ({IS_VERSION} OR m.parent_id IS :parent AND e.conversation_id = :conversation
+                                     AND e.entry_id GLOB 'v1-[0-9]*')
+              ORDER BY m.parent_id IS :parent DESC, e.entry_id = :id DESC LIMIT 1"
         );
-        let found: Option<(Nonce, i64)> =
-            self.connection.first(&sql, named_params! {":time": timestamp, ":own": own_id(entry_id)})?;
+        let found: Option<(Nonce, MessageId)> = self.connection.first(
+            &sql,
+            named_params! {":parent": new.parent, ":time": new.timestamp, ":conversation": conversation, ":id": entry_id,
+                           ":own": own_id(entry_id)},
+        )?;
         Ok(found.map(|(nonce, _)| nonce))
     }
 

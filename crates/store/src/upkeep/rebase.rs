@@ -11,6 +11,7 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::purge_plan::Tombstone;
+use super::purged::random;
 use crate::columns::Queries as _;
 use crate::{Messages, Summaries, Upkeep, UpkeepWriter};
 use lcm_model::dag::{MessageKind, Sources};
@@ -84,9 +85,7 @@ impl UpkeepWriter<'_> {
         if !is_taken {
             return Ok(lineage);
         }
-        let mut nonce = Nonce::default();
-        nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
-        nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+        let nonce = random();
         self.connection.change(
             "UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4",
             params![tombstone.id, nonce],

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use lcm_model::agent_of_session;
 use lcm_model::dag::{BranchEntry, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_local};
+use lcm_model::{Needles, agent_of_session};
 use lcm_recall::Scope;
-use lcm_store::{Needles, Place, Purge, PurgePlan, Store, View};
+use lcm_store::{Place, Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]

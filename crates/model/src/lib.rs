@@ -20,6 +20,7 @@ mod json;
 pub mod locks;
 pub mod log;
 mod message;
+mod needles;
 mod notes;
 mod passages;
 pub mod policy;
@@ -42,6 +43,7 @@ pub use message::{
     CallOutcome, FILE_TOOLS, Message, NOTE_TOOL, Part, RECALL_TOOLS, Role, SCRIPT_TOOL, each_string,
     searchable,
 };
+pub use needles::Needles;
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};

@@ -53,7 +53,6 @@ pub use summaries::{Summaries, SummaryWriter};
 pub use synced::{Machine, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
-pub use upkeep::holding::Needles;
 pub use upkeep::old::{OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED};
 pub use upkeep::purge::VersionKey;
 pub use upkeep::purge_plan::{Purge, PurgePlan};

@@ -2,84 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memchr::memmem;
-use serde_json::Value;
-
 use super::purge_plan::PurgePlan;
 use crate::columns::Queries as _;
 use crate::{Messages, Summaries, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{EntryId, MessageId, SummaryId};
-use lcm_model::{Message, Part, each_string, is_noting, read_json};
+use lcm_model::{Needles, each_string, read_json};
 
-/// How often a text may be JSON within JSON: another agent's record is a string that holds such strings.
-const NESTED: usize = 4;
 /// The fewest characters of a string that tells messages apart, and the most such strings that are looked for.
 const LONG: usize = 20;
 const MOST: usize = 32;
-
-/// Texts to look for, each as it is written in JSON at any depth.
-pub struct Needles {
-    texts: Vec<String>,
-    forms: Vec<memmem::Finder<'static>>,
-}
-
-impl Needles {
-    pub fn of(texts: impl IntoIterator<Item = String>) -> Self {
-        let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-        let mut forms = BTreeSet::new();
-        for text in &texts {
-            let mut form = text.clone();
-            for _ in 0..NESTED {
-                forms.insert(form.clone());
-                let quoted = Value::from(form).to_string();
-                form = quoted[1..quoted.len() - 1].to_owned();
-            }
-        }
-        let finder = |form: String| memmem::Finder::new(&form).into_owned();
-        Self { texts, forms: forms.into_iter().map(finder).collect() }
-    }
-
-    /// Whether a text has one of them.
-    pub fn are_in(&self, text: &str) -> bool {
-        self.forms.iter().any(|form| form.find(text.as_bytes()).is_some())
-    }
-
-    /// Whether JSON has one of them, however its strings are escaped.
-    fn are_held(&self, json: &str) -> bool {
-        let mut found = self.are_in(json);
-        if !found
-            && json.contains("\\u")
-            && let Ok(value) = read_json(json)
-        {
-            each_string(&value, &mut |text| found |= self.are_in(text));
-        }
-        found
-    }
-
-    /// The kind of place in a message.
-    fn place(&self, json: &str) -> &'static str {
-        let message = Message::parse(json);
-        let has = |part: &Part| match part {
-            Part::Text(text) | Part::Thinking(text) => self.are_in(text),
-            Part::ToolCall { arguments, .. } => self.are_held(&arguments.to_string()),
-            Part::Image { .. } => false,
-        };
-        let found: Vec<&Part> = message.parts.iter().filter(|part| has(part)).collect();
-        let any = |is: fn(&&&Part) -> bool| found.iter().any(|part| is(&part));
-        if is_noting(&message) {
-            "note"
-        } else if any(|part| matches!(part, Part::Text(_))) {
-            "text"
-        } else if any(|part| matches!(part, Part::ToolCall { .. })) {
-            "call's arguments"
-        } else if any(|part| matches!(part, Part::Thinking(_))) {
-            "thinking"
-        } else {
-            "message's details"
-        }
-    }
-}
 
 /// What holds a text.
 #[derive(Default)]
@@ -148,7 +80,7 @@ impl Upkeep<'_> {
 
     /// The short ids of what else holds one of these texts, besides what a plan removes.
     pub fn also_holding(&self, needles: &Needles, plan: &PurgePlan) -> Result<Vec<String>> {
-        if needles.texts.is_empty() {
+        if needles.is_empty() {
             return Ok(Vec::new());
         }
         let Holding { messages, summaries, .. } = self.holding(needles)?;

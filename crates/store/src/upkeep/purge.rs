@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use rusqlite::{named_params, params};
 
 use super::copies::Copy;
-use super::holding::{Holding, Needles};
+use super::holding::Holding;
 use super::purge_plan::{Purge, PurgePlan, Tombstone};
 use super::purged::nonce;
 use super::vacuum;
@@ -20,6 +20,7 @@ use crate::messages::entries::own_id;
 use crate::messages::sessions::is_pi_s;
 use crate::messages::stored::BY_LINEAGE;
 use crate::{Messages, Summaries, SyncedWriter, Upkeep, UpkeepWriter};
+use lcm_model::Needles;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};

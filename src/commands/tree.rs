@@ -41,7 +41,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let size = grouped(tokens.frontier);
     let mut out = format!("{total} on this branch, represented by about {size} tokens\n{}", lines.join("\n"));
     if !lines.is_empty() {
-        out += "\n● represents the branch now";
+        out += "\n● represents the branch now, or from the next fold on";
     }
     if has_degraded {
         out += "\n! degraded: made without a model, replaced once one answers";

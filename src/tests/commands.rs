@@ -200,7 +200,7 @@ async fn the_tree_shows_each_summarys_sources_within_the_columns() {
             asking.message(13).await
         )
     );
-    assert_eq!(lines[9], "● represents the branch now");
+    assert_eq!(lines[9], "● represents the branch now, or from the next fold on");
     assert_eq!(lines[10], "! degraded: made without a model, replaced once one answers");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
     let narrow = asking.command_within(60, "tree").await;

@@ -11,7 +11,7 @@ use super::{Answer, Command, CommandContext};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
-use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso};
+use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso, timestamp};
 use lcm_model::tokens;
 use lcm_model::{Message, Part, Role, Usage, read_json};
 use lcm_store::tasks::blocking;
@@ -155,6 +155,9 @@ fn read(file: &Path) -> Result<String> {
 struct SimulatedSession {
     file: String,
     started: String,
+    /// The same as people read it.
+    #[serde(skip)]
+    minute: String,
     about: String,
     model: String,
     requests: usize,
@@ -191,7 +194,8 @@ impl SimulatedSession {
             simulate(&recording.requests, &live, is_bound, settings);
         Some(Self {
             file: file.display().to_string(),
-            started: local_minute(recording.started),
+            started: timestamp(recording.started),
+            minute: local_minute(recording.started),
             about: recording.about,
             model,
             requests,
@@ -358,7 +362,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
     );
     for row in rows {
-        out += &line(&row.started, row.requests, row.alone, row.tuned, row.ours, row.folds);
+        out += &line(&row.minute, row.requests, row.alone, row.tuned, row.ours, row.folds);
     }
     if rows.len() > 1 {
         let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
@@ -374,7 +378,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         let plot = |of: fn(&(usize, usize)) -> usize| plotted(&row.sizes, of, most, width);
         out += &format!(
             "\nThe context of {}, up to {} tokens: {}\n  Pi alone        {}\n  this extension  {}\n",
-            row.started,
+            row.minute,
             grouped(most),
             row.about,
             plot(|(alone, _)| *alone),

@@ -528,7 +528,7 @@ async fn simulate_needs_no_history() {
     let json: Value = serde_json::from_str(&json.output).unwrap();
     let one = &json["sessions"][0];
     assert_eq!((&one["requests"], &one["model"]), (&40.into(), &"claude-opus-5.5".into()), "{json}");
-    assert!(one["started"].as_str().unwrap().starts_with("2026-11-21 "), "{json}");
+    assert_eq!(one["started"], "2026-11-21T10:00:00.000Z", "{json}");
     assert!(machine.say(&["simulate", "--db", "none.db"]).await.complaint.contains("there is no "));
     let header = json!({"type": "session", "id": "one-1", "cwd": "/nowhere"}).to_string();
     fs::write(&session, [&[header], &lines[..]].concat().join("\n")).unwrap();

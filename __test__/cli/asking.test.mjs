@@ -368,6 +368,7 @@ test("people read times in their own zone, and programs in UTC", async () => {
   assert.ok((await lcm(there, "show", id)).stdout.includes(` · ${local} IST · `), local);
   assert.ok((await lcm(there, "sessions")).stdout.includes(local));
   assert.match(time, /Z$/);
+  assert.match((await lcm(there, "grep", "nowhere", "--after", "2026-11-28T22:05")).stderr, / since 2026-11-28 22:05\./);
 });
 
 test("without a command there is help, with examples for each", async () => {

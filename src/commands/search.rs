@@ -11,7 +11,7 @@ use super::{Answer, Command, CommandContext};
 use crate::tools::{bounds, counted, in_marks, marked, named, only_similar, totals_as_data, unquoted};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
-use lcm_model::text::{age, count, grouped, in_line, now, one_line, parse_local, timestamp};
+use lcm_model::text::{age, count, grouped, in_line, local_minute, now, one_line, parse_local, timestamp};
 use lcm_recall::grep::{
     self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Elsewhere, Kinds, Location, MOST_RESULTS,
     Mode, Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
@@ -290,7 +290,12 @@ fn nothing(
     elsewhere: Elsewhere,
     manner: Style,
 ) -> String {
-    let query = one_line(&question.query, 80) + &bounds(question, searched.times);
+    let kinds = match question.kinds {
+        Kinds::Summaries => " in summaries",
+        Kinds::Messages if !question.is_of_messages() => " in messages",
+        _ => "",
+    };
+    let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
     format!("{nothing} {}", in_others(question, elsewhere, manner)).trim_end().to_owned()
 }

@@ -299,6 +299,8 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(nothing, "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00.");
+    let nothing = asking.command("search zebra --summaries").await;
+    assert_eq!(nothing, "Nothing found for zebra in summaries.");
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

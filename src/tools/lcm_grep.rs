@@ -350,7 +350,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
     let query = text::one_line(&question.query, 80);
     let mut out = format!(
         "Nothing found for `{query}`{} in {} of {whose}.",
-        bounds(question, findings.searched.times),
+        bounds(question, findings.searched.times, text::minute),
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
@@ -413,8 +413,8 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
 }
 
 /// The search's filters, in words.
-pub fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String {
-    let mut bounds = String::new();
+pub fn bounds(question: &Question, times: [Option<i64>; 2], minute: fn(i64) -> String) -> String {
+    let (mut bounds, [after, before]) = (String::new(), times.map(|time| time.map(minute)));
     let mut add = |word: &str, what: Option<&str>| {
         if let Some(what) = what {
             let _ = write!(bounds, " {word} {}", text::one_line(what, 60));
@@ -424,8 +424,8 @@ pub fn bounds(question: &Question, [after, before]: [Option<i64>; 2]) -> String 
     add("from the tool", question.tool.as_deref());
     add("of", question.agent.as_deref());
     add("about", question.path.as_deref());
-    add("since", after.map(text::minute).as_deref());
-    add("until", before.map(text::minute).as_deref());
+    add("since", after.as_deref());
+    add("until", before.as_deref());
     add("on", (question.branches == Branches::Current).then_some("the current branch"));
     bounds
 }

@@ -81,8 +81,8 @@ fn wish(asked: &CommandContext<'_>) -> (Wish, String) {
 
 /// The first messages that a plan removes: id, role, time and first words.
 async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<String> {
-    let removed = plan.messages.difference(&plan.repeating);
-    let (scope, first): (_, Vec<_>) = (asked.scope.clone(), removed.copied().take(NAMED).collect());
+    let others = &(&plan.messages - &plan.repeating) - &plan.ignored;
+    let (scope, first): (_, Vec<_>) = (asked.scope.clone(), others.into_iter().take(NAMED).collect());
     let more = removed_messages(plan).saturating_sub(NAMED);
     let read = move |view: &View<'_>| {
         let mut lines = String::new();
@@ -103,7 +103,7 @@ async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<Stri
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.
 fn removed_messages(plan: &PurgePlan) -> usize {
-    plan.messages.len() - plan.ignored - plan.repeating.len()
+    plan.messages.len() - plan.ignored.len() - plan.repeating.len()
 }
 
 /// What of `what` would be removed, or was: `complete` says whether nothing is left in the file and its log,
@@ -119,7 +119,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     };
     let mut removed = vec![count(messages, "message") + &time];
     for (n, noun, what) in [
-        (*ignored, "message", " that search ignores"),
+        (ignored.len(), "message", " that search ignores"),
         (repeating.len(), "message", " repeating or mentioning them"),
         (summaries.len(), "derived summary", ""),
     ] {
@@ -170,7 +170,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     };
     text += &remains(still, done);
     let json = json!({
-        "what": what, "done": done, "messages": messages, "ignored": ignored,
+        "what": what, "done": done, "messages": messages, "ignored": ignored.len(),
         "places": plan.places, "lists": plan.lists.len(), "repeating": repeating.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,

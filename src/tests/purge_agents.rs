@@ -113,8 +113,8 @@ async fn a_record_without_a_time_has_that_of_the_next_at_a_logs_start() {
     machine.run(&format!("--from claude-code \"{}\"", log.display())).await;
     let scope = Scope::at(ConversationId(0), None);
     let answer = ask(&machine.home.store, &scope, &format!("purge claude-code:{id}")).await.unwrap();
-    let removed = ": 1 message of 2026-05-05 10:00, and 1 message that search ignores.";
-    assert!(answer.text.contains(removed), "{}", answer.text);
+    let removed = ": 1 message of 2026-05-05 10:00, and 1 message that search ignores.\n  m-";
+    assert!(answer.text.contains(removed) && answer.text.matches("\n  ").count() == 1, "{}", answer.text);
     let before = ask(&machine.home.store, &scope, "purge before 2026-05-05").await.unwrap_err().to_string();
     assert!(before.starts_with("there is nothing to remove"), "{before}");
 }

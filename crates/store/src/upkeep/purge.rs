@@ -74,8 +74,10 @@ impl Upkeep<'_> {
         let others = &plan.messages - &repeating;
         let ignores =
             |tombstone: &&Tombstone| tombstone.kind == MessageKind::System && others.contains(&tombstone.id);
-        plan.ignored =
-            Some(tombstones.iter().filter(ignores).count()).filter(|n| *n < others.len()).unwrap_or(0);
+        plan.ignored = tombstones.iter().filter(ignores).map(|tombstone| tombstone.id).collect();
+        if plan.ignored.len() == others.len() {
+            plan.ignored.clear();
+        }
         (plan.repeating, plan.places, plan.lists) = (repeating, places, lists);
         plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;

@@ -29,8 +29,8 @@ pub struct PurgePlan {
     pub messages: BTreeSet<MessageId>,
     /// Of these, those that only repeat, name or summarize what is removed.
     pub repeating: BTreeSet<MessageId>,
-    /// How many of the others search ignores, if it does not ignore all.
-    pub ignored: usize,
+    /// Those of the others that search ignores, if it does not ignore all.
+    pub ignored: BTreeSet<MessageId>,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
     /// The edited renditions of the messages.

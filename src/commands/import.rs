@@ -246,7 +246,9 @@ fn titles(agents: &[&Agent], joined: &str) -> String {
 /// The answer if there is nothing to import.
 fn nothing_in(source: &Source, folders: &Folders) -> String {
     let what = match source {
-        Source::Path(path) => format!("session files in {}", path.display()),
+        Source::Path(path) => {
+            format!("session files of Pi in {}; another agent's need --from", path.display())
+        }
         Source::Rebuild(..) => "sessions".to_owned(),
         Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
         Source::Agents { agents, path, everything, .. } => {

@@ -482,8 +482,10 @@ async fn all_imports_each_session_into_its_projects_store() {
     assert_eq!(
         machine.run("--all").await,
         "3 sessions of 3 projects: 6 messages new, 0 known already, 1 file could not be read (notes.jsonl: it is not a \
-         Pi session)"
+         Pi session; another agent's needs --from)"
     );
+    fs::create_dir(machine.at("project/none")).unwrap();
+    assert!(machine.run("none").await.ends_with("; another agent's need --from."));
     for (id, cwd) in [("theirs", real_path(&machine.at("other"))), ("gone", "/nowhere/at/all".into())] {
         let store = Store::of_project(Some(&machine.home.db_dir), &cwd).unwrap();
         assert!(store.read(move |view| Ok(view.messages().session_ids()? == [id])).await.unwrap());
@@ -525,7 +527,7 @@ async fn a_failed_import_is_explained_in_one_sentence() {
     fs::write(&page, "<html>\n").unwrap();
     assert_eq!(
         machine.run("page.html").await,
-        "0 sessions: 0 messages new, 0 known already, 1 file could not be read (page.html: it is not a Pi session)"
+        "0 sessions: 0 messages new, 0 known already, 1 file could not be read (page.html: it is not a Pi session; another agent's needs --from)"
     );
     machine.write("a.jsonl", "silent", &Session::new().entry("model_change", json!({})).entries);
     machine.write("open.jsonl", "open", &Session::new().user("said just now").entries);

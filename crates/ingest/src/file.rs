@@ -305,7 +305,7 @@ fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
             _ => break,
         };
     }
-    Err(Error::invalid("it is not a Pi session"))
+    Err(Error::invalid("it is not a Pi session; another agent's needs --from"))
 }
 
 /// Adds fields to `object`, in [`stringify`]'s format, as an assignment in JavaScript would.

@@ -75,7 +75,7 @@ fn as_json(report: &Report) -> Value {
 }
 
 fn rendered(rebuilt: &Rebuilt) -> String {
-    let Rebuilt { database, sessions, messages, summaries, lost, kept } = rebuilt;
+    let Rebuilt { database, sessions, messages, summaries, lost, kept, backup } = rebuilt;
     let mut out = format!(
         "{} was rebuilt: {}, {}, {}.",
         database.display(),
@@ -85,6 +85,10 @@ fn rendered(rebuilt: &Rebuilt) -> String {
     );
     if *lost > 0 {
         out += &format!(" {} could not be read.", count(*lost, "row"));
+    }
+    if *messages == 0 {
+        let backup = backup.as_ref().map_or_else(|| "BACKUP".to_owned(), |path| path.display().to_string());
+        out += &format!(" No message could be read: /lcm import {backup} brings a backup back.");
     }
     for path in kept {
         out += &format!("\nThe old file remains: {}", path.display());

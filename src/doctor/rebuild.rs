@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Doctor;
+use crate::maintenance::purge::other_files;
 use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
 use lcm_ingest::{SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
@@ -35,6 +36,8 @@ pub struct Rebuilt {
     pub lost: usize,
     /// Where the old files are.
     pub kept: Vec<PathBuf>,
+    /// The last backup before.
+    pub backup: Option<PathBuf>,
 }
 
 /// An old database, where it goes, and its rows if any can be read.
@@ -74,9 +77,11 @@ pub async fn rebuild(
     store.close().await;
     let rebuilt = outcome?;
     let names: Vec<_> = olds.into_iter().map(|old| (old.path, old.kept)).collect();
+    let beside = names.first().map(|(path, _)| other_files(path)).unwrap_or_default();
     let rebuilt = Rebuilt {
         database: names.first().map(|(path, _)| path.clone()).unwrap_or_default(),
         kept: names.iter().map(|(_, kept)| kept.clone()).collect(),
+        backup: beside.into_iter().rfind(|file| file.extension().is_some_and(|end| end == "bak")),
         ..rebuilt
     };
     let failed = |error| Error::storing("the new database could not be put in its place", error);

@@ -270,7 +270,7 @@ fn telling_files(database: &Path, needles: &Needles) -> Vec<String> {
 
 /// Databases of the project that were skipped for the one in use, and all their backups, including the
 /// doctor's.
-fn other_files(database: &Path) -> Vec<PathBuf> {
+pub fn other_files(database: &Path) -> Vec<PathBuf> {
     let own = database.file_name().unwrap_or_default().to_string_lossy();
     let project = project_of(&own).unwrap_or(&own);
     let files = database.parent().and_then(|dir| dir.read_dir().ok()).into_iter().flatten().flatten();

@@ -123,6 +123,18 @@ async fn the_old_file_stays_as_it_was_and_is_named() {
 }
 
 #[tokio::test]
+async fn a_backup_is_named_when_nothing_can_be_read() {
+    let patient = Patient::new().await.without_file();
+    patient.store.close().await;
+    let backup = patient.dir.path().join("project.db.20261120T091200000Z.bak");
+    fs::rename(patient.database(), &backup).unwrap();
+    fs::write(patient.database(), [0x5a; 8192]).unwrap();
+    let (_, report) = patient.rebuilt().await;
+    let remedy = format!("No message could be read: /lcm import {} brings a backup back.", backup.display());
+    assert!(report.contains(&remedy), "{report}");
+}
+
+#[tokio::test]
 async fn an_edited_or_trimmed_session_file_takes_nothing_away() {
     let patient = Patient::new().await;
     let before = texts_of(&patient.store).await;

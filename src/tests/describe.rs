@@ -265,7 +265,7 @@ fn schemas_are_plain() {
 }
 
 #[test]
-fn the_tool_descriptions_never_change() {
+fn the_tools_keep_their_order_and_their_budget() {
     assert_eq!(tools::specs(false), tools::specs(false));
     let specs = tools::specs(false);
     assert_eq!(

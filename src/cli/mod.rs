@@ -329,9 +329,9 @@ impl CliRequest {
 
 /// Whether a project has only a database without sessions, which a command that found nothing has made.
 async fn is_empty(store: &Store, dir: &Path, project: &str) -> bool {
-    let sessions = store.read(|view| view.messages().conversations()).await;
+    let sessions = store.read(|view| view.messages().session_ids()).await;
     // Another file may be damaged.
-    sessions.is_ok_and(|sessions| sessions == 0)
+    sessions.is_ok_and(|sessions| sessions.is_empty())
         && places(dir, project).iter().filter(|path| path.exists()).count() == 1
 }
 

@@ -210,10 +210,14 @@ impl Histories for Served {
                 opened = line.open(history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
-        let store = opened.map_err(|error| history.with_remedy(error))?.home.store;
+        let store = opened?.home.store;
         let scope = scope(&store, history.session.clone()).await?;
         // The current request is in the client, not in the session: all its messages are past.
         Ok((store, Scope { newer_request: true, ..scope }))
+    }
+
+    fn with_remedy(&self, error: Error) -> Error {
+        self.history.with_remedy(error)
     }
 }
 

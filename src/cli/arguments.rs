@@ -446,14 +446,19 @@ impl ChosenHistory {
     /// A named database is not rebuilt, as it may be a copy or another machine's: an import reads it.
     pub fn with_remedy(&self, error: Error) -> Error {
         match &self.database {
-            Some(path)
+            Some(file)
                 if matches!(error.code(), Code::Damaged | Code::Foreign)
                     || error.to_string().contains(doctor::REBUILD) =>
             {
-                let path = path.display();
-                error.saying(format!(
-                    "{path} is not a database of this extension, or is damaged (pi-lcm import {path}, in a project, adds what can be read)"
-                ))
+                let path = file.display();
+                let is_text = || std::fs::read(file).is_ok_and(|bytes| String::from_utf8(bytes).is_ok());
+                let or_damaged = match error.code() == Code::Foreign || is_text() {
+                    true => String::new(),
+                    false => {
+                        format!(", or is damaged (pi-lcm import {path}, in a project, adds what can be read)")
+                    }
+                };
+                error.saying(format!("{path} is not a database of this extension{or_damaged}"))
             }
             _ => error,
         }

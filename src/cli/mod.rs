@@ -210,10 +210,14 @@ impl Histories for Served {
                 opened = line.open(history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
-        let store = opened.map_err(|error| history.with_remedy(error))?.home.store;
+        let store = opened?.home.store;
         let scope = scope(&store, history.session.clone()).await?;
         // The current request is in the client, not in the session: all its messages are past.
         Ok((store, Scope { newer_request: true, ..scope }))
+    }
+
+    fn with_remedy(&self, error: Error) -> Error {
+        self.history.with_remedy(error)
     }
 }
 
@@ -329,9 +333,9 @@ impl CliRequest {
 
 /// Whether a project has only a database without sessions, which a command that found nothing has made.
 async fn is_empty(store: &Store, dir: &Path, project: &str) -> bool {
-    let sessions = store.read(|view| view.messages().conversations()).await;
+    let sessions = store.read(|view| view.messages().session_ids()).await;
     // Another file may be damaged.
-    sessions.is_ok_and(|sessions| sessions == 0)
+    sessions.is_ok_and(|sessions| sessions.is_empty())
         && places(dir, project).iter().filter(|path| path.exists()).count() == 1
 }
 

@@ -70,6 +70,9 @@ pub trait Histories: Send + Sync + 'static {
         roots: &[PathBuf],
         cancel: &CancellationToken,
     ) -> impl Future<Output = Result<(Store, Scope)>> + Send;
+
+    /// An error of the history with what mends it.
+    fn with_remedy(&self, error: Error) -> Error;
 }
 
 /// Serves one client on stdin and stdout until it disconnects or `cancel` is raised.
@@ -211,7 +214,9 @@ impl<H: Histories> ServerHandler for Server<H> {
         // A failure is for the model, as in Pi, so that it can correct its call.
         let answer = match self.answer(&asked.name, &arguments, &context).await {
             Ok(blocks) => result(blocks),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            Err(error) => {
+                CallToolResult::error(vec![ContentBlock::text(self.histories.with_remedy(error).to_string())])
+            }
         };
         Ok(answer.into())
     }

@@ -27,6 +27,10 @@ impl Histories for Endless {
         self.0.send("stopped").unwrap();
         Err(Error::cancelled())
     }
+
+    fn with_remedy(&self, error: Error) -> Error {
+        error
+    }
 }
 
 struct Client {

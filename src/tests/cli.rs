@@ -380,7 +380,7 @@ async fn a_file_is_written_relative_to_the_shells_folder() {
     }
     let other = machine.say(&["stats", "--db", file]).await;
     assert!(
-        other.complaint.contains("out.jsonl is not a database of this extension, or is damaged"),
+        other.complaint.contains("out.jsonl is not a database of this extension:"),
         "{}",
         other.complaint
     );

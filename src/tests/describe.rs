@@ -225,7 +225,7 @@ async fn by_id_needs_an_id_and_an_empty_session_has_a_description() {
     assert_eq!(
         asking.describe(json!({})).await,
         "This session: 0 messages stored, 0 visible on this branch. No summaries yet.\n\
-         This project: 0 messages, 1 session.\n\nThis branch, oldest first:\n"
+         This project: 0 messages, 0 sessions.\n\nThis branch, oldest first:\n"
     );
     assert_eq!(
         asking.describe(json!({"section": "recent"})).await,

@@ -150,6 +150,7 @@ async fn a_session_and_a_period_are_purged_completely() {
     assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
     secrets.ingest("one", &secrets.session).await;
     assert_eq!(secrets.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
+    assert_eq!(secrets.store.read(|view| view.messages().conversations()).await.unwrap(), 1);
     let early = secrets.ask::<i64>("SELECT min(timestamp) FROM messages WHERE kind <> 4");
     assert_eq!(secrets.purge_all(Purge::Before(early)).await.messages.len(), 0);
     secrets.purge_all(Purge::Before(i64::MAX)).await;

@@ -414,6 +414,8 @@ async fn a_session_that_begins_when_a_purged_one_did_is_stored() {
             if id == "a" {
                 let said = stored(&machine).await.into_iter().find(|(_, said, _)| *said).unwrap();
                 purge(&machine, said.0).await;
+                let again = machine.run(&line).await;
+                assert!(again.ends_with(": 0 messages new, 0 known already"), "{agent}: {again}");
             }
         }
     }

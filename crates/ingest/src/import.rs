@@ -43,7 +43,7 @@ pub struct Progress {
 pub struct Report {
     /// Files that were read, or would have been.
     pub files: usize,
-    /// Sessions that are stored now.
+    /// Sessions that are stored now, and not purged.
     pub sessions: usize,
     /// Projects of these sessions.
     pub projects: usize,
@@ -364,7 +364,9 @@ impl RunningImport<'_> {
         self.report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
         self.report.new += new;
         self.report.known += known;
-        self.stored.insert(conversation);
+        if store.read(move |view| view.messages().is_left(conversation)).await? {
+            self.stored.insert(conversation);
+        }
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub struct Overview {
     pub totals: Totals,
     /// Its summaries by depth.
     pub depths: Vec<DepthCount>,
-    /// The number of the project's sessions, including this one.
+    /// The number of the project's sessions of which anything is left.
     pub sessions: usize,
     /// The number of messages in all of them.
     pub project_messages: usize,

@@ -302,7 +302,7 @@ impl ForeignSession {
     ) {
         let content = match known.entries.contains(&id) {
             true => {
-                self.known += usize::from(role != "system");
+                self.known += usize::from(role != "system" && !known.purged.contains(&id));
                 Content::Other
             }
             false => Content::Message(self.message(fields, record)),

@@ -14,6 +14,10 @@ pub(crate) fn is_pi_s() -> String {
     format!("({})", AGENTS.map(|agent| format!("c.session_id NOT GLOB '{agent}:*'")).join(" AND "))
 }
 
+/// Whether anything is left of the session `c`.
+const IS_LEFT: &str = "EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind <> 4)";
+
 /// Whether the message `m` passes the [`Filter`] whose [`parameters`] are bound.
 pub(crate) fn passes() -> String {
     format!(
@@ -110,8 +114,7 @@ impl Messages<'_> {
             &format!(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
-                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                 WHERE e.conversation_id = c.id AND m.kind <> 4)
+                    AND {IS_LEFT}
                   ORDER BY {is_pi_s} DESC,
                            file IS NULL AND EXISTS (SELECT 1 FROM origins o WHERE o.conversation_id = c.id),
                            seen_at DESC, id DESC LIMIT ?2",
@@ -177,9 +180,14 @@ impl Messages<'_> {
         self.connection.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
     }
 
-    /// The number of the project's sessions.
+    /// The number of the project's sessions of which anything is left.
     pub fn conversations(&self) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM conversations", [])
+        self.connection.one(&format!("SELECT count(*) FROM conversations c WHERE {IS_LEFT}"), [])
+    }
+
+    /// Whether anything is left of a session.
+    pub fn is_left(&self, conversation: ConversationId) -> Result<bool> {
+        self.connection.one(&format!("SELECT {IS_LEFT} FROM (SELECT ?1 AS id) c"), [conversation])
     }
 
     /// The sessions that show a message.

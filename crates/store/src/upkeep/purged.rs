@@ -111,14 +111,15 @@ impl Upkeep<'_> {
         Ok(PurgedTexts(nonces.into_iter().flat_map(prints).collect()))
     }
 
-    /// The records of another agent's session of which a message was purged, and which messages these were.
+    /// The entries of another agent's session whose message was purged, their records, and which messages these were.
     pub fn purged_records(&self, conversation: ConversationId) -> Result<HashSet<String>> {
         let entries: Vec<String> = self.connection.all(
             "SELECT e.entry_id FROM messages m JOIN entries e ON e.message_id = m.id
               WHERE m.kind = 4 AND e.conversation_id = ?1",
             [conversation],
         )?;
-        let names = entries.iter().flat_map(|entry| [Some(record_of(entry)), slot_of(entry)]);
+        let names =
+            entries.iter().flat_map(|entry| [Some(entry.as_str()), Some(record_of(entry)), slot_of(entry)]);
         Ok(names.flatten().map(ToOwned::to_owned).collect())
     }
 

@@ -114,6 +114,12 @@ pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Or
             definition.key
         )));
     }
+    if into == Origin::Global
+        && definition.key == "syncProject"
+        && saved.as_ref().is_some_and(|name| name != "")
+    {
+        return Err(Error::invalid("syncProject names one project: use --project; nothing was changed"));
+    }
     let is_new = write(&file, &definition.names().collect::<Vec<_>>(), saved.as_ref())?;
     Ok(Changed { file, saved, is_new, setting: setting(sources, definition.key)? })
 }
@@ -300,6 +306,8 @@ mod tests {
             let refusal = world.refusal(name, value, Origin::Project);
             assert!(refusal.starts_with(&format!("a project can't set {name} ")), "{refusal}");
         }
+        let refusal = world.refusal("syncProject", "shop", Origin::Global);
+        assert_eq!(refusal, "syncProject names one project: use --project; nothing was changed");
         let mut sources = world.1.clone();
         sources.project_trusted = false;
         let refusal = change(&sources, "maxDepth", Some("3"), Origin::Project).unwrap_err().to_string();

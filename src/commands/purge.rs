@@ -55,11 +55,8 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
         answer.text.insert_str(end, &beginnings(asked, &found.plan).await?);
         answer.text += "\nThis can't be undone.";
-        let confirm = Confirm {
-            title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
-            message: answer.text.clone(),
-            line: line.clone(),
-        };
+        let confirm =
+            Confirm { title: question(&found.plan), message: answer.text.clone(), line: line.clone() };
         answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
@@ -99,6 +96,15 @@ async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<Stri
     };
     let lines = asked.store().read(read).await?;
     Ok(if more == 0 { lines } else { format!("{lines}\n  and {} more", grouped(more)) })
+}
+
+/// Asks about all that a plan removes.
+fn question(plan: &PurgePlan) -> String {
+    let messages = count(plan.messages.len(), "message");
+    match plan.summaries.len() {
+        0 => format!("Permanently remove {messages}?"),
+        n => format!("Permanently remove {messages} and {}?", count(n, "derived summary")),
+    }
 }
 
 /// How many messages a plan removes, besides those that only repeat or summarize them.
@@ -146,7 +152,8 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     }
     if sessions.len() > 1 {
         let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));
-        text += &format!(" They are in {n} and are removed from each: {names}.");
+        let (they, are) = if plan.messages.len() == 1 { ("It", "is") } else { ("They", "are") };
+        text += &format!(" {they} {are} in {n} and {are} removed from each: {names}.");
     }
     let (done, is_complete) = (complete.is_some(), complete.as_ref().map(|done| matches!(done, Ok(true))));
     let why = complete.and_then(Result::err).map(|error| error.to_string());

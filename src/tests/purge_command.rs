@@ -59,7 +59,7 @@ async fn the_command_asks_first_and_lists_other_copies() {
     let confirm = asked.confirm.unwrap();
     assert_eq!(
         (confirm.title.as_str(), confirm.line.clone()),
-        ("Permanently remove 1 message?", format!("purge {name} --yes"))
+        ("Permanently remove 1 message and 6 derived summaries?", format!("purge {name} --yes"))
     );
     assert!(confirm.message.ends_with("\nThis can't be undone."), "{}", confirm.message);
     assert!(asked.text.starts_with("This would permanently remove: 1 message of 2025-"), "{}", asked.text);

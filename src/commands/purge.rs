@@ -142,6 +142,9 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let removed = removed.join(", ");
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
     let mut text = format!("{verb}: {removed}.");
+    if plan.notes > 0 {
+        text += &format!(" This includes {} of notes (see /lcm notes).", count(plan.notes, "change"));
+    }
     if !plan.places.is_empty() {
         let places = plan.places.iter().map(|(place, n)| format!("{place} {}", grouped(*n)));
         text += &format!(
@@ -178,7 +181,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     text += &remains(still, done);
     let json = json!({
         "what": what, "done": done, "messages": messages, "ignored": ignored,
-        "places": plan.places, "lists": plan.lists.len(), "repeating": repeating.len(), "summaries": summaries.len(),
+        "places": plan.places, "lists": plan.lists.len(), "notes": plan.notes, "repeating": repeating.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,
     });

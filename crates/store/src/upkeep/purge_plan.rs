@@ -31,6 +31,8 @@ pub struct PurgePlan {
     pub repeating: BTreeSet<MessageId>,
     /// How many of the others search ignores, if it does not ignore all.
     pub ignored: usize,
+    /// How many of all change notes.
+    pub notes: usize,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
     /// The edited renditions of the messages.

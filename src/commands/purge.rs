@@ -199,6 +199,10 @@ fn remains(still: &Still, done: bool) -> String {
     let agents: Vec<&str> = still.agents.iter().copied().collect();
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
+        (
+            "the sync target and on other machines, until /lcm sync here and then there",
+            paths(still.synced.as_slice()),
+        ),
         ("the logs of other agents, if they still exist", agents.join(", ")),
         ("backups and unused databases", paths(&still.backups)),
         ("Pi's summaries of other branches, which may mention it", listed(&still.branch_summaries)),

@@ -72,6 +72,7 @@ async fn the_command_asks_first_and_lists_other_copies() {
     );
     assert!(everything(&secrets.store).await.contains(SECRET));
 
+    secrets.store.write(|batch| batch.synced().begin("/mnt/lcm shop")).await.unwrap();
     let done = ask(&secrets, &confirm.line).await;
     assert!(
         done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
@@ -79,7 +80,8 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     assert_eq!(done.answer["complete"], true);
-    for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
+    let target = "- the sync target and on other machines, until /lcm sync here and then there: /mnt/lcm";
+    for named in [target, "one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }
     assert!(

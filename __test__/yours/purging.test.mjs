@@ -116,7 +116,7 @@ test("in rpc mode", async (t) => {
     for (const [at, entry] of saying(project).entries()) {
       answer = false;
       await pi.prompt(`/lcm purge ${entry}`);
-      assert.match(asked.at(-1).title, /^Permanently remove 1 message\?/);
+      assert.match(asked.at(-1).title, /^Permanently remove 1 message/);
       assert.match(asked.at(-1).message, /^This would permanently remove/);
       assert.equal(removed().length, at);
       answer = true;
@@ -155,7 +155,7 @@ for (const host of hostsFor()) {
     await pi.prompt(`/lcm purge --text "${secret}"`);
     const removed = () => pi.ui("notify").find(({ message }) => message.startsWith("Permanently removed"));
     const { message } = await pi.waitFor(removed);
-    assert.match(asked[0].title, /^Permanently remove 2 messages\?/);
+    assert.match(asked[0].title, /^Permanently remove 2 messages/);
     assert.match(asked[0].message, /The text is in: text 2\./);
     assert.match(message, /The database and its log contain nothing of it/);
     await pi.stop();
@@ -170,14 +170,14 @@ test("in the TUI the user is asked, and the session continues", { skip: noTermin
   await terminal.waitFor((screen) => /LCM: 6 msgs/.test(screen), "the footer");
   for (const [at, entry] of saying(project).entries()) {
     await terminal.send(`/lcm purge ${entry}`);
-    await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message?"), "the question");
+    await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message"), "the question");
     await terminal.waitFor((screen) => /^ *m-[0-9a-f]{10} (user|assistant|toolResult) \d{4}-\d\d-\d\d \d\d:\d\d: \S/m.test(screen), "what would be removed");
     if (at === 0) {
       // A second Enter does not confirm.
       terminal.press("enter");
       await terminal.waitFor((screen) => screen.includes("Nothing was removed."), "that nothing was done");
       await terminal.send(`/lcm purge ${entry}`);
-      await terminal.waitFor((screen) => screen.lastIndexOf("Permanently remove 1 message?") > screen.lastIndexOf("Nothing was removed."), "the question again");
+      await terminal.waitFor((screen) => screen.lastIndexOf("Permanently remove 1 message") > screen.lastIndexOf("Nothing was removed."), "the question again");
     }
     terminal.press("down");
     await terminal.waitFor((screen) => /[>→❯] Yes, permanently/.test(screen), "the other answer chosen");

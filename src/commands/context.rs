@@ -55,6 +55,9 @@ struct Point {
     is_fixed: bool,
     /// Whether look-ups have raised it.
     is_raised: bool,
+    /// Whether less would not be worth a fold.
+    #[serde(skip)]
+    is_least: bool,
     /// Before what it has to come, if that lowers it.
     #[serde(skip)]
     limit: Option<&'static str>,
@@ -192,13 +195,14 @@ impl Point {
             fold: terms.fold_cost() / MILLION,
             is_fixed: terms.fixed.is_some(),
             is_raised: terms.raised > 1.0,
+            is_least: terms.is_least(),
             limit: terms.limit(),
         })
     }
 
     /// `context` is how many tokens there are now.
     fn in_words(&self, context: Option<usize>) -> String {
-        let Self { tokens, carried, growth, fold, is_fixed, is_raised, limit } = *self;
+        let Self { tokens, carried, growth, fold, is_fixed, is_raised, is_least, limit } = *self;
         let due = match context {
             Some(context) if context > tokens => ", when a run has ended and the summaries are written",
             _ => "",
@@ -208,7 +212,11 @@ impl Point {
         } else {
             format!("{} carried, {} a request, {} a fold", grouped(carried), grouped(growth), dollars(fold))
         };
-        let raised = if is_raised { "; raised, because look-ups had eaten what folds saved" } else { "" };
+        let raised = match (is_least, is_raised) {
+            (true, _) => "; raised, because less would not pay for a fold",
+            (_, true) => "; raised, because look-ups had eaten what folds saved",
+            _ => "",
+        };
         let limited = limit.map(|what| format!("; limited, because {what} soon after")).unwrap_or_default();
         format!("at {}{due}: {why}{raised}{limited}", grouped(tokens))
     }

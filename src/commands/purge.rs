@@ -55,11 +55,8 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
         answer.text.insert_str(end, &beginnings(asked, &found.plan).await?);
         answer.text += "\nThis can't be undone.";
-        let confirm = Confirm {
-            title: format!("Permanently remove {}?", count(removed_messages(&found.plan), "message")),
-            message: answer.text.clone(),
-            line: line.clone(),
-        };
+        let confirm =
+            Confirm { title: question(&found.plan), message: answer.text.clone(), line: line.clone() };
         answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
@@ -101,6 +98,15 @@ async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<Stri
     Ok(if more == 0 { lines } else { format!("{lines}\n  and {} more", grouped(more)) })
 }
 
+/// Asks about all that a plan removes.
+fn question(plan: &PurgePlan) -> String {
+    let messages = count(plan.messages.len(), "message");
+    match plan.summaries.len() {
+        0 => format!("Permanently remove {messages}?"),
+        n => format!("Permanently remove {messages} and {}?", count(n, "derived summary")),
+    }
+}
+
 /// How many messages a plan removes, besides those that only repeat or summarize them.
 fn removed_messages(plan: &PurgePlan) -> usize {
     plan.messages.len() - plan.ignored.len() - plan.repeating.len()
@@ -136,6 +142,9 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let removed = removed.join(", ");
     let verb = if complete.is_some() { "Permanently removed" } else { "This would permanently remove" };
     let mut text = format!("{verb}: {removed}.");
+    if plan.notes > 0 {
+        text += &format!(" This includes {} of notes (see /lcm notes).", count(plan.notes, "change"));
+    }
     if !plan.places.is_empty() {
         let places = plan.places.iter().map(|(place, n)| format!("{place} {}", grouped(*n)));
         text += &format!(
@@ -146,7 +155,8 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     }
     if sessions.len() > 1 {
         let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));
-        text += &format!(" They are in {n} and are removed from each: {names}.");
+        let (they, are) = if plan.messages.len() == 1 { ("It", "is") } else { ("They", "are") };
+        text += &format!(" {they} {are} in {n} and {are} removed from each: {names}.");
     }
     let (done, is_complete) = (complete.is_some(), complete.as_ref().map(|done| matches!(done, Ok(true))));
     let why = complete.and_then(Result::err).map(|error| error.to_string());
@@ -171,7 +181,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     text += &remains(still, done);
     let json = json!({
         "what": what, "done": done, "messages": messages, "ignored": ignored.len(),
-        "places": plan.places, "lists": plan.lists.len(), "repeating": repeating.len(), "summaries": summaries.len(),
+        "places": plan.places, "lists": plan.lists.len(), "notes": plan.notes, "repeating": repeating.len(), "summaries": summaries.len(),
         "from": times.map(|(from, _)| timestamp(from)), "to": times.map(|(_, to)| timestamp(to)),
         "sessions": sessions, "complete": is_complete, "why": why, "still": still,
     });
@@ -189,6 +199,10 @@ fn remains(still: &Still, done: bool) -> String {
     let agents: Vec<&str> = still.agents.iter().copied().collect();
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
+        (
+            "the sync target and on other machines, until /lcm sync here and then there",
+            paths(still.synced.as_slice()),
+        ),
         ("the logs of other agents, if they still exist", agents.join(", ")),
         ("backups and unused databases", paths(&still.backups)),
         ("Pi's summaries of other branches, which may mention it", listed(&still.branch_summaries)),

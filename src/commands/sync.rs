@@ -120,7 +120,11 @@ fn by_settings(settings: &Settings) -> Options {
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
     asked.sources.check()?;
     let mut options = by_settings(asked.settings);
-    let named = asked.rest.only()?.trim();
+    let named = asked.rest.only().map_err(|error| match asked.rest.text.contains("--project") {
+        true => Error::invalid(format!("in Pi, {NAME} names the project: /lcm sync TARGET {NAME} ADDRESS")),
+        false => error,
+    })?;
+    let named = named.trim();
     if let Some(path) = asked.rest.path()?.filter(|_| !named.is_empty()) {
         let is_path = !named.contains("://");
         let path = at_home(&path.to_string_lossy(), asked.home.cwd.as_ref()).unwrap_or(path);

@@ -23,6 +23,8 @@ pub struct Still {
     pub in_block: bool,
     /// In Pi's session files.
     pub session_files: Vec<String>,
+    /// At this sync target, and on the machines that read it.
+    pub synced: Option<String>,
     /// In the logs of these agents.
     pub agents: BTreeSet<&'static str>,
     /// In backups, and in databases that were skipped for the one in use.
@@ -207,7 +209,8 @@ fn still(
     plan: &PurgePlan,
     database: &Place,
 ) -> Result<Still> {
-    let mut still = Still { also: view.upkeep().also_holding(needles, plan)?, ..Still::default() };
+    let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
+    let mut still = Still { also, synced, ..Still::default() };
     if let (Purge::Text(_), Place::File(database)) = (purge, database) {
         still.files = telling_files(database, needles);
     }

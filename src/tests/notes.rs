@@ -201,6 +201,8 @@ async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
         "{}",
         answer.text
     );
+    let answer = ask(&asking.store.store, &asking.scope, "purge before 2999-01-01").await.unwrap().text;
+    assert!(answer.contains(" This includes 3 changes of notes (see /lcm notes)."), "{answer}");
     // The text of the first is in its call.
     purge("e5").await;
     let rest = [model(2, "the release is on Friday"), user(3, "mind the quokka7741")];

@@ -9,7 +9,7 @@ use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
 use crate::maintenance::purge::{Wish, find};
 use lcm_model::ids::ConversationId;
-use lcm_store::Store;
+use lcm_store::{Machine, Store};
 
 // Other systems may refuse such a name.
 #[cfg(target_os = "linux")]
@@ -59,7 +59,7 @@ async fn the_command_asks_first_and_lists_other_copies() {
     let confirm = asked.confirm.unwrap();
     assert_eq!(
         (confirm.title.as_str(), confirm.line.clone()),
-        ("Permanently remove 1 message?", format!("purge {name} --yes"))
+        ("Permanently remove 1 message and 6 derived summaries?", format!("purge {name} --yes"))
     );
     assert!(confirm.message.ends_with("\nThis can't be undone."), "{}", confirm.message);
     assert!(asked.text.starts_with("This would permanently remove: 1 message of 2025-"), "{}", asked.text);
@@ -72,6 +72,7 @@ async fn the_command_asks_first_and_lists_other_copies() {
     );
     assert!(everything(&secrets.store).await.contains(SECRET));
 
+    secrets.store.write(|batch| batch.synced().begin("/mnt/lcm shop")).await.unwrap();
     let done = ask(&secrets, &confirm.line).await;
     assert!(
         done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
@@ -79,7 +80,8 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     assert_eq!(done.answer["complete"], true);
-    for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
+    let target = "- the sync target and on other machines, until /lcm sync here and then there: /mnt/lcm";
+    for named in [target, "one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }
     assert!(
@@ -88,6 +90,12 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     secrets.assert_gone().await;
+    let machine = Machine { id: "0a".repeat(16), label: "ann@vm".into(), number: 1, purged: 0 };
+    secrets.store.write(move |batch| batch.synced().note_machine(&machine)).await.unwrap();
+    let report = secrets.doctor().await;
+    assert!(report.ends_with("\n\nWhat is stored is in order."), "{report}");
+    let how = "in Pi, --name names the project: /lcm sync TARGET --name ADDRESS";
+    assert_eq!(refused(&secrets, "sync /mnt --project x").await, how);
     for line in ["purge e14", "purge e14 --yes"] {
         assert_eq!(refused(&secrets, line).await, "the message of e14 is purged already");
     }

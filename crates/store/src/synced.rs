@@ -139,6 +139,12 @@ impl Synced<'_> {
             .one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
     }
 
+    /// The target of the last sync, if there was one.
+    pub fn target(&self) -> Result<Option<String>> {
+        let place = self.connection.fact(TARGET)?;
+        Ok(place.and_then(|place| Some(place.rsplit_once(' ')?.0.to_owned())))
+    }
+
     /// Whether the tables are about this target.
     pub fn is_about(&self, target: &str) -> Result<bool> {
         self.connection.fact(TARGET).map(|own| own.as_deref() == Some(target))

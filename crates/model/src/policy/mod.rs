@@ -168,6 +168,11 @@ impl Terms {
         (self.best() > most).then_some(why)
     }
 
+    /// Whether the point is above that size, because a fold would not free enough there.
+    pub fn is_least(&self) -> bool {
+        self.best() < self.least()
+    }
+
     /// The point by the user's setting or the formula, without limits.
     fn best(&self) -> usize {
         let further = (2.0 * self.fold_cost() * self.mean_growth() / self.prices.read).sqrt();

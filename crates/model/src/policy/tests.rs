@@ -93,7 +93,8 @@ fn a_fold_comes_before_a_limit_or_not_at_all() {
         let terms = Terms { fixed: Some(fixed), ..limited(90_000) };
         assert_eq!((terms.point(), terms.limit()), (Some(point), limit));
     }
-    assert_eq!(Terms { fixed: Some(1_000), ..limited(90_000) }.point(), Some(15_425));
+    let low = Terms { fixed: Some(1_000), ..limited(90_000) };
+    assert_eq!((low.point(), low.is_least(), limited(90_000).is_least()), (Some(15_425), true, false));
     let tiered = |tier| Terms { tier: Some(tier), ..terms(cost(MODELS[0])) };
     assert_eq!((tiered(30_000).point(), tiered(30_000).limit()), (Some(28_000), Some("prices rise")));
     assert_eq!(

@@ -212,9 +212,12 @@ impl Upkeep<'_> {
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
+            let (time, is_note): (i64, bool) = self.connection.one(
+                "SELECT timestamp, kind = 0 AND tool_name IS 'lcm_note' FROM messages WHERE id = ?1",
+                [message],
+            )?;
+            plan.notes += usize::from(is_note);
             if !plan.repeating.contains(message) {
-                let time: i64 =
-                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
                 let (from, to) = plan.times.unwrap_or((time, time));
                 plan.times = Some((from.min(time), to.max(time)));
             }

@@ -31,6 +31,8 @@ pub struct PurgePlan {
     pub repeating: BTreeSet<MessageId>,
     /// Those of the others that search ignores, if it does not ignore all.
     pub ignored: BTreeSet<MessageId>,
+    /// How many of all change notes.
+    pub notes: usize,
     /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
     /// The edited renditions of the messages.

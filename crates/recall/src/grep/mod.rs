@@ -336,7 +336,8 @@ fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<(
     if unknown.is_empty() || !query.phrases.is_empty() {
         return Ok((Vec::new(), elsewhere));
     }
-    let any = any_asked(query);
+    let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked);
+    let any = asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ");
     let index = search.view.index();
     if search.takes_summaries() && !index.search_summaries(&any, &search.filter, 1)?.is_empty() {
         return Ok((Vec::new(), elsewhere));
@@ -347,12 +348,6 @@ fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<(
         elsewhere.messages = messages.iter().filter(|message| !search.asking.contains(message)).count();
     }
     Ok((unknown, elsewhere))
-}
-
-/// What finds any of the asked words.
-fn any_asked(query: &Query) -> String {
-    let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked);
-    asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ")
 }
 
 /// The phrases that nothing has of what was searched, where nothing has all of them.
@@ -381,17 +376,7 @@ fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
             Search::new(search.question, search.view, search.scope, search.sight, filter, search.cancel)?;
         let candidates = Candidates::find(&wider, query)?;
         let mut sessions: HashSet<ConversationId> = HashSet::new();
-        let mut matching = rank::matching(&wider, query, &candidates)?;
-        // Those with only a part of a word do not count beside those with a word.
-        if query.phrases.is_empty() {
-            let passages = search.view.index().passages(&wider.filter)?;
-            let whole: HashSet<_> =
-                passages.messages(&any_asked(query), &wider.filter)?.into_iter().collect();
-            if matching.iter().any(|(message, _)| whole.contains(message)) {
-                matching.retain(|(message, _)| whole.contains(message));
-            }
-        }
-        for (message, _) in matching {
+        for (message, _) in rank::matching(&wider, query, &candidates)? {
             let places = search.view.messages().sessions_of(message)?;
             // What matches in the searched session is the current request itself.
             if search.filter.conversation.is_none_or(|searched| !places.contains(&searched)) {

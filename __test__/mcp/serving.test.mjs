@@ -1,7 +1,7 @@
 /** `pi-lcm mcp` for the official client and for one that breaks the rules, on a store that the real Pi has filled and compacted. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { before, describe, test } from "node:test";
 import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/sdk/types.js";
@@ -13,6 +13,7 @@ import { answer, ask, environmentOf, program } from "../support/cli.mjs";
 import { History } from "../support/history.mjs";
 import { call, connect, initialize, request, start, textOf } from "../support/mcp.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+import { DatabaseSync } from "../support/store.mjs";
 
 /** @typedef {import("../support/cli.mjs").Shell} Shell */
 
@@ -228,6 +229,16 @@ describe("the choice of the history", () => {
       const { client, seen } = await connect(t, there, { args, roots: [there.cwd] });
       assert.deepEqual([await found(client), seen.rootsAsked], [true, 0], args[0]);
     }
+    const damaged = path.join(there.cwd, "damaged.db");
+    assert.equal((await answer(shell, "backup", damaged)).code, 0);
+    const rows = new DatabaseSync(damaged, { readOnly: true });
+    const pages = /** @type {any[]} */ (rows.prepare("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf'").all());
+    rows.close();
+    const bytes = readFileSync(damaged);
+    for (const { pageno } of pages) bytes.fill(0x5a, (pageno - 1) * 4096, pageno * 4096);
+    writeFileSync(damaged, bytes);
+    const { client } = await connect(t, there, { args: ["--db", damaged] });
+    assert.match(await textOf(client, "lcm_describe", {}), /or is damaged \(pi-lcm import \S+damaged\.db, in a project, adds/);
   });
 
   test("it may appear while the server runs; its session is the named or last opened one", async (t) => {

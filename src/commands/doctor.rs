@@ -50,9 +50,6 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         }
     }
     let advice = match (report.is_sound(), asked.rest.value(DATABASE)) {
-        (true, _) if report.checks.iter().any(|check| !check.notes.is_empty()) => {
-            "What is stored is in order."
-        }
         (true, _) => "Everything is in order.",
         (false, Some(path)) => &format!("In a project, /lcm import {path} adds all that can be read in it."),
         (false, None) => {

@@ -9,7 +9,7 @@ use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
 use crate::maintenance::purge::{Wish, find};
 use lcm_model::ids::ConversationId;
-use lcm_store::{Machine, Store};
+use lcm_store::Store;
 
 // Other systems may refuse such a name.
 #[cfg(target_os = "linux")]
@@ -90,10 +90,6 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     secrets.assert_gone().await;
-    let machine = Machine { id: "0a".repeat(16), label: "ann@vm".into(), number: 1, purged: 0 };
-    secrets.store.write(move |batch| batch.synced().note_machine(&machine)).await.unwrap();
-    let report = secrets.doctor().await;
-    assert!(report.ends_with("\n\nWhat is stored is in order."), "{report}");
     let how = "in Pi, --name names the project: /lcm sync TARGET --name ADDRESS";
     assert_eq!(refused(&secrets, "sync /mnt --project x").await, how);
     for line in ["purge e14", "purge e14 --yes"] {

@@ -62,6 +62,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("", "{MERGED}", "5"),
     ("", "{BRANCH_ENTRY}", "*"),
     ("", "{IS_DEGRADED}", "state"),
+    ("", "{IS_LEFT}", "TRUE"),
     ("", "{IS_VERSION}", "e.entry_id = ''"),
     ("", "{is_pi_s}", "c.session_id = ''"),
 ];

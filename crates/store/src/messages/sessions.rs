@@ -187,7 +187,10 @@ impl Messages<'_> {
 
     /// Whether anything is left of a session.
     pub fn is_left(&self, conversation: ConversationId) -> Result<bool> {
-        self.connection.one(&format!("SELECT {IS_LEFT} FROM (SELECT ?1 AS id) c"), [conversation])
+        self.connection.one(
+            &format!("SELECT EXISTS (SELECT 1 FROM conversations c WHERE id = ?1 AND {IS_LEFT})"),
+            [conversation],
+        )
     }
 
     /// The sessions that show a message.

@@ -64,7 +64,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
         .map(|tool| format!(" of {}", in_line(tool)))
         .unwrap_or_default();
     let place = match (position, &session) {
-        (Some((at, of)), _) => format!("message {} of {} on this branch", grouped(at), grouped(of)),
+        (Some((at, of)), _) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Some(session)) => format!("in session {}", of_session(session)),
         (None, None) => "on another branch, or hidden by an edit".to_owned(),
     };
@@ -85,7 +85,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     );
     let json = json!({
         "kind": "message", "id": handle, "role": role, "tool": tool, "agent": agent, "time": timestamp(at),
-        "position": position.map(|(at, _)| at), "session": session.map(|session| session.id), "bytes": bytes, "tokens": tokens, "summaries": above,
+        "position": position.map(|(at, _)| at + 1), "session": session.map(|session| session.id), "bytes": bytes, "tokens": tokens, "summaries": above,
         "images": image_list, "text": text,
     });
     Answer::new(out, json)

@@ -237,24 +237,21 @@ async fn a_session_without_summaries_shows_a_tree_of_messages() {
 #[tokio::test]
 async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
     let long = format!("{} the end", "word ".repeat(20_000));
-    let asking = Asking::about(
-        &Session::new().message(serde_json::json!({"role": "system", "content": "x"})).user(&long).chat(2, 3),
-    )
-    .await;
+    let asking = Asking::about(&Session::new().user(&long).chat(2, 3)).await;
     let leaf = asking.leaf(0..3, "Leaf\nof it").await;
     let top = asking.condensed(1, &[leaf], "Top\nof all").await;
     let (message, leaf, top) = (asking.message(0).await, asking.name(leaf).await, asking.name(top).await);
 
     let shown = asking.command(&format!("show {message}")).await;
     assert!(shown.starts_with(&format!("{message} · user · ")), "{shown:.200}");
-    assert!(shown.contains(" · message 2 of 6 on this branch\n100,008 bytes, about "), "{shown:.200}");
+    assert!(shown.contains(" · message 1 of 5 on this branch\n100,008 bytes, about "), "{shown:.200}");
     assert!(
         shown.contains(&format!("summarized in:\n  {leaf} D0 Leaf\n  {top} D1 Top\n\nword word")),
         "{shown:.300}"
     );
     assert!(shown.ends_with("word  the end"));
     let json = asking.json(&format!("show {message}")).await;
-    assert_eq!((&json["text"], &json["position"]), (&serde_json::json!(long), &serde_json::json!(2)));
+    assert_eq!((&json["text"], &json["position"]), (&serde_json::json!(long), &serde_json::json!(1)));
     let raw = asking.command(&format!("show {message} --raw")).await;
     assert!(raw.starts_with("{\"role\":\"user\","), "{raw:.300}");
 

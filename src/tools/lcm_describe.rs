@@ -251,7 +251,7 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
 
 fn of_message(portrait: &MessagePortrait) -> String {
     let position = match (portrait.position, portrait.place, &portrait.session) {
-        (Some((at, of)), ..) => format!("message {} of {} on this branch", grouped(at), grouped(of)),
+        (Some((at, of)), ..) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Location::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
         (None, Location::OtherSession, Some(session)) => {
             format!("in another session, {}", lines::session(session, session.from_time))

@@ -159,8 +159,8 @@ pub struct MessagePortrait {
     pub json_bytes: usize,
     /// Estimated tokens.
     pub tokens: usize,
-    /// Its number in its conversation, from 1, and that of the branch's last visible message; `None` if it is
-    /// elsewhere or an edit hid it.
+    /// Its position and the number of visible messages on the branch; `None` if it is elsewhere or an edit
+    /// hid it.
     pub position: Option<(usize, usize)>,
     /// Where it is, seen from the current branch.
     pub place: Location,
@@ -301,14 +301,7 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
     let stored = view.messages().message(id)?;
     let read = Message::parse(&stored.json);
     let branch = sight.branch()?;
-    let last = branch.visible.last().filter(|_| branch.position(id).is_some());
-    let number = |id| {
-        view.messages().message(id).map(|message| usize::try_from(message.height).unwrap_or_default() + 1)
-    };
-    let position = match last {
-        Some(last) => Some((number(id)?, number(last.original)?)),
-        None => None,
-    };
+    let position = branch.position(id).map(|at| (at, branch.visible.len()));
     let place = sight.place(id)?;
     let session = match (place, view.messages().sessions_of(id)?.iter().min()) {
         (Location::OtherSession, Some(session)) => Some(SessionName::of(view, *session)?),

@@ -3,7 +3,7 @@
  * with every kind of confirmation.
  */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
 import { databaseFile, echo } from "../support/faults.mjs";
@@ -129,6 +129,9 @@ test("in rpc mode", async (t) => {
 
   await t.test("a session is purged by its id, and its fork does not bring it back", async () => {
     const file = writeSecret(project, "hello once more", "019a4f00-0000-7001-8000-000000000000");
+    // With the ids and times of the other session, its messages would be versions of those.
+    const later = readFileSync(file, "utf8").replaceAll(/"timestamp":(\d+)/g, (_, time) => `"timestamp":${Number(time) + 3_600_000}`);
+    writeFileSync(file, later);
     await pi.prompt(`/lcm import ${file}`);
     await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.includes("6 messages new")));
     await pi.prompt("/lcm purge 019a4f00-0000-7001 --yes");

@@ -126,8 +126,11 @@ impl Phrase {
         let joined = |words: &[&str]| quote(&words.join(" "));
         let part = |word: &str| format!("parts : {}", quote(word));
         let mut any = vec![joined(last)];
-        // It may begin in the passage before.
-        any.extend(last.windows(2).map(|pair| part(&seam(pair[0], pair[1]))));
+        // It may begin in the passage before; the rest of it is in this one.
+        any.extend(
+            (1..last.len())
+                .map(|at| format!("({} AND {})", part(&seam(last[at - 1], last[at])), joined(&last[at..]))),
+        );
         if let [first, between @ .., end] = last {
             // Next to ideographs, a word is only a part.
             let all = |outer: &[String]| -> String {

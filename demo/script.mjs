@@ -30,7 +30,9 @@ const SIGNATURE = "(I am a scripted model: I knew where to look, but not what I 
 export function demoReply(request) {
   if (request.kind === "summary") return { text: extractOf(request.messages.at(-1)?.text ?? "") };
   const asked = request.messages.findLastIndex((message) => message.role === "user");
-  const text = request.messages[asked]?.text ?? "";
+  const said = request.messages[asked]?.text ?? "";
+  // The hint above the editor numbers them.
+  const text = { 1: PROMPTS.check, 2: PROMPTS.order }[said.trim()] ?? said;
   const since = request.messages.slice(asked + 1);
   if (/\blog\b/i.test(text)) return recall(request, since, /\b(all|whole)\b/.test(text) ? undefined : (/\d{5}/.exec(text)?.[0] ?? "10482"));
   if (text.includes("charged twice")) return check(since);

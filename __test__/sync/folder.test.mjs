@@ -20,13 +20,13 @@ test("what was said on one machine is found on the other, with its name", async 
   await ann.say("The release is called pelican.", "It ships in May.");
   const first = await lcm(ann, "sync", target);
   assert.deepEqual([first.code, first.stderr], [0, ""]);
-  assert.match(first.stdout, /^Sent 4 messages; received 0 messages\.\nOther machines at .*: none yet\.\n$/);
+  assert.match(first.stdout, /^Sent 4 messages; received 0 messages\.\nOther machines with .* at .*: none yet\.\n$/);
   assert.deepEqual(readdirSync(target), [FOLDER]);
   assert.match(packsIn(target)[0].name, new RegExp(`^${FOLDER}/[0-9a-f]{32}/0{8}1-[0-9a-f]{64}\\.pack$`));
 
   await bob.say("The release of bob is called heron.");
   const second = await lcm(bob, "sync", target);
-  assert.match(second.stdout, /^Sent 2 messages; received 4 messages of 1 new session\.\nOther machines at .*: ann@laptop\.\n$/);
+  assert.match(second.stdout, /^Sent 2 messages; received 4 messages of 1 new session\.\nOther machines with .* at .*: ann@laptop\.\n$/);
   const found = await lcm(bob, "grep", "pelican");
   assert.match(found.stdout, / on ann@laptop /);
   assert.match((await lcm(bob, "sessions")).stdout, /4 messages\n {4}on ann@laptop: /);

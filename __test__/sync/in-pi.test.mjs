@@ -197,15 +197,15 @@ for (const host of hostsFor()) {
     };
     assert.match(await said("/lcm sync"), /needs a target: a folder that your machines share, or s3:\/\/BUCKET\/PREFIX; the setting syncTarget names one for good$/);
     assert.match(await said(`/lcm sync ${path.join(target, "none")}`), /there is no such folder/);
-    assert.match(await said(`/lcm sync ${target}`), /^Sent 2 messages(?: \(\d+ KB\))?; received 0 messages\.\nOther machines at [^\n]*: none yet\.$/);
+    assert.match(await said(`/lcm sync ${target}`), /^Sent 2 messages(?: \(\d+ KB\))?; received 0 messages\.\nOther machines with [^\n]* at [^\n]*: none yet\.$/);
     assert.match(await said(`/lcm sync ${target}`), /^Sent 0 messages; received 0 messages\./);
     await bob.say("The release of bob is called heron.");
     await bob.sync(target);
-    assert.match(await said(`/lcm sync ${target}`), /received 2 messages(?: \(\d+ KB\))? of 1 new session\.\nOther machines at [^\n]*: bob@desk\.$/);
+    assert.match(await said(`/lcm sync ${target}`), /received 2 messages(?: \(\d+ KB\))? of 1 new session\.\nOther machines with [^\n]* at [^\n]*: bob@desk\.$/);
     assertSame(machine, bob);
     await leave(pi);
     const { stdout } = await project.runPi(["-p", "-c", `/lcm sync ${target}`]);
-    assert.match(stdout, /^Sent 0 messages; received 0 messages\.\nOther machines at [^\n]*: bob@desk\.\n/);
+    assert.match(stdout, /^Sent 0 messages; received 0 messages\.\nOther machines with [^\n]* at [^\n]*: bob@desk\.\n/);
 
     if (noTerminal) return;
     const terminal = project.openTerminal(["-c"]);

@@ -144,14 +144,14 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
 }
 
 fn render(report: &Report) -> String {
-    let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, target, .. } =
-        report;
+    let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, .. } = report;
+    let Report { target, project, .. } = report;
     let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
     if received.sessions > 0 {
         out += &format!(" of {}", count(received.sessions, "new session"));
     }
     let with = if others.is_empty() { "none yet".into() } else { one_line(&others.join(", "), 200) };
-    out += &format!(".\nOther machines at {target}: {with}.");
+    out += &format!(".\nOther machines with {project} at {target}: {with}.");
     if *purged > 0 {
         out += &format!(
             "\n{} purged on another machine {} removed here.",

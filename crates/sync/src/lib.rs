@@ -131,6 +131,8 @@ pub struct Report {
     pub others: Vec<String>,
     /// The target.
     pub target: String,
+    /// The project's name there.
+    pub project: String,
     /// This machine's key, if something is encrypted.
     pub key: Option<String>,
     /// Who can read what is sent, this machine included; 0: everyone.
@@ -212,7 +214,7 @@ pub async fn sync(
     let report = report?;
     let is_encrypted = recipients > 0 || !report.closed.is_empty();
     let key = is_encrypted.then(|| key(&home.db_dir)).transpose()?;
-    Ok(Report { target: name, key, recipients, ..report })
+    Ok(Report { target: name, project, key, recipients, ..report })
 }
 
 /// The key of the machine with this folder of databases, for the recipients of others.

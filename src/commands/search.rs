@@ -13,8 +13,8 @@ use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, grouped, in_line, local_minute, now, one_line, parse_local, timestamp};
 use lcm_recall::grep::{
-    self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Elsewhere, Kinds, Location, MOST_RESULTS,
-    Mode, Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
+    self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
+    Question, ROLES, SearchHit, SearchResults, Searched, Sort, WRITERS, grep,
 };
 use lcm_recall::{Card, MessageCard, Scope, SummaryCard, span};
 use lcm_store::View;
@@ -185,9 +185,9 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, elsewhere, missing, lacking) = loop {
+    let (searched, other_sessions, missing, lacking) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, searched, elsewhere, missing, unknown, .. } =
+        let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, .. } =
             grep(view, scope, &question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
@@ -200,20 +200,20 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, elsewhere, missing, unknown);
+            break (searched, other_sessions, missing, unknown);
         }
     };
     let mut only_near = only_similar(&question, &lacking);
     if !only_near.is_empty() {
-        only_near += &in_others(&question, elsewhere, manner);
+        only_near += &in_others(&question, other_sessions, manner);
     }
     let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
-        true => nothing(&question, searched, &missing, elsewhere, manner),
+        true => nothing(&question, searched, &missing, other_sessions, manner),
         false if only_near.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
         false => format!("{}\n\n{}{}", only_near.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "elsewhere": elsewhere.messages, "missing": missing, "unknown": lacking});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "otherSessions": other_sessions, "missing": missing, "unknown": lacking});
     Ok(Answer::new(text, json))
 }
 
@@ -282,12 +282,12 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     (format!("{head}{branch}{session}\n  {line}"), json)
 }
 
-/// The answer without a hit; other sessions may have `elsewhere` matching messages.
+/// The answer without a hit; `other_sessions` were not searched.
 fn nothing(
     question: &Question,
     searched: Searched,
     missing: &[String],
-    elsewhere: Elsewhere,
+    other_sessions: usize,
     manner: Style,
 ) -> String {
     let kinds = match question.kinds {
@@ -297,23 +297,19 @@ fn nothing(
     };
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
-    format!("{nothing} {}", in_others(question, elsewhere, manner)).trim_end().to_owned()
+    format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 
-/// How to find what matches on other branches and in other sessions.
-fn in_others(question: &Question, elsewhere: Elsewhere, manner: Style) -> String {
+/// How to search other branches and sessions, which were not.
+fn in_others(question: &Question, other_sessions: usize, manner: Style) -> String {
     if question.branches == Branches::Current {
         return format!("Other branches and sessions were not searched: omit {BRANCH}.");
     }
-    if elsewhere.messages == 0 {
+    if other_sessions == 0 {
         return String::new();
     }
     let wider = if manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
-    let messages = match elsewhere.is_similar {
-        true => count(elsewhere.messages, "message") + " with similar words, or parts",
-        false => count(elsewhere.messages, "matching message"),
-    };
-    format!("Other sessions have {messages}: {wider}.")
+    format!("Not searched: {}; {wider}.", count(other_sessions, "other session"))
 }
 
 /// What to do next, after hits.

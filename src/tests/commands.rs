@@ -296,11 +296,17 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search penguin").await;
-    assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
+    assert_eq!(nothing, "Nothing found for penguin. Not searched: 1 other session; add --project.");
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
-    assert_eq!(nothing, "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00.");
+    assert_eq!(
+        nothing,
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00. Not searched: 1 other session; add --project."
+    );
     let nothing = asking.command("search zebra --summaries").await;
-    assert_eq!(nothing, "Nothing found for zebra in summaries.");
+    assert_eq!(
+        nothing,
+        "Nothing found for zebra in summaries. Not searched: 1 other session; add --project."
+    );
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

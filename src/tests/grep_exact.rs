@@ -67,19 +67,17 @@ async fn a_phrase_may_begin_in_a_passage_before() {
 }
 
 #[tokio::test]
-async fn a_phrase_of_another_session_is_counted_there() {
+async fn a_phrase_of_another_session_is_not_said_to_be_nowhere() {
     let asking = Asking::about(&Session::new().user("nothing of it").user("and now?")).await;
     let asking = asking.with_session("two", &Session::new().user("a walrus of Codex")).await;
     let there = asking.command("search \"nothing of it\" --session two").await;
     assert!(
-        there.contains("Nowhere in that session") && there.ends_with(" 1 matching message: add --project."),
+        there.contains("Nowhere in that session")
+            && there.ends_with(" Not searched: 1 other session; add --project."),
         "{there}"
     );
     let answer = asking.grep(json!({"query": "\"walrus of codex\""})).await;
-    assert!(
-        answer.contains("Nowhere") && answer.contains(" 1 message of 1 other session would match"),
-        "{answer}"
-    );
+    assert!(answer.contains("Nowhere") && answer.contains(" Not searched: 1 other session; "), "{answer}");
     assert_eq!(
         ids(&asking.grep(json!({"query": "\"walrus of codex\"", "session": "project"})).await).len(),
         1

@@ -179,16 +179,17 @@ async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
     asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
     assert_eq!(
         asking.grep(json!({"query": "beluga", "scope": "all"})).await,
-        "Nothing found for `beluga` in 4 searchable messages and 1 summary of this session. 1 message of 1 other session would \
-         match: pass \"session\":\"project\"."
+        "Nothing found for `beluga` in 4 searchable messages and 1 summary of this session. Not searched: 1 other session; pass \
+         \"session\":\"project\"."
     );
     assert_eq!(
         asking.grep(json!({"query": "orca"})).await,
-        "Nothing found for `orca` in 4 searchable messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
+        "Nothing found for `orca` in 4 searchable messages of this session. 1 summary of it would match: pass \"scope\":\"all\". \
+         Not searched: 1 other session; pass \"session\":\"project\"."
     );
     assert_eq!(
         asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
-        "Nothing found for `beluga` in 4 searchable messages of this session. Not searched: 1 other session of this project; \
+        "Nothing found for `beluga` in 4 searchable messages of this session. Not searched: 1 other session; \
          pass \"session\":\"project\"."
     );
 }

@@ -332,9 +332,8 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
     let mut closing = only_similar(question, &findings.unknown);
     if !closing.is_empty() && question.branches == Branches::Current {
         closing += &format!("{NOT_SEARCHED} ");
-    } else if findings.elsewhere.messages > 0 {
-        let messages = count(findings.elsewhere.messages, "message");
-        let _ = write!(closing, "Other sessions have {messages} with it: pass \"session\":\"project\". ");
+    } else {
+        closing += &not_searched(findings);
     }
     let _ = write!(closing, "To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
@@ -354,27 +353,24 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
-    let elsewhere = findings.elsewhere;
-    if elsewhere.summaries > 0 {
-        let summaries = count(elsewhere.summaries, "summary");
+    if findings.matching_summaries > 0 {
+        let summaries = count(findings.matching_summaries, "summary");
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");
     }
     if question.branches == Branches::Current {
         return format!("{out} {NOT_SEARCHED}");
     }
-    let (sessions, messages) =
-        (count(elsewhere.sessions, "other session"), count(elsewhere.messages, "message"));
-    let with = if elsewhere.is_similar { " by similar words, or parts" } else { "" };
-    let _ = match (elsewhere.sessions, question.mode) {
-        (0, _) => Ok(()),
-        (_, Mode::Text) => {
-            write!(out, " {messages} of {sessions} would match{with}: pass \"session\":\"project\".")
+    format!("{out} {}", not_searched(findings)).trim_end().to_owned()
+}
+
+/// How to search the other sessions, which were not.
+fn not_searched(findings: &SearchResults) -> String {
+    match findings.other_sessions {
+        0 => String::new(),
+        sessions => {
+            format!("Not searched: {}; pass \"session\":\"project\". ", count(sessions, "other session"))
         }
-        (_, Mode::Regex) => {
-            write!(out, " Not searched: {sessions} of this project; pass \"session\":\"project\".")
-        }
-    };
-    out
+    }
 }
 
 fn whose(question: &Question) -> &'static str {

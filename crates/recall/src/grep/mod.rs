@@ -199,8 +199,10 @@ pub struct SearchResults {
     pub next: Option<NextPage>,
     /// What was searched.
     pub searched: Searched,
-    /// Matches elsewhere, if there are none here, or only such as do not have the words.
-    pub elsewhere: Elsewhere,
+    /// Matching summaries of this session, if only messages were searched and none matches.
+    pub matching_summaries: usize,
+    /// The number of other sessions, which were not searched, if nothing matches, or only similar words do.
+    pub other_sessions: usize,
     /// The query's words, if nothing that was searched has one: the results have only similar words, or parts.
     pub unknown: Vec<String>,
     /// The quoted phrases that occur nowhere in what was searched.
@@ -248,20 +250,6 @@ pub struct Searched {
     pub times: [Option<i64>; 2],
 }
 
-/// What a wider search would find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// Matching summaries of this session, if only messages were searched.
-    pub summaries: usize,
-    /// Matching messages of other sessions.
-    pub messages: usize,
-    /// Whether these have only similar words, or parts.
-    pub is_similar: bool,
-    /// The number of sessions with such messages; for a regular expression all other sessions, which were not
-    /// searched.
-    pub sessions: usize,
-}
-
 /// Answers `question`, seen from `scope`.
 ///
 /// # Errors
@@ -279,6 +267,9 @@ pub fn grep(
         Mode::Text => by_relevance(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
+    if (results.hits.is_empty() || !results.unknown.is_empty()) && search.filter.conversation.is_some() {
+        results.other_sessions = view.messages().conversations()?.saturating_sub(1);
+    }
     // Needed only if nothing was found; counting costs the length of the history.
     if results.hits.is_empty() {
         let Filter { conversation, after, before, .. } = search.filter;
@@ -318,36 +309,32 @@ fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
     let ranked = rank::all(search, &query, &mut candidates)?;
     let stopped_at = candidates.stopped_at;
     if ranked.is_empty() {
-        let (elsewhere, missing) = (elsewhere(search, &query)?, missing(search, &query)?);
-        return Ok(SearchResults { elsewhere, missing, stopped_at, ..SearchResults::default() });
+        let is_of_messages = search.question.kinds != Kinds::Messages || search.question.is_of_messages();
+        let matching_summaries = if is_of_messages { 0 } else { rank::summaries(search, &query)?.len() };
+        let missing = missing(search, &query)?;
+        return Ok(SearchResults { matching_summaries, missing, stopped_at, ..SearchResults::default() });
     }
     let ranked = rank::in_order(search, &query, ranked)?;
     let shown = rank::shown(search, &ranked, from);
     let hits = hits::of(search, &query, &candidates, &ranked[from.min(ranked.len())..][..shown])?;
     let more = ranked.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
-    let (unknown, elsewhere) = unknown(search, &query, candidates.unknown)?;
-    Ok(SearchResults { hits, next, stopped_at, unknown, elsewhere, ..SearchResults::default() })
+    let unknown = unknown(search, &query, candidates.unknown)?;
+    Ok(SearchResults { hits, next, stopped_at, unknown, ..SearchResults::default() })
 }
 
-/// The words that nothing has, unless a searched summary does, and where else they are.
-fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<(Vec<String>, Elsewhere)> {
-    let mut elsewhere = Elsewhere::default();
+/// The words that nothing has, unless a searched summary does.
+fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<Vec<String>> {
     if unknown.is_empty() || !query.phrases.is_empty() {
-        return Ok((Vec::new(), elsewhere));
+        return Ok(Vec::new());
     }
     let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked);
     let any = asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ");
     let index = search.view.index();
     if search.takes_summaries() && !index.search_summaries(&any, &search.filter, 1)?.is_empty() {
-        return Ok((Vec::new(), elsewhere));
+        return Ok(Vec::new());
     }
-    if search.filter.conversation.is_some() {
-        let filter = Filter { conversation: None, ..search.filter.clone() };
-        let messages = index.passages(&filter)?.messages(&any, &filter)?;
-        elsewhere.messages = messages.iter().filter(|message| !search.asking.contains(message)).count();
-    }
-    Ok((unknown, elsewhere))
+    Ok(unknown)
 }
 
 /// The phrases that nothing has of what was searched, where nothing has all of them.
@@ -362,32 +349,6 @@ fn missing(search: &Search<'_>, query: &Query) -> Result<Vec<String>> {
         missing.extend(is_missing.then(|| phrase.written.clone()));
     }
     Ok(missing)
-}
-
-/// What a wider search would find, for a query without results.
-fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
-    let mut elsewhere = Elsewhere::default();
-    if search.question.kinds == Kinds::Messages && !search.question.is_of_messages() {
-        elsewhere.summaries = rank::summaries(search, query)?.len();
-    }
-    if search.filter.conversation.is_some() && search.question.kinds != Kinds::Summaries {
-        let filter = Filter { conversation: None, ..search.filter.clone() };
-        let wider =
-            Search::new(search.question, search.view, search.scope, search.sight, filter, search.cancel)?;
-        let candidates = Candidates::find(&wider, query)?;
-        let mut sessions: HashSet<ConversationId> = HashSet::new();
-        for (message, _) in rank::matching(&wider, query, &candidates)? {
-            let places = search.view.messages().sessions_of(message)?;
-            // What matches in the searched session is the current request itself.
-            if search.filter.conversation.is_none_or(|searched| !places.contains(&searched)) {
-                elsewhere.messages += 1;
-                sessions.extend(places);
-            }
-        }
-        elsewhere.sessions = sessions.len();
-        elsewhere.is_similar = query.phrases.is_empty() && !candidates.unknown.is_empty();
-    }
-    Ok(elsewhere)
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.
@@ -450,17 +411,6 @@ impl<'a> Search<'a> {
         };
         let Question { role, tool, agent, .. } = question.clone();
         let filter = Filter { conversation, role, tool, agent, after, before };
-        Self::new(question, view, scope, sight, filter, cancel)
-    }
-
-    fn new(
-        question: &'a Question,
-        view: &'a View<'a>,
-        scope: &'a Scope,
-        sight: &'a Visibility<'a>,
-        filter: Filter,
-        cancel: &'a CancellationToken,
-    ) -> Result<Self> {
         let asking = match question.also_current {
             true => Vec::new(),
             false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),

@@ -10,7 +10,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::scan;
 use super::sieve::Sieve;
-use super::{Elsewhere, Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
+use super::{Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{MessageId, SummaryId};
 use lcm_model::searchable;
@@ -73,14 +73,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
         let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
         summaries(search, &regex, beyond, &mut page)?;
     }
-    let mut findings = page.findings;
-    if findings.hits.is_empty() && search.question.cursor.is_none() && search.filter.conversation.is_some() {
-        findings.elsewhere = Elsewhere {
-            sessions: search.view.messages().conversations()?.saturating_sub(1),
-            ..Elsewhere::default()
-        };
-    }
-    Ok(findings)
+    Ok(page.findings)
 }
 
 /// A pattern's results are always ordered by time.

@@ -1,7 +1,5 @@
 //! What one write transaction can change, with one handle per topic.
 
-use std::ops::Deref;
-
 use rusqlite::Transaction;
 
 use super::{DatabaseWriter, MessageWriter, SummaryWriter, SyncedWriter, UpkeepWriter, View};
@@ -9,12 +7,7 @@ use super::{DatabaseWriter, MessageWriter, SummaryWriter, SyncedWriter, UpkeepWr
 /// One write transaction. It can read whatever a [`View`] can, including its own changes.
 pub struct Batch<'t>(View<'t>);
 
-impl<'t> Deref for Batch<'t> {
-    type Target = View<'t>;
-    fn deref(&self) -> &View<'t> {
-        &self.0
-    }
-}
+crate::view::handles!(@ Batch (View));
 
 impl<'t> Batch<'t> {
     pub(super) fn new(tx: &'t Transaction<'_>) -> Self {
@@ -23,26 +16,26 @@ impl<'t> Batch<'t> {
 
     /// Adds messages, entries and sessions.
     pub fn messages(&self) -> MessageWriter<'t> {
-        MessageWriter::new(self.0.connection)
+        MessageWriter::new(self.connection)
     }
 
     /// Adds summaries and the data stored with them.
     pub fn summaries(&self) -> SummaryWriter<'t> {
-        SummaryWriter::new(self.0.connection)
+        SummaryWriter::new(self.connection)
     }
 
     /// Repairs, purges and records backups.
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
-        UpkeepWriter::new(self.0.connection)
+        UpkeepWriter::new(self.connection)
     }
 
     /// Records what a sync target has.
     pub fn synced(&self) -> SyncedWriter<'t> {
-        SyncedWriter::new(self.0.connection)
+        SyncedWriter::new(self.connection)
     }
 
     /// Records facts about the database itself.
     pub fn database(&self) -> DatabaseWriter<'t> {
-        DatabaseWriter::new(self.0.connection)
+        DatabaseWriter::new(self.connection)
     }
 }

@@ -30,9 +30,9 @@ pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};
+pub use index::FullTextIndex;
 pub use index::search::{Filter, Passages};
 pub use index::vocabulary::Pages;
-pub use index::{FullTextIndex, IndexWriter};
 pub use messages::adding::{NewMessage, Prepared};
 pub use messages::codec::reading;
 #[cfg(any(test, feature = "testing"))]

@@ -1,7 +1,8 @@
 //! What can be read from the store, with one handle per topic.
 
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 
+use super::columns::Queries;
 use super::{Database, FullTextIndex, Messages, Summaries, Synced, Upkeep};
 
 /// A consistent view of the store. Queries are methods of the handles.
@@ -11,40 +12,51 @@ pub struct View<'c> {
 }
 
 /// Defines a topic's two handles: one for reading in a [`View`], and one for writing in a
-/// [`Batch`](super::Batch), which can also read.
+/// [`Batch`](super::Batch), which can also read. Each can reach the other topics.
 macro_rules! handles {
-    ($reads:literal $Reader:ident, $writes:literal $Writer:ident) => {
+    ($reads:literal $Reader:ident $(, $writes:literal $Writer:ident)?) => {
         #[doc = $reads]
         #[derive(Clone, Copy)]
-        pub struct $Reader<'c> {
-            connection: &'c rusqlite::Connection,
-        }
+        pub struct $Reader<'c>(crate::View<'c>);
 
-        #[doc = $writes]
-        pub struct $Writer<'t>($Reader<'t>);
+        crate::view::handles!(@ $Reader (crate::View));
 
         impl<'c> $Reader<'c> {
             pub(crate) fn new(connection: &'c rusqlite::Connection) -> Self {
-                Self { connection }
+                Self(crate::View::new(connection))
             }
         }
 
-        impl<'t> $Writer<'t> {
-            /// `connection` is in a write transaction.
-            pub(crate) fn new(connection: &'t rusqlite::Connection) -> Self {
-                Self($Reader::new(connection))
-            }
-        }
+        $(
+            #[doc = $writes]
+            pub struct $Writer<'t>($Reader<'t>);
 
-        impl<'t> std::ops::Deref for $Writer<'t> {
-            type Target = $Reader<'t>;
-            fn deref(&self) -> &$Reader<'t> {
+            crate::view::handles!(@ $Writer ($Reader));
+
+            impl<'t> $Writer<'t> {
+                /// `connection` is in a write transaction.
+                pub(crate) fn new(connection: &'t rusqlite::Connection) -> Self {
+                    Self($Reader::new(connection))
+                }
+            }
+        )?
+    };
+    (@ $Handle:ident ($($Target:tt)+)) => {
+        impl<'c> std::ops::Deref for $Handle<'c> {
+            type Target = $($Target)+<'c>;
+            fn deref(&self) -> &Self::Target {
                 &self.0
             }
         }
     };
 }
 pub(super) use handles;
+
+impl Queries for View<'_> {
+    fn prepared(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepared(sql)
+    }
+}
 
 impl<'c> View<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {

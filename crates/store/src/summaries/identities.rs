@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 
+use crate::Summaries;
 use crate::columns::Queries as _;
-use crate::{Messages, Summaries};
 use lcm_model::dag::Sources;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -20,13 +20,13 @@ impl Summaries<'_> {
             && messages.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
         {
             let sql = "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-            let found: Vec<Hash> = self.connection.all(sql, [first, last])?;
+            let found: Vec<Hash> = self.all(sql, [first, last])?;
             if found.len() == messages.len() {
                 return Ok(found);
             }
         }
-        let lineage = |id| self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
-        let hash = |id| self.connection.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
+        let lineage = |id| self.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
+        let hash = |id| self.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
         messages.iter().map(lineage).chain(summaries.iter().map(hash)).collect()
     }
 
@@ -36,11 +36,8 @@ impl Summaries<'_> {
         let message = |name: &Hash| {
             // Most are in consecutive rows, and looking one up takes a search in each run of rows.
             let sql = "SELECT id FROM messages WHERE id = ?1 + 1 AND lineage = ?2";
-            let next = self.connection.first(sql, params![last, name])?;
-            last = next.map_or_else(
-                || Messages::new(self.connection).message_by_lineage(*name),
-                |next| Ok(Some(next)),
-            )?;
+            let next = self.first(sql, params![last, name])?;
+            last = next.map_or_else(|| self.messages().message_by_lineage(*name), |next| Ok(Some(next)))?;
             Ok(last)
         };
         let summary = |name: &Hash| self.summary_by_hash(*name);

@@ -3,7 +3,7 @@
  * message. The model reads the conversation at the price of cached tokens. The engine decides whether that pays.
  */
 
-import { CHARACTERS_PER_TOKEN, ancestors, countsOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, countsOf, nameOf } from "./pi.js";
 
 /** @typedef {import("./session.js").Session["manager"]} Manager */
 /**
@@ -111,9 +111,6 @@ export class LastRequest {
     return undefined;
   }
 }
-
-/** @param {any} model */
-const nameOf = ({ provider, id }) => `${provider}/${id}`;
 
 /** @param {any} model */
 function isSupported(model) {

@@ -1,7 +1,7 @@
 /** Gives the engine access to Pi's models, and decides which of them write summaries. */
 
 import { cheaperModel, usualPrices } from "./cheaper-model.js";
-import { physicalModel } from "./pi.js";
+import { nameOf, physicalModel } from "./pi.js";
 import { shared } from "./shared.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -71,9 +71,6 @@ export function obstacleOf({ modelRegistry: registry }, name) {
   const why = name === OWN ? undefined : obstacle(registry, find(registry, name));
   return why && `${name} can't write summaries: ${why}`;
 }
-
-/** @param {Model} model */
-const nameOf = ({ provider, id }) => `${provider}/${id}`;
 
 /** @param {Registry} registry @param {string} name `provider/id` */
 function find(registry, name) {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Row, named_params, params};
 
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::export::ExportedEntry;
@@ -95,8 +95,7 @@ macro_rules! entries {
 impl Synced<'_> {
     /// The packs that were read or written, and those that could not be opened, with the key that did not open them.
     pub fn packs(&self) -> Result<HashMap<String, Option<String>>> {
-        let packs: Vec<(String, Option<String>)> = self.all("SELECT name, closed_to FROM packs", [])?;
-        Ok(packs.into_iter().collect())
+        self.all("SELECT name, closed_to FROM packs", [])
     }
 
     /// At most `most` entries after a row that no pack has, parents before children.
@@ -149,7 +148,12 @@ impl Synced<'_> {
 
     /// Whether nothing was purged since own packs were compared with the history, and they are for these recipients.
     pub fn is_compared(&self, recipients: &str) -> Result<bool> {
-        is_as_compared(self.connection, self.purged()?, recipients)
+        self.is_as_compared(self.purged()?, recipients)
+    }
+
+    fn is_as_compared(&self, purged: usize, recipients: &str) -> Result<bool> {
+        let compared = self.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
+        Ok(compared == as_compared(purged, recipients))
     }
 
     /// Whether a pack there is encrypted.
@@ -186,7 +190,7 @@ impl Synced<'_> {
 impl SyncedWriter<'_> {
     /// Begins again if the last target was another one.
     pub fn begin(&self, target: &str) -> Result<()> {
-        if self.fact(TARGET)?.as_deref() == Some(target) {
+        if self.is_about(target)? {
             return Ok(());
         }
         self.reset()?;
@@ -285,7 +289,7 @@ impl SyncedWriter<'_> {
     /// Records that an own pack was written when so many entries showed a purged message, for these recipients. If another
     /// process has compared own packs otherwise since, they are compared again.
     pub fn note_own(&self, purged: usize, recipients: &str) -> Result<()> {
-        match is_as_compared(self.connection, purged, recipients)? {
+        match self.is_as_compared(purged, recipients)? {
             true => Ok(()),
             false => self.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED]),
         }
@@ -332,11 +336,6 @@ impl SyncedWriter<'_> {
             params![conversation, label],
         )
     }
-}
-
-fn is_as_compared(connection: &Connection, purged: usize, recipients: &str) -> Result<bool> {
-    let compared = connection.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
-    Ok(compared == as_compared(purged, recipients))
 }
 
 fn as_compared(purged: usize, recipients: &str) -> String {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::Messages;
-use crate::columns::{Queries as _, reading};
+use crate::columns::Queries as _;
 use lcm_model::dag::{MessageKind, Visible};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
@@ -91,7 +91,7 @@ impl Messages<'_> {
             unusual.collect::<rusqlite::Result<Unusual>>()
         };
         // The index may be damaged.
-        read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED")).map_err(reading)
+        Ok(read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED"))?)
     }
 }
 

@@ -49,9 +49,6 @@ pub(crate) struct StoredJson {
     pub bytes: i64,
 }
 
-/// Selects it.
-const ONE: &str = "SELECT json, codec, bytes FROM messages WHERE id = ?1";
-
 impl FromRow for StoredJson {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let (stored, codec) = (row.get("json")?, row.get("codec")?);
@@ -99,7 +96,8 @@ impl Messages<'_> {
 
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        self.one::<StoredJson>(ONE, [id])?.unpack()
+        let sql = "SELECT json, codec, bytes FROM messages WHERE id = ?1";
+        self.one::<StoredJson>(sql, [id])?.unpack()
     }
 
     /// A message, parsed.

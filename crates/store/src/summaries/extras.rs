@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
@@ -48,10 +48,6 @@ pub(crate) fn files_from_sql(column: Option<String>) -> Option<Files> {
     column.and_then(|json| serde_json::from_str(&json).ok())
 }
 
-fn to_sql(files: &Files) -> String {
-    serde_json::json!(files).to_string()
-}
-
 impl Summaries<'_> {
     /// The files that a compaction by others lists.
     pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
@@ -78,6 +74,6 @@ impl SummaryWriter<'_> {
 
     /// Records the files that an entry lists.
     pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
-        self.change("UPDATE entries SET files = ?2 WHERE id = ?1", params![entry, to_sql(files)])
+        self.change("UPDATE entries SET files = ?2 WHERE id = ?1", params![entry, json!(files).to_string()])
     }
 }

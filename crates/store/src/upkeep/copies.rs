@@ -53,7 +53,8 @@ impl Copy {
 
     /// Whether it repeats anything of `traces`.
     pub(crate) fn repeats(&self, traces: &Traces) -> bool {
-        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), |_, _| true)
+        self.names.iter().any(|name| is_named(name, &traces.names))
+            || traces.are_in(self.text.as_bytes(), |_, _| true)
     }
 }
 
@@ -215,8 +216,4 @@ fn is_named(name: &str, names: &BTreeSet<String>) -> bool {
         .range::<str, _>((Bound::Included(name), Bound::Unbounded))
         .next()
         .is_some_and(|known| known.starts_with(name))
-}
-
-fn is_any_named(some: &BTreeSet<String>, names: &BTreeSet<String>) -> bool {
-    some.iter().any(|name| is_named(name, names))
 }

@@ -5,7 +5,6 @@
 //! transaction), and can't hold either across an `await`. Every method fails when the database can't be read or
 //! written; `# Errors` lists what else can go wrong.
 
-mod batch;
 pub mod branch;
 mod columns;
 mod db;
@@ -21,7 +20,6 @@ mod tests;
 mod upkeep;
 mod view;
 
-pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
 pub use db::opening::{joinable, replace};
@@ -58,4 +56,4 @@ pub use upkeep::purge::VersionKey;
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::PurgedTexts;
 pub use upkeep::{Upkeep, UpkeepWriter};
-pub use view::View;
+pub use view::{Batch, View};

@@ -12,7 +12,7 @@ use crate::messages::export::ExportedEntry;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 
-crate::view::handles!("What a sync target has." Synced, "Records what a sync target has." SyncedWriter);
+crate::view::handles!(synced: "What a sync target has." Synced, "Records what a sync target has." SyncedWriter);
 
 /// The key of the target's name.
 const TARGET: &str = "sync_target";

@@ -1,9 +1,8 @@
-//! What can be read from the store, with one handle per topic.
+//! What can be read from the store and what one write transaction can change, with one handle per topic.
 
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, Transaction};
 
 use super::columns::Queries;
-use super::{Database, FullTextIndex, Messages, Summaries, Synced, Upkeep};
 
 /// A consistent view of the store. Queries are methods of the handles.
 #[derive(Clone, Copy)]
@@ -11,10 +10,13 @@ pub struct View<'c> {
     pub(super) connection: &'c Connection,
 }
 
-/// Defines a topic's two handles: one for reading in a [`View`], and one for writing in a
-/// [`Batch`](super::Batch), which can also read. Each can reach the other topics.
+/// One write transaction. It can read whatever a [`View`] can, including its own changes.
+pub struct Batch<'t>(View<'t>);
+
+/// Defines a topic with its two handles: one for reading in a [`View`], and one for writing in a [`Batch`], which can
+/// also read. Each can reach the other topics.
 macro_rules! handles {
-    ($reads:literal $Reader:ident $(, $writes:literal $Writer:ident)?) => {
+    ($topic:ident: $reads:literal $Reader:ident $(, $writes:literal $Writer:ident)?) => {
         #[doc = $reads]
         #[derive(Clone, Copy)]
         pub struct $Reader<'c>(crate::View<'c>);
@@ -24,6 +26,13 @@ macro_rules! handles {
         impl<'c> $Reader<'c> {
             pub(crate) fn new(connection: &'c rusqlite::Connection) -> Self {
                 Self(crate::View::new(connection))
+            }
+        }
+
+        impl<'c> crate::View<'c> {
+            #[doc = $reads]
+            pub fn $topic(&self) -> $Reader<'c> {
+                $Reader::new(self.connection)
             }
         }
 
@@ -39,6 +48,13 @@ macro_rules! handles {
                     Self($Reader::new(connection))
                 }
             }
+
+            impl<'t> crate::Batch<'t> {
+                #[doc = $writes]
+                pub fn $topic(&self) -> $Writer<'t> {
+                    $Writer::new(self.connection)
+                }
+            }
         )?
     };
     (@ $Handle:ident ($($Target:tt)+)) => {
@@ -52,6 +68,8 @@ macro_rules! handles {
 }
 pub(super) use handles;
 
+handles!(@ Batch (View));
+
 impl Queries for View<'_> {
     fn prepared(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
         self.connection.prepared(sql)
@@ -62,34 +80,10 @@ impl<'c> View<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
         Self { connection }
     }
+}
 
-    /// Messages, entries and sessions.
-    pub fn messages(&self) -> Messages<'c> {
-        Messages::new(self.connection)
-    }
-
-    /// Summaries, and claims on those in progress.
-    pub fn summaries(&self) -> Summaries<'c> {
-        Summaries::new(self.connection)
-    }
-
-    /// The full-text index.
-    pub fn index(&self) -> FullTextIndex<'c> {
-        FullTextIndex::new(self.connection)
-    }
-
-    /// What audits, backups and purges read.
-    pub fn upkeep(&self) -> Upkeep<'c> {
-        Upkeep::new(self.connection)
-    }
-
-    /// What a sync target has of this history.
-    pub fn synced(&self) -> Synced<'c> {
-        Synced::new(self.connection)
-    }
-
-    /// Facts about the database itself.
-    pub fn database(&self) -> Database<'c> {
-        Database::new(self.connection)
+impl<'t> Batch<'t> {
+    pub(super) fn new(tx: &'t Transaction<'_>) -> Self {
+        Self(View::new(tx))
     }
 }

@@ -3,4 +3,4 @@
 pub(super) mod search;
 pub(super) mod vocabulary;
 
-crate::view::handles!("The full-text index." FullTextIndex);
+crate::view::handles!(index: "The full-text index." FullTextIndex);

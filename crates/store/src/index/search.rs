@@ -56,9 +56,6 @@ from_row!(SummaryHit { summary = "id", score });
 
 impl<'c> FullTextIndex<'c> {
     /// The row of the newest passage, which is about their number.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub(crate) fn last_passage(&self) -> Result<i64> {
         let last = self.first(
             "SELECT first_passage + passages - 1 FROM messages
@@ -309,9 +306,6 @@ const MATCHING: &str = "messages_fts WHERE messages_fts MATCH ?1 AND rowid BETWE
 
 impl Passages<'_> {
     /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn count(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
         let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {MATCHING} LIMIT ?4)");
         self.ranges.iter().filter(|(_, last)| *last >= from).try_fold(0, |found, (first, last)| {

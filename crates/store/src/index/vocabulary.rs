@@ -28,9 +28,6 @@ impl FullTextIndex<'_> {
     /// Calls `visit` with the index's words from `from` to `to` (exclusive) until it returns `false`. The
     /// words are stems, and one may come several times. Each page read is deducted from `pages`. Returns
     /// whether all were read.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn index_words(
         &self,
         from: &str,

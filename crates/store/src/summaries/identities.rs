@@ -11,12 +11,15 @@ use lcm_model::ids::Hash;
 impl Summaries<'_> {
     /// The identities of these sources.
     pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
-        let (messages, summaries) = match sources {
-            Sources::Messages(messages) => (messages.as_slice(), &[][..]),
-            Sources::Summaries(summaries) => (&[][..], summaries.as_slice()),
+        let messages = match sources {
+            Sources::Messages(messages) => messages,
+            Sources::Summaries(summaries) => {
+                let hash = |id| self.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
+                return summaries.iter().map(hash).collect();
+            }
         };
         // Most are in consecutive rows.
-        if let [first, .., last] = messages
+        if let [first, .., last] = messages.as_slice()
             && messages.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
         {
             let sql = "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
@@ -26,8 +29,7 @@ impl Summaries<'_> {
             }
         }
         let lineage = |id| self.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
-        let hash = |id| self.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
-        messages.iter().map(lineage).chain(summaries.iter().map(hash)).collect()
+        messages.iter().map(lineage).collect()
     }
 
     /// The sources with these identities, of a summary of this depth; `None` if one is missing, or there are none.

@@ -128,11 +128,6 @@ export class SummaryMap {
     this.behavior.transform(/** @type {any} */ (this.#moving()), zoomIdentity.translate(width / 2 - middle * k, 0).scale(Math.max(1, k)));
   }
 
-  /** The zoom factor; 1 is fully zoomed out. */
-  get scale() {
-    return this.#transform.k;
-  }
-
   #moving() {
     const target = select(this.canvas);
     return matchMedia("(prefers-reduced-motion: reduce)").matches ? target : /** @type {any} */ (target).transition().duration(220);

@@ -240,7 +240,7 @@ fn data(findings: &SearchResults, note: &str) -> Value {
 }
 
 /// An object without the fields that are null.
-fn given(mut data: Value) -> Value {
+pub fn given(mut data: Value) -> Value {
     if let Value::Object(fields) = &mut data {
         fields.retain(|_, value| !value.is_null());
     }

@@ -1,6 +1,6 @@
 /** Gives the engine access to Pi's models, and decides which of them write summaries. */
 
-import { cheaperModel, usualPrices } from "./cheaper-model.js";
+import { cheaperModel } from "./cheaper-model.js";
 import { nameOf, physicalModel } from "./pi.js";
 import { shared } from "./shared.js";
 
@@ -79,23 +79,13 @@ function find(registry, name) {
 }
 
 /**
- * The model that is asked first for a summary.
- *
- * @param {ExtensionContext} ctx
- * @param {string[]} names the setting `compactionModels`
- */
-export function summarizerOf(ctx, names) {
-  return choose(physicalModel(ctx), ctx.modelRegistry, names)[0]?.model;
-}
-
-/**
- * The models that write summaries, in the order in which they are asked, with their prices per million tokens.
+ * The models that write summaries, in the order in which they are asked.
  *
  * @param {ExtensionContext} ctx
  * @param {string[]} names the setting `compactionModels`
  */
 export function summarizersOf(ctx, names) {
-  return choose(physicalModel(ctx), ctx.modelRegistry, names).map(({ model }) => ({ model: nameOf(model), price: usualPrices(model) }));
+  return choose(physicalModel(ctx), ctx.modelRegistry, names).map(({ model }) => model);
 }
 
 /**

@@ -13,7 +13,7 @@ import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { Reading } from "./reading.js";
-import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
+import { byDay, drawRow, ROW_HEIGHT, rowsFound, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
 import { editOf, headline, legible } from "./words.js";
 
@@ -80,7 +80,7 @@ class Viewer {
     this.branches = h("select", { "aria-label": "Branch", onchange: () => this.openBranch(this.branches.value) });
     this.title = h("h1", null);
     this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
-    this.themeButton = h("button", { type: "button", className: "icon", onclick: () => this.#switchTheme() });
+    this.themeButton = h("button", { type: "button", className: "icon", onclick: switchTheme });
     const search = h("div", { className: "search" }, this.input, this.hits);
     const helpButton = h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: this.#listen() }, "?");
     this.element = h(
@@ -239,7 +239,7 @@ class Viewer {
 
   /** The selected summary. @returns {Node | undefined} */
   #node() {
-    return this.selected?.startsWith("s-") ? this.branch.byHandle(this.selected) : undefined;
+    return this.selected?.startsWith("s-") ? this.branch.byHandle.get(this.selected) : undefined;
   }
 
   /** Goes from a message to its summary, or from a summary to the one above. */
@@ -291,7 +291,7 @@ class Viewer {
   }
 
   #rows() {
-    const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : rowsOfBranch(this.branch);
+    const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : byDay(this.branch.items);
     const rows = this.query?.error ? [{ words: this.query.error }] : this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
     this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));
     this.list.rows = rows;
@@ -440,11 +440,6 @@ class Viewer {
     return this.go(first || undefined);
   }
 
-  #switchTheme() {
-    switchTheme();
-    this.#themed();
-  }
-
   #themed() {
     const names = { auto: ["◐", "as the system has it"], light: ["☀", "light"], dark: ["☾", "dark"] };
     const [sign, words] = names[/** @type {keyof typeof names} */ (theme())] ?? names.auto;
@@ -487,7 +482,7 @@ class Viewer {
       { keys: ["4"], help: "tokens and cost", run: () => this.turn("cost") },
       { keys: ["/", "f"], help: "filter", run: () => this.input.focus() },
       { keys: ["b"], help: "branches", run: () => this.branches.focus() },
-      { keys: ["t"], help: "theme: the system's, light, dark", run: () => this.#switchTheme() },
+      { keys: ["t"], help: "theme: the system's, light, dark", run: switchTheme },
       { keys: ["Escape"], help: "away with the filter, then with what is selected", run: nothing },
       { keys: ["?"], help: "these keys", run: () => help() },
     ]);

@@ -215,7 +215,7 @@ export class SummaryMap {
       context.fillStyle = this.#colors.dim;
       context.fillRect(this.#x(seen[0]), bottom - 2, Math.max(4, this.#x(seen[1]) - this.#x(seen[0])), 2);
     }
-    const node = selected?.startsWith("s-") ? this.#branch.byHandle(selected) : undefined;
+    const node = selected?.startsWith("s-") ? this.#branch.byHandle.get(selected) : undefined;
     if (node) {
       const [left, right] = [this.#x(node.from), this.#x(node.to)];
       context.strokeStyle = this.#colors.text;

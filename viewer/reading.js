@@ -123,5 +123,5 @@ export function opened(className, head, body) {
 
 /** @param {Page} page @returns {import("./prose.js").Lead} */
 export function leadIn({ branch }) {
-  return (id) => (branch.byId.has(id) || branch.byHandle(id) ? `#${id}` : undefined);
+  return (id) => (branch.byId.has(id) || branch.byHandle.has(id) ? `#${id}` : undefined);
 }

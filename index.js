@@ -17,27 +17,18 @@ export default function losslessContext(pi) {
   let session;
 
   /**
-   * A handler that does nothing without an open session.
+   * A handler that does nothing without an open session. Some are called `always`, also without an engine: a session that the extension
+   * has changed before must go on.
    *
    * @template E, R
    * @param {(session: Session, event: E) => Promise<R> | R} call
+   * @param {"always"} [when]
    * @returns {(event: E) => Promise<R | undefined>}
    */
-  const guarded = (call) => async (event) => {
-    const open = session;
-    return open?.isOpen ? open.guard(() => call(open, event)) : undefined;
-  };
-
-  /**
-   * The same also without an engine: a session that the extension has changed before must go on.
-   *
-   * @template E, R
-   * @param {(session: Session, event: E) => Promise<R> | R} call
-   * @returns {(event: E) => Promise<R | undefined>}
-   */
-  const always = (call) => async (event) => {
-    const open = session;
-    return open && !open.isLeftAlone ? open.guard(() => call(open, event)) : undefined;
+  const guarded = (call, when) => async (event) => {
+    const current = session;
+    const acts = when === "always" ? !current?.isLeftAlone : current?.isOpen;
+    return current && acts ? current.guard(() => call(current, event)) : undefined;
   };
 
   // In rpc mode, Pi up to 1.5.2 emits it twice per session.
@@ -53,13 +44,13 @@ export default function losslessContext(pi) {
   });
 
   pi.on("before_agent_start", guarded((session, event) => session.beforePrompt(event)));
-  pi.on("context", always((session, event) => session.thinking.atRequest(event)));
+  pi.on("context", guarded((session, event) => session.thinking.atRequest(event), "always"));
   pi.on("before_provider_request", guarded((session, { payload }) => session.beforeRequest(payload)));
   pi.on("message_end", guarded((session) => session.handover.walkSoon()));
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
   pi.on("agent_end", guarded((session) => session.atAgentEnd()));
-  pi.on("agent_before_settle", always((session, event) => session.thinking.repair(event)));
+  pi.on("agent_before_settle", guarded((session, event) => session.thinking.repair(event), "always"));
   // Entries that other extensions append at the end.
   pi.on("agent_settled", guarded((session) => session.handover.walkSoon()));
 

@@ -5,11 +5,12 @@
  */
 
 import { columnsFor, show } from "./answers.js";
+import { usualPrices } from "./cheaper-model.js";
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { obstacleOf, summarizersOf } from "./models.js";
 import { components } from "./panel.js";
-import { messageOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap } from "./pi.js";
+import { messageOf, nameOf, passCompaction, sessionFolders, settingsFor, sourcesOf, unwrap } from "./pi.js";
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
@@ -228,7 +229,7 @@ class Commands {
       line,
       leafId: handover.storedLeaf().leafId,
       live: { ...context.live(ctx.getContextUsage()?.tokens ?? undefined), block: context.begin().block },
-      summarizers: summarizersOf(ctx, settings.compactionModels),
+      summarizers: summarizersOf(ctx, settings.compactionModels).map((model) => ({ model: nameOf(model), price: usualPrices(model) })),
       columns: columnsFor(ctx),
       folders: sessionFolders(manager),
       sources: sourcesOf(ctx),

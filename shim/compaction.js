@@ -43,7 +43,7 @@ export class Compaction {
       model: modelOf(ctx),
       failure: failureOf(manager),
       promptTokens: promptSizes(session).promptTokens,
-      ...session.context.shown(),
+      shownFrom: session.context.begin().from,
       canRecall: canRecall(session.pi),
     };
     const stop = session.footer.followCompaction(() => engine.compactionProgress());

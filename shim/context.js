@@ -1,6 +1,6 @@
 /** The model's context as Pi knows it: its size, its beginning, its cost. */
 
-import { summarizerOf } from "./models.js";
+import { summarizersOf } from "./models.js";
 import { COUNTS, ancestors, canRecall, countsOf, modelOf, physicalModel, promptSizes, tokensOf, windowOf } from "./pi.js";
 
 /** The beginning of the context: the first entry that is shown raw after a compaction, and the block. @typedef {{ from?: string, block?: string }} Begin */
@@ -11,7 +11,7 @@ export class Context {
   #known = {};
   /** Tokens before the conversation. @type {ReturnType<typeof promptSizes> | undefined} */
   #promptSizes;
-  /** The model that writes summaries, by what it depends on. @type {{ own: any, names: string[], model: ReturnType<typeof summarizerOf> } | undefined} */
+  /** The model that writes summaries, by what it depends on. @type {{ own: any, names: string[], model: import("./models.js").Model | undefined } | undefined} */
   #writer;
 
   /** @param {import("./session.js").Session} session */
@@ -36,18 +36,13 @@ export class Context {
     return begin;
   }
 
-  /** The beginning as the engine takes it. */
-  shown() {
-    return { shownFrom: this.begin().from };
-  }
-
   /** The context of the branch, and what it costs. @param {number | undefined} contextTokens */
   live(contextTokens) {
     const { ctx, manager, pi } = this.#session;
     const model = physicalModel(ctx);
     return {
       leafId: manager.getLeafId() ?? "",
-      ...this.shown(),
+      shownFrom: this.begin().from,
       // Pi takes it from the last report.
       contextTokens: countsOf({ input: contextTokens }).input || undefined,
       contextWindow: windowOf(ctx),
@@ -71,7 +66,7 @@ export class Context {
     const own = physicalModel(ctx);
     const names = settings.compactionModels;
     // Choosing looks at all models that Pi knows.
-    if (this.#writer?.own !== own || this.#writer?.names !== names) this.#writer = { own, names, model: summarizerOf(ctx, names) };
+    if (this.#writer?.own !== own || this.#writer?.names !== names) this.#writer = { own, names, model: summarizersOf(ctx, names)[0] };
     const { model } = this.#writer;
     const isWithin = model === own && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(own);
     return isWithin ? undefined : pricesOf(model);
@@ -80,16 +75,12 @@ export class Context {
 
 /** Prices per million tokens; 0 for a missing or invalid one. @param {{ cost?: any } | undefined} model */
 function pricesOf(model) {
-  return Object.fromEntries(COUNTS.map((name) => [name, atLeastZero(model?.cost?.[name])]));
+  const price = (/** @type {string} */ name) => model?.cost?.[name];
+  return Object.fromEntries(COUNTS.map((name) => [name, Number.isFinite(price(name)) ? Math.max(0, price(name)) : 0]));
 }
 
 /** The prompt size above which a model's prices rise, if they do. @param {{ cost?: any } | undefined} model */
 function tierOf(model) {
   const sizes = [model?.cost?.tiers ?? []].flat().map((/** @type {any} */ tier) => tokensOf(tier.inputTokensAbove)).filter(Boolean);
   return sizes.length > 0 ? Math.min(...sizes) : undefined;
-}
-
-/** @param {unknown} value */
-function atLeastZero(value) {
-  return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : 0;
 }

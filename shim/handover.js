@@ -57,11 +57,6 @@ export class Handover {
     return this.#engine.known() < this.#manager.getEntries().length - this.#surplus;
   }
 
-  /** Whether entries were lost since the history was handed over. */
-  get isLacking() {
-    return this.#engine.lacks();
-  }
-
   /** Hands over the history to an engine that was just opened. @param {Engine} engine */
   start(engine) {
     this.#engine = engine;

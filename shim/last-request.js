@@ -3,7 +3,7 @@
  * message. The model reads the conversation at the price of cached tokens. The engine decides whether that pays.
  */
 
-import { CHARACTERS_PER_TOKEN, ancestors, countsOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, countsOf, nameOf } from "./pi.js";
 
 /** @typedef {import("./session.js").Session["manager"]} Manager */
 /**
@@ -55,7 +55,9 @@ export class LastRequest {
 
   /** Records that it was answered: only then the provider has it cached. @param {any} answer */
   noteAnswer({ stopReason, timestamp = Date.now(), usage }) {
-    if (this.#sent && ["stop", "toolUse"].includes(stopReason)) this.#answered = { ...this.#sent, timestamp, tokens: promptTokens(usage) };
+    const { input, cacheRead, cacheWrite } = countsOf(usage);
+    const tokens = input + cacheRead + cacheWrite || undefined;
+    if (this.#sent && ["stop", "toolUse"].includes(stopReason)) this.#answered = { ...this.#sent, timestamp, tokens };
     this.#sent = undefined;
   }
 
@@ -113,9 +115,6 @@ export class LastRequest {
 }
 
 /** @param {any} model */
-const nameOf = ({ provider, id }) => `${provider}/${id}`;
-
-/** @param {any} model */
 function isSupported(model) {
   return FORMATS.includes(model?.api) && !model.compat?.requiresAssistantAfterToolResult;
 }
@@ -136,12 +135,6 @@ function thinksMore(payload, effort) {
 
 /** Whether it is the message that sets the effort of the next answer. @param {any} message */
 const isEffort = (message) => message?.role === "system" && Boolean(message.output_config?.effort);
-
-/** Tokens of a prompt, as its provider reports them. @param {any} usage */
-function promptTokens(usage) {
-  const { input, cacheRead, cacheWrite } = countsOf(usage);
-  return input + cacheRead + cacheWrite || undefined;
-}
 
 /**
  * A request with a question appended.

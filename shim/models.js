@@ -1,7 +1,7 @@
 /** Gives the engine access to Pi's models, and decides which of them write summaries. */
 
-import { cheaperModel, usualPrices } from "./cheaper-model.js";
-import { physicalModel } from "./pi.js";
+import { cheaperModel } from "./cheaper-model.js";
+import { nameOf, physicalModel } from "./pi.js";
 import { shared } from "./shared.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -72,9 +72,6 @@ export function obstacleOf({ modelRegistry: registry }, name) {
   return why && `${name} can't write summaries: ${why}`;
 }
 
-/** @param {Model} model */
-const nameOf = ({ provider, id }) => `${provider}/${id}`;
-
 /** @param {Registry} registry @param {string} name `provider/id` */
 function find(registry, name) {
   const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
@@ -82,23 +79,13 @@ function find(registry, name) {
 }
 
 /**
- * The model that is asked first for a summary.
- *
- * @param {ExtensionContext} ctx
- * @param {string[]} names the setting `compactionModels`
- */
-export function summarizerOf(ctx, names) {
-  return choose(physicalModel(ctx), ctx.modelRegistry, names)[0]?.model;
-}
-
-/**
- * The models that write summaries, in the order in which they are asked, with their prices per million tokens.
+ * The models that write summaries, in the order in which they are asked.
  *
  * @param {ExtensionContext} ctx
  * @param {string[]} names the setting `compactionModels`
  */
 export function summarizersOf(ctx, names) {
-  return choose(physicalModel(ctx), ctx.modelRegistry, names).map(({ model }) => ({ model: nameOf(model), price: usualPrices(model) }));
+  return choose(physicalModel(ctx), ctx.modelRegistry, names).map(({ model }) => model);
 }
 
 /**

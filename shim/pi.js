@@ -102,9 +102,12 @@ export async function unlessAborted(promise, signal) {
   return Promise.race([promise, aborted]).finally(() => settled.abort());
 }
 
+/** @param {{ provider: string, id: string }} model @returns {string} `provider/id` */
+export const nameOf = ({ provider, id }) => `${provider}/${id}`;
+
 /** The session's model, as `provider/id`. @param {ExtensionContext} ctx */
 export function modelOf({ model }) {
-  return model && `${model.provider}/${model.id}`;
+  return model && nameOf(model);
 }
 
 /** The context window in tokens. @param {ExtensionContext} ctx */

@@ -280,9 +280,9 @@ export class Session {
   async #retry(isMoved) {
     await this.#reopening?.catch(() => {});
     if (this.#failedAt !== undefined) return void (await this.#reopen());
-    await this.engine;
+    const engine = await this.engine;
     await this.footer.update();
-    if (isMoved || this.handover.isLacking) await this.handover.retry();
+    if (isMoved || engine.lacks()) await this.handover.retry();
   }
 
   /** @param {import("@earendil-works/pi-coding-agent").TurnEndEvent} event */

@@ -46,9 +46,9 @@ export class Branch {
   /** @type {Map<string, Item>} */
   results = new Map();
   /** @type {Map<string, Node>} */
-  #spans = new Map();
+  byHandle = new Map();
   /** @type {Map<string, Node>} */
-  #handles = new Map();
+  #spans = new Map();
 
   /** @param {Session} session @param {string} leaf an entry's id */
   constructor(session, leaf) {
@@ -88,7 +88,7 @@ export class Branch {
     if (!first || !last || !places.every(Boolean)) return;
     const node = { summary, from: first.from, to: last.to };
     this.#spans.set(summary.id, node);
-    this.#handles.set(summary.handle, node);
+    this.byHandle.set(summary.handle, node);
   }
 
   /** What the model sees. @returns {Item[]} */
@@ -99,11 +99,6 @@ export class Branch {
   /** @param {string} id of a summary @returns {Node | undefined} */
   node(id) {
     return this.#spans.get(id);
-  }
-
-  /** @param {string} handle `s-…` @returns {Node | undefined} */
-  byHandle(handle) {
-    return this.#handles.get(handle);
   }
 
   /** @param {string[]} ids @returns {Node[]} */

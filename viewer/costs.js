@@ -40,7 +40,6 @@ export function totalsOf(branch, requests) {
     cost: sum("cost"),
     summaries: summaries.length,
     summariesCost: summaries.reduce((all, { usage }) => all + (usage?.cost?.total ?? 0), 0),
-    summaryTokens: summaries.reduce((all, { usage }) => all + countedIn(usage), 0),
   };
 }
 

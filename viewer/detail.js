@@ -6,7 +6,7 @@ import { hiddenBecause } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
-import { conversation, leadIn, pictureOf } from "./reading.js";
+import { conversation, leadIn, opened, pictureOf } from "./reading.js";
 import { headline, partsOf, titleOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
@@ -250,11 +250,7 @@ function usage(used) {
 
 /** The entry as in Pi's session file. @param {Item} item */
 function raw({ line }) {
-  const details = h("details", { className: "raw" }, h("summary", null, "The entry as JSON"));
-  details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(prose(JSON.stringify(line.entry, null, 2), { lead: () => undefined, plain: true }));
-  });
-  return details;
+  return opened("raw", ["The entry as JSON"], () => [prose(JSON.stringify(line.entry, null, 2), { lead: () => undefined, plain: true })]);
 }
 
 /** @param {string} id */

@@ -56,20 +56,18 @@ export function dollars(amount) {
   return `$${amount.toFixed(amount >= 0.1 ? 2 : amount >= 0.01 ? 3 : 5)}`;
 }
 
-const days = new Intl.DateTimeFormat("en", { weekday: "short", day: "numeric", month: "short", year: "numeric" });
-const dates = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
-const times = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const minutes = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+/** Writes times in the reader's time zone; empty for an unknown one. @param {Intl.DateTimeFormatOptions} parts @returns {(ms: number) => string} */
+function written(parts) {
+  const format = new Intl.DateTimeFormat("en", parts);
+  return (ms) => (isTime(ms) ? format.format(ms) : "");
+}
 
-/** `2 Nov`. @param {number} ms */
-export const date = (ms) => (isTime(ms) ? dates.format(ms) : "");
-
-/** The day, in the reader's time zone; empty for an unknown time. @param {number} ms */
-export const day = (ms) => (isTime(ms) ? days.format(ms) : "");
-/** @param {number} ms */
-export const time = (ms) => (isTime(ms) ? times.format(ms) : "");
-/** @param {number} ms */
-export const minute = (ms) => (isTime(ms) ? minutes.format(ms) : "");
+/** `2 Nov`. */
+export const date = written({ day: "numeric", month: "short" });
+/** `Mon, 2 Nov 2026`. */
+export const day = written({ weekday: "short", day: "numeric", month: "short", year: "numeric" });
+export const time = written({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+export const minute = written({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 /** @param {number} ms */
 function isTime(ms) {
@@ -79,6 +77,5 @@ function isTime(ms) {
 /** `Mon, 2 Nov 2026 09:12 – 10:40`. @param {number} from @param {number} to */
 export function span(from, to) {
   if (!isTime(from) || !isTime(to)) return "";
-  if (day(from) === day(to)) return `${day(from)}, ${minute(from)} – ${minute(to)}`;
-  return `${day(from)}, ${minute(from)} – ${day(to)}, ${minute(to)}`;
+  return `${day(from)}, ${minute(from)} – ${day(from) === day(to) ? "" : `${day(to)}, `}${minute(to)}`;
 }

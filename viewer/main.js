@@ -13,7 +13,7 @@ import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { Reading } from "./reading.js";
-import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
+import { byDay, drawRow, ROW_HEIGHT, rowsFound, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
 import { editOf, headline, legible } from "./words.js";
 
@@ -29,6 +29,8 @@ const VIEWS = [["history", "History"], ["read", "Read"], ["travel", "Time travel
 const [TYPING, LAGGING] = [90, 250];
 
 class Viewer {
+  /** What is shown of the session that is open. @type {Branch} */
+  branch = /** @type {any} */ (undefined);
   /** @type {View} */
   view = "history";
   /** The id of the selection. @type {string | undefined} */
@@ -78,7 +80,7 @@ class Viewer {
     this.branches = h("select", { "aria-label": "Branch", onchange: () => this.openBranch(this.branches.value) });
     this.title = h("h1", null);
     this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
-    this.themeButton = h("button", { type: "button", className: "icon", onclick: () => this.#switchTheme() });
+    this.themeButton = h("button", { type: "button", className: "icon", onclick: switchTheme });
     const search = h("div", { className: "search" }, this.input, this.hits);
     const helpButton = h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: this.#listen() }, "?");
     this.element = h(
@@ -158,7 +160,7 @@ class Viewer {
     this.#context();
     this.#rows();
     this.#mapped();
-    if (view === "cost" && this.branch) this.plots.show(this.branch);
+    if (view === "cost") this.plots.show(this.branch);
     if (view === "read") this.#readFrom(this.selected);
     this.#detailed();
     this.#address();
@@ -166,7 +168,6 @@ class Viewer {
 
   /** @param {string | undefined} id */
   #readFrom(id) {
-    if (!this.branch) return;
     const item = this.branch.byId.get(id ?? "") ?? this.branch.said[this.#node()?.from ?? 0];
     this.reading.show(this.#page(), this.branch.items, item);
     highlight("found", this.reading.element, this.query);
@@ -174,7 +175,6 @@ class Viewer {
 
   /** Shows what the model saw after this many compactions. @param {number} step */
   travel(step) {
-    if (!this.branch) return;
     this.step = Math.min(Math.max(0, step), this.branch.compactions.length);
     this.selected = this.branch.compactions[this.step - 1]?.id;
     this.turn("travel");
@@ -239,22 +239,22 @@ class Viewer {
 
   /** The selected summary. @returns {Node | undefined} */
   #node() {
-    return this.selected?.startsWith("s-") ? this.branch?.byHandle(this.selected) : undefined;
+    return this.selected?.startsWith("s-") ? this.branch.byHandle.get(this.selected) : undefined;
   }
 
   /** Goes from a message to its summary, or from a summary to the one above. */
   #up() {
     const node = this.#node();
-    const item = this.branch?.byId.get(this.selected ?? "");
-    const parents = node ? this.branch?.session.parents.get(node.summary.id) : undefined;
-    const above = parents?.map(({ id }) => this.branch?.node(id)).find(Boolean) ?? (item?.isSaid ? this.branch?.over(item.place).at(-1) : undefined);
+    const item = this.branch.byId.get(this.selected ?? "");
+    const parents = node ? this.branch.session.parents.get(node.summary.id) : undefined;
+    const above = parents?.map(({ id }) => this.branch.node(id)).find(Boolean) ?? (item?.isSaid ? this.branch.over(item.place).at(-1) : undefined);
     if (above) this.go(above.summary.handle);
   }
 
   /** Goes from a summary to its first source. */
   #down() {
     const node = this.#node();
-    if (!node || !this.branch) return;
+    if (!node) return;
     const first = node.summary.depth > 0 ? this.branch.nodes(node.summary.sources)[0]?.summary.handle : this.branch.said[node.from]?.id;
     if (first) this.go(first);
   }
@@ -262,7 +262,7 @@ class Viewer {
   /** Goes to the next summary of the same depth. @param {number} by */
   #sibling(by) {
     const node = this.#node();
-    if (!this.branch || !node) return;
+    if (!node) return;
     const row = this.branch.below(this.#roots()).filter(({ summary }) => summary.depth === node.summary.depth);
     const next = row[row.findIndex(({ summary }) => summary.id === node.summary.id) + by];
     if (next) this.go(next.summary.handle);
@@ -281,20 +281,17 @@ class Viewer {
 
   /** The summaries that cover the branch at the selected moment. */
   #roots() {
-    if (!this.branch) return [];
     const compaction = this.view === "travel" ? this.branch.compactions[this.step - 1] : undefined;
     if (compaction) return this.branch.frontierAt(compaction);
     return this.view === "travel" ? [] : this.branch.frontier;
   }
 
   #context() {
-    if (!this.branch) return;
     this.edits = this.view === "travel" ? this.branch.context(this.step).edits : this.branch.edits;
   }
 
   #rows() {
-    if (!this.branch) return;
-    const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : rowsOfBranch(this.branch);
+    const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : byDay(this.branch.items);
     const rows = this.query?.error ? [{ words: this.query.error }] : this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
     this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));
     this.list.rows = rows;
@@ -303,7 +300,6 @@ class Viewer {
   }
 
   #steps() {
-    if (!this.branch) return;
     const step = (/** @type {string} */ name, /** @type {number} */ n) =>
       h("button", { type: "button", "aria-pressed": String(n === this.step), "data-step": n, onclick: () => this.travel(n) }, name);
     const { compactions } = this.branch;
@@ -327,7 +323,6 @@ class Viewer {
   }
 
   #mapped() {
-    if (!this.branch) return;
     const { kept, compaction } = this.branch.context(this.step);
     const isTravel = this.view === "travel";
     this.map.show({
@@ -349,7 +344,7 @@ class Viewer {
   /** @returns {import("./detail.js").Page} */
   #page() {
     return {
-      branch: /** @type {Branch} */ (this.branch),
+      branch: this.branch,
       edits: this.edits,
       step: this.view === "travel" ? this.step : undefined,
       go: (id) => this.go(id),
@@ -359,7 +354,6 @@ class Viewer {
   }
 
   #detailed() {
-    if (!this.branch) return;
     const page = this.#page();
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     this.element.classList.toggle("has-detail", Boolean(node || item));
@@ -377,7 +371,6 @@ class Viewer {
   /** Applies the filter, to the branch first, then to all the rest of the page. */
   async #look() {
     const { branch, filter } = this;
-    if (!branch) return;
     const query = queryOf(this.input.value);
     this.query = query;
     const asked = filter.begin();
@@ -405,7 +398,7 @@ class Viewer {
   /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
     const { query, branch } = this;
-    if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length || !branch) return [];
+    if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return [];
     return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => placeIn({ ...query, words: [word] }, summary.text) >= 0));
   }
 
@@ -447,11 +440,6 @@ class Viewer {
     return this.go(first || undefined);
   }
 
-  #switchTheme() {
-    switchTheme();
-    this.#themed();
-  }
-
   #themed() {
     const names = { auto: ["◐", "as the system has it"], light: ["☀", "light"], dark: ["☾", "dark"] };
     const [sign, words] = names[/** @type {keyof typeof names} */ (theme())] ?? names.auto;
@@ -459,7 +447,7 @@ class Viewer {
     this.themeButton.title = `Theme: ${words} (t)`;
     this.themeButton.setAttribute("aria-label", this.themeButton.title);
     this.map.recolour();
-    if (this.view === "cost" && this.branch) this.plots.show(this.branch);
+    if (this.view === "cost") this.plots.show(this.branch);
   }
 
   #listen() {
@@ -494,7 +482,7 @@ class Viewer {
       { keys: ["4"], help: "tokens and cost", run: () => this.turn("cost") },
       { keys: ["/", "f"], help: "filter", run: () => this.input.focus() },
       { keys: ["b"], help: "branches", run: () => this.branches.focus() },
-      { keys: ["t"], help: "theme: the system's, light, dark", run: () => this.#switchTheme() },
+      { keys: ["t"], help: "theme: the system's, light, dark", run: switchTheme },
       { keys: ["Escape"], help: "away with the filter, then with what is selected", run: nothing },
       { keys: ["?"], help: "these keys", run: () => help() },
     ]);
@@ -502,7 +490,7 @@ class Viewer {
   }
 
   #zoom() {
-    const [node, item] = [this.#node(), this.branch?.byId.get(this.selected ?? "")];
+    const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     if (node) this.map.zoomTo(node.from, node.to);
     else if (item) this.map.zoomTo(item.place - 10, item.place + 11);
   }

@@ -128,11 +128,6 @@ export class SummaryMap {
     this.behavior.transform(/** @type {any} */ (this.#moving()), zoomIdentity.translate(width / 2 - middle * k, 0).scale(Math.max(1, k)));
   }
 
-  /** The zoom factor; 1 is fully zoomed out. */
-  get scale() {
-    return this.#transform.k;
-  }
-
   #moving() {
     const target = select(this.canvas);
     return matchMedia("(prefers-reduced-motion: reduce)").matches ? target : /** @type {any} */ (target).transition().duration(220);
@@ -220,7 +215,7 @@ export class SummaryMap {
       context.fillStyle = this.#colors.dim;
       context.fillRect(this.#x(seen[0]), bottom - 2, Math.max(4, this.#x(seen[1]) - this.#x(seen[0])), 2);
     }
-    const node = selected?.startsWith("s-") ? this.#branch.byHandle(selected) : undefined;
+    const node = selected?.startsWith("s-") ? this.#branch.byHandle.get(selected) : undefined;
     if (node) {
       const [left, right] = [this.#x(node.from), this.#x(node.to)];
       context.strokeStyle = this.#colors.text;

@@ -115,7 +115,7 @@ function changeOf(given, result) {
 const sizeOf = (text) => count(text.trimEnd().split("\n").length, "line");
 
 /** Something that is drawn when it is opened. @param {string} className @param {import("./dom.js").Child[]} head @param {() => HTMLElement[]} body */
-function opened(className, head, body) {
+export function opened(className, head, body) {
   const details = h("details", { className }, h("summary", null, ...head));
   details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(...body()));
   return details;
@@ -123,5 +123,5 @@ function opened(className, head, body) {
 
 /** @param {Page} page @returns {import("./prose.js").Lead} */
 export function leadIn({ branch }) {
-  return (id) => (branch.byId.has(id) || branch.byHandle(id) ? `#${id}` : undefined);
+  return (id) => (branch.byId.has(id) || branch.byHandle.has(id) ? `#${id}` : undefined);
 }

@@ -20,13 +20,8 @@ const SEEN = 40;
 /** Messages to list of another session. */
 const LISTED = 100;
 
-/** The rows of a whole branch. @param {Branch} branch @returns {Row[]} */
-export function rowsOfBranch(branch) {
-  return byDay(branch.items);
-}
-
 /** @param {Item[]} items @returns {Row[]} */
-function byDay(items) {
+export function byDay(items) {
   /** @type {Row[]} */
   const rows = [];
   let [from, to] = [0, 0];
@@ -88,7 +83,7 @@ export function rowsFound(rows, found, summaries, elsewhere) {
  */
 export function drawRow(row, { query, edits, covered }) {
   if (row.item) return drawItem(row.item, query, edits, covered);
-  if (row.node) return drawSummary(row.node);
+  if (row.node) return h("div", { className: "row c-summary", "data-id": row.node.summary.handle }, ...aboutNode(row.node));
   return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? quiet(`≈ ${number(row.tokens)} tokens`) : null);
 }
 
@@ -121,9 +116,4 @@ function wordsOf(item, query) {
   const apart = places.filter((at, n) => n === 0 || at > places[n - 1] + SEEN / 2);
   if (apart.length < 2) return apart.length ? around(text, apart[0]) : line;
   return apart.map((at) => around(text, at, 4, SEEN / apart.length)).join(" ");
-}
-
-/** @param {Node} node */
-function drawSummary(node) {
-  return h("div", { className: "row c-summary", "data-id": node.summary.handle }, ...aboutNode(node));
 }

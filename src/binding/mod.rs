@@ -20,6 +20,7 @@ use crate::engine;
 use crate::tools;
 use crate::tools::Block;
 use lcm_model::error;
+use lcm_recall::Image;
 use model::{CallPi, Pi};
 
 /// The version of the addon; a package of another version must not load it.
@@ -369,23 +370,17 @@ impl NodeCli {
 
 /// An answer as Pi's tools return it.
 fn tool_result(blocks: Vec<Block>) -> Value {
-    let mut result = json!({"content": []});
+    let (mut content, mut structured) = (Vec::new(), Value::Null);
     for block in blocks {
-        let content = match block {
-            Block::Text(text) => json!({"type": "text", "text": text}),
-            Block::Image(image) => {
-                json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
+        match block {
+            Block::Text(text) => content.push(json!({"type": "text", "text": text})),
+            Block::Image(Image { data, mime_type }) => {
+                content.push(json!({"type": "image", "data": data, "mimeType": mime_type}));
             }
-            Block::Data(data) => {
-                result["structuredContent"] = data;
-                continue;
-            }
-        };
-        if let Some(all) = result["content"].as_array_mut() {
-            all.push(content);
+            Block::Data(data) => structured = data,
         }
     }
-    result
+    tools::given(json!({"content": content, "structuredContent": structured}))
 }
 
 fn answer<T: Serialize>(result: error::Result<T>) -> String {

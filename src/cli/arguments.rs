@@ -482,18 +482,14 @@ impl Invocation {
     /// The exit code for an answer.
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
-        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty())
+        let has = |key: &str| answer[key].is_array() && !is_empty(key);
+        let has_failed = has("failed")
             || ["brokenLines", "unreadableRows"].iter().any(|lost| answer[lost].as_u64() > Some(0));
         match self.name.as_str() {
             GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
-            "sync"
-                if answer["withheld"] == true
-                    || answer["refused"].as_array().is_some_and(|packs| !packs.is_empty()) =>
-            {
-                FAILED
-            }
+            "sync" if answer["withheld"] == true || has("refused") => FAILED,
             "import" if has_failed || !answer["stoppedAfter"].is_null() => FAILED,
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,

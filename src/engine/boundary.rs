@@ -69,10 +69,8 @@ impl Engine {
         // A compaction is running, or another Pi is writing; the end of the next turn tries again.
         if lock(&self.progress).is_some()
             || !matches!(tokio::time::timeout(PATIENCE, self.flush()).await, Ok(Ok(())))
+            || self.persistor.is_behind()
         {
-            return Ok(Boundary::default());
-        }
-        if self.persistor.is_behind() {
             return Ok(Boundary::default());
         }
         let boundary = match lcm_compaction::fold(self.session(&settings), &at).await? {

@@ -52,13 +52,6 @@ pub struct Options {
     pub settings: Settings,
 }
 
-impl Options {
-    /// The project whose history includes this session.
-    fn project(&self) -> String {
-        project_of(&self.cwd, self.settings.project_identity)
-    }
-}
-
 /// The footer, and a message to show the user once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -322,10 +315,18 @@ fn log_beside(store: &Store, settings: &Settings) -> Log {
 /// Opens the store and the session in it. If the session can't be read from a damaged database, another one
 /// is used.
 async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
-    let mut store = open_store(options).await?;
+    let project = project_of(&options.cwd, options.settings.project_identity);
+    let (dir, of) =
+        (options.session_file.is_some().then(|| options.settings.db_dir.clone()), project.clone());
+    let mut store = blocking(move || Store::of_session(dir.as_deref(), &of)).await?;
     loop {
         let log = log_beside(&store, &options.settings);
-        let why = match begin_in(&store, options, &log).await {
+        let session = PiSession {
+            id: options.session_id.clone(),
+            file: options.session_file.clone(),
+            parent_file: options.parent_session.clone(),
+        };
+        let why = match Persistor::open(&store, session, log.clone()).await {
             Ok(persistor) => return Ok((store, log, persistor)),
             Err(why) => why,
         };
@@ -333,24 +334,9 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
         if why.code() != Code::Damaged {
             return Err(why);
         }
-        let (damaged, dir, project) = (store, options.settings.db_dir.clone(), options.project());
+        let (damaged, dir, project) = (store, options.settings.db_dir.clone(), project.clone());
         store = blocking(move || damaged.open_next_to(&dir, &project, &why)).await?;
     }
-}
-
-async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<Persistor> {
-    let session = PiSession {
-        id: options.session_id.clone(),
-        file: options.session_file.clone(),
-        parent_file: options.parent_session.clone(),
-    };
-    Persistor::open(store, session, log.clone()).await
-}
-
-async fn open_store(options: &Options) -> Result<Store> {
-    let project = options.project();
-    let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    blocking(move || Store::of_session(dir.as_deref(), &project)).await
 }
 
 /// Parses `json`, which an error calls `what`.

@@ -210,45 +210,39 @@ fn note(question: &Question, findings: &SearchResults) -> String {
 /// The results as data.
 fn data(findings: &SearchResults, note: &str) -> Value {
     let hit = |hit: &SearchHit| {
-        let mut data = json!({"id": hit.card.handle()});
-        let mut add = |name: &str, value: Option<&str>| {
-            if let Some(value) = value {
-                data[name] = value.into();
-            }
+        let (role, tool, agent, title, time) = match &hit.card {
+            Card::Message(card) => (Some(&card.role), card.tool.as_ref(), card.agent, None, card.timestamp),
+            Card::Summary(card) => (None, None, None, Some(&card.title), card.from_time),
         };
-        let time = match &hit.card {
-            Card::Message(card) => {
-                add("role", Some(&card.role));
-                add("tool", card.tool.as_deref());
-                add("agent", card.agent);
-                card.timestamp
-            }
-            Card::Summary(card) => {
-                add("title", Some(&card.title));
-                card.from_time
-            }
-        };
-        add("time", Some(&text::timestamp(time)));
-        add("session", hit.session.as_ref().map(|session| session.id.as_str()));
-        add("about", hit.session.as_ref().map(|session| session.about.as_str()));
-        add("place", (hit.place == Location::OtherBranch).then_some("another branch"));
-        add("summary", hit.covering.as_deref());
-        add("snippet", Some(&lines::marked(&hit.snippet, lines::in_marks)));
-        if !hit.also.is_empty() {
-            data["also"] = json!(hit.also);
-        }
-        if !hit.neighbors.is_empty() {
-            let around = hit.neighbors.iter().map(|(card, text)| json!({"id": card.handle, "text": text}));
-            data["around"] = around.collect();
-        }
-        data
+        let around = hit.neighbors.iter().map(|(card, text)| json!({"id": card.handle, "text": text}));
+        given(json!({
+            "id": hit.card.handle(),
+            "role": role,
+            "tool": tool,
+            "agent": agent,
+            "title": title,
+            "time": text::timestamp(time),
+            "session": hit.session.as_ref().map(|session| &session.id),
+            "about": hit.session.as_ref().map(|session| &session.about),
+            "place": (hit.place == Location::OtherBranch).then_some("another branch"),
+            "summary": hit.covering,
+            "snippet": lines::marked(&hit.snippet, lines::in_marks),
+            "also": (!hit.also.is_empty()).then_some(&hit.also),
+            "around": (!hit.neighbors.is_empty()).then(|| around.collect::<Vec<_>>()),
+        }))
     };
-    let mut data = json!({"hits": findings.hits.iter().map(hit).collect::<Vec<_>>()});
-    if let Some(next) = &findings.next {
-        data["cursor"] = next.cursor.as_str().into();
-    }
-    if findings.hits.is_empty() || findings.stopped_at.is_some() || !findings.unknown.is_empty() {
-        data["note"] = note.trim_end().into();
+    let is_noted = findings.hits.is_empty() || findings.stopped_at.is_some() || !findings.unknown.is_empty();
+    given(json!({
+        "hits": findings.hits.iter().map(hit).collect::<Vec<_>>(),
+        "cursor": findings.next.as_ref().map(|next| &next.cursor),
+        "note": is_noted.then(|| note.trim_end()),
+    }))
+}
+
+/// An object without the fields that are null.
+pub fn given(mut data: Value) -> Value {
+    if let Value::Object(fields) = &mut data {
+        fields.retain(|_, value| !value.is_null());
     }
     data
 }
@@ -273,14 +267,10 @@ fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
 /// Totals as data; `groups` are those that are shown.
 pub fn totals_as_data(counts: &Counts, groups: &[Group], note: &str) -> Value {
     let group = |group: &Group| {
-        let mut data = json!({"messages": group.messages, "first": group.first, "last": group.last});
-        if let Some(key) = &group.key {
-            data["key"] = key.as_str().into();
-        }
-        if let Some(session) = &group.session {
-            data["about"] = session.about.as_str().into();
-        }
-        data
+        let about = group.session.as_ref().map(|session| &session.about);
+        given(json!({
+            "messages": group.messages, "first": group.first, "last": group.last, "key": group.key, "about": about
+        }))
     };
     json!({"total": counts.messages, "groups": groups.iter().map(group).collect::<Vec<_>>(), "note": note})
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use lcm_model::error::{Error, Result};
+use lcm_model::policy::whole;
 use lcm_model::read_json;
 use lcm_model::text;
 
@@ -136,11 +137,6 @@ fn is_absent(name: &str, value: &Value) -> bool {
         Value::String(text) => text.trim().is_empty() || (text == "null" && name != "query"),
         _ => false,
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
-fn whole(count: f64) -> u64 {
-    count as u64
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -122,7 +122,7 @@ fn add(
     }
     let prepared = PreparedText::of(&summary.text);
     let summary = NewSummary { summary, sources, prepared };
-    batch.summaries().add_restored(&summary).map(Some)
+    batch.summaries().add_summary_with(&summary, None, true).map(Some)
 }
 
 /// Whether a summary has the depth and the quotes that one made here from these sources could have.

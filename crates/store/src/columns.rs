@@ -6,25 +6,20 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row,
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 
-/// The error of a failed query, with SQLite's cause.
-pub(super) fn reading(error: rusqlite::Error) -> Error {
-    error.into()
-}
-
 /// The error of a failed change, with SQLite's cause.
 pub(super) fn writing(error: rusqlite::Error) -> Error {
     Error::storing("failed to write to the history store", error)
 }
 
-/// Queries by cached statements. Their errors are those of [`reading`] and [`writing`].
+/// Queries by cached statements. A failed change has the error of [`writing`].
 pub(super) trait Queries {
     fn prepared(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>>;
 
     /// All rows, in order.
     fn all<T: FromRow, C: FromIterator<T>>(&self, sql: &str, params: impl Params) -> Result<C> {
-        self.prepared(sql)
-            .and_then(|mut query| query.query_map(params, T::from_row)?.collect())
-            .map_err(reading)
+        let mut query = self.prepared(sql)?;
+        let rows = query.query_map(params, T::from_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls `visit` with each row, in order.
@@ -44,14 +39,12 @@ pub(super) trait Queries {
 
     /// The first row; an error if there is none.
     fn one<T: FromRow>(&self, sql: &str, params: impl Params) -> Result<T> {
-        self.prepared(sql).and_then(|mut query| query.query_row(params, T::from_row)).map_err(reading)
+        Ok(self.prepared(sql)?.query_row(params, T::from_row)?)
     }
 
     /// The first row, if there is one.
     fn first<T: FromRow>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
-        self.prepared(sql)
-            .and_then(|mut query| query.query_row(params, T::from_row).optional())
-            .map_err(reading)
+        Ok(self.prepared(sql)?.query_row(params, T::from_row).optional()?)
     }
 
     /// The value of `key` in `_metadata`.

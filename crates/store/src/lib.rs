@@ -5,7 +5,6 @@
 //! transaction), and can't hold either across an `await`. Every method fails when the database can't be read or
 //! written; `# Errors` lists what else can go wrong.
 
-mod batch;
 pub mod branch;
 mod columns;
 mod db;
@@ -21,7 +20,6 @@ mod tests;
 mod upkeep;
 mod view;
 
-pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
 pub use db::opening::{joinable, replace};
@@ -30,9 +28,9 @@ pub use db::read_only::{ReadOnly, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};
+pub use index::FullTextIndex;
 pub use index::search::{Filter, Passages};
 pub use index::vocabulary::Pages;
-pub use index::{FullTextIndex, IndexWriter};
 pub use messages::adding::{NewMessage, Prepared};
 pub use messages::codec::reading;
 #[cfg(any(test, feature = "testing"))]
@@ -58,4 +56,4 @@ pub use upkeep::purge::VersionKey;
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::PurgedTexts;
 pub use upkeep::{Upkeep, UpkeepWriter};
-pub use view::View;
+pub use view::{Batch, View};

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Row, named_params, params};
 
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::export::ExportedEntry;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 
-crate::view::handles!("What a sync target has." Synced, "Records what a sync target has." SyncedWriter);
+crate::view::handles!(synced: "What a sync target has." Synced, "Records what a sync target has." SyncedWriter);
 
 /// The key of the target's name.
 const TARGET: &str = "sync_target";
@@ -95,19 +95,17 @@ macro_rules! entries {
 impl Synced<'_> {
     /// The packs that were read or written, and those that could not be opened, with the key that did not open them.
     pub fn packs(&self) -> Result<HashMap<String, Option<String>>> {
-        let packs: Vec<(String, Option<String>)> =
-            self.connection.all("SELECT name, closed_to FROM packs", [])?;
-        Ok(packs.into_iter().collect())
+        self.all("SELECT name, closed_to FROM packs", [])
     }
 
     /// At most `most` entries after a row that no pack has, parents before children.
     pub fn unsent(&self, after: EntryId, most: usize) -> Result<Vec<SyncedEntry>> {
         let ranges: Vec<(i64, i64)> =
-            self.connection.all("SELECT first, last FROM synced WHERE last > ?1 ORDER BY first", [after])?;
+            self.all("SELECT first, last FROM synced WHERE last > ?1 ORDER BY first", [after])?;
         let (mut from, mut unsent) = (after.0 + 1, Vec::new());
         for (first, last) in ranges.into_iter().chain([(i64::MAX, i64::MAX)]) {
             if from < first && unsent.len() < most {
-                let more: Vec<SyncedEntry> = self.connection.all(
+                let more: Vec<SyncedEntry> = self.all(
                     entries!("e.id >= :from AND e.id < :to ORDER BY e.id LIMIT :most"),
                     named_params! {":from": from, ":to": first, ":most": most - unsent.len()},
                 )?;
@@ -120,13 +118,12 @@ impl Synced<'_> {
 
     /// An entry of a session; `None` if it is not stored.
     pub fn entry(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<SyncedEntry>> {
-        self.connection
-            .first(entries!("e.conversation_id = ?1 AND e.entry_id = ?2"), params![conversation, entry_id])
+        self.first(entries!("e.conversation_id = ?1 AND e.entry_id = ?2"), params![conversation, entry_id])
     }
 
     /// At most `most` summaries that no pack has, sources before what was condensed from them.
     pub fn unsent_summaries(&self, most: usize) -> Result<Vec<(SummaryId, Hash)>> {
-        self.connection.all(
+        self.all(
             "SELECT id, hash FROM summaries WHERE hash NOT IN (SELECT hash FROM synced_summaries)
               ORDER BY depth, id LIMIT ?1",
             [most],
@@ -135,66 +132,70 @@ impl Synced<'_> {
 
     /// The number of entries that show a purged message.
     pub fn purged(&self) -> Result<usize> {
-        self.connection
-            .one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
+        self.one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
     }
 
     /// The target of the last sync, if there was one.
     pub fn target(&self) -> Result<Option<String>> {
-        let place = self.connection.fact(TARGET)?;
+        let place = self.fact(TARGET)?;
         Ok(place.and_then(|place| Some(place.rsplit_once(' ')?.0.to_owned())))
     }
 
     /// Whether the tables are about this target.
     pub fn is_about(&self, target: &str) -> Result<bool> {
-        self.connection.fact(TARGET).map(|own| own.as_deref() == Some(target))
+        self.fact(TARGET).map(|own| own.as_deref() == Some(target))
     }
 
     /// Whether nothing was purged since own packs were compared with the history, and they are for these recipients.
     pub fn is_compared(&self, recipients: &str) -> Result<bool> {
-        is_as_compared(self.connection, self.purged()?, recipients)
+        self.is_as_compared(self.purged()?, recipients)
+    }
+
+    fn is_as_compared(&self, purged: usize, recipients: &str) -> Result<bool> {
+        let compared = self.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
+        Ok(compared == as_compared(purged, recipients))
     }
 
     /// Whether a pack there is encrypted.
     pub fn is_encrypted(&self) -> Result<bool> {
-        self.connection.fact(ENCRYPTED).map(|fact| fact.is_some())
+        self.fact(ENCRYPTED).map(|fact| fact.is_some())
     }
 
     /// Whether an own pack there is not masked.
     pub fn is_unmasked(&self) -> Result<bool> {
-        self.connection.fact(UNMASKED).map(|fact| fact.is_some())
+        self.fact(UNMASKED).map(|fact| fact.is_some())
     }
 
     /// Whether the last sync left nothing unread.
     pub fn is_complete(&self) -> Result<bool> {
-        self.connection.fact(COMPLETE).map(|fact| fact.is_some())
+        self.fact(COMPLETE).map(|fact| fact.is_some())
     }
 
     /// The number of messages that were removed unasked, because they were purged elsewhere.
     pub fn unasked(&self) -> Result<usize> {
-        Ok(self.connection.fact(UNASKED)?.and_then(|number| number.parse().ok()).unwrap_or(0))
+        Ok(self.fact(UNASKED)?.and_then(|number| number.parse().ok()).unwrap_or(0))
     }
 
     /// The machines that have written packs.
     pub fn machines(&self) -> Result<Vec<Machine>> {
-        self.connection.all("SELECT * FROM machines ORDER BY label, id", [])
+        self.all("SELECT * FROM machines ORDER BY label, id", [])
     }
 
     /// The label of the machine that a session came from, if it came from another one.
     pub fn origin(&self, conversation: ConversationId) -> Result<Option<String>> {
-        self.connection.first("SELECT label FROM origins WHERE conversation_id = ?1", [conversation])
+        self.first("SELECT label FROM origins WHERE conversation_id = ?1", [conversation])
     }
 }
 
 impl SyncedWriter<'_> {
     /// Begins again if the last target was another one.
     pub fn begin(&self, target: &str) -> Result<()> {
-        if self.connection.fact(TARGET)?.as_deref() == Some(target) {
+        if self.is_about(target)? {
             return Ok(());
         }
         self.reset()?;
-        self.connection.change("DELETE FROM _metadata WHERE key = ?1", [ENCRYPTED])?;
-        self.connection.set_fact(TARGET, target)
+        self.change("DELETE FROM _metadata WHERE key = ?1", [ENCRYPTED])?;
+        self.set_fact(TARGET, target)
     }
 
     /// Forgets what the target has.
@@ -202,10 +203,9 @@ impl SyncedWriter<'_> {
         for sql in [
             "DELETE FROM synced", "DELETE FROM synced_summaries", "DELETE FROM packs", "DELETE FROM machines",
         ] {
-            self.connection.change(sql, [])?;
+            self.change(sql, [])?;
         }
-        self.connection
-            .change("DELETE FROM _metadata WHERE key IN (?1, ?2, ?3)", [COMPARED, COMPLETE, UNMASKED])
+        self.change("DELETE FROM _metadata WHERE key IN (?1, ?2, ?3)", [COMPARED, COMPLETE, UNMASKED])
     }
 
     /// Records that packs have these entries.
@@ -228,38 +228,35 @@ impl SyncedWriter<'_> {
 
     /// Ranges that overlap or touch become one.
     fn add_range(&self, first: i64, last: i64) -> Result<()> {
-        let (from, to): (Option<i64>, Option<i64>) = self.connection.one(
+        let (from, to): (Option<i64>, Option<i64>) = self.one(
             "SELECT min(first), max(last) FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1",
             [first, last],
         )?;
-        self.connection
-            .change("DELETE FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1", [first, last])?;
+        self.change("DELETE FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1", [first, last])?;
         let (first, last) = (from.map_or(first, |from| from.min(first)), to.map_or(last, |to| to.max(last)));
-        self.connection.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])
+        self.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])
     }
 
     /// Takes out the entries of purged messages, and these: they have changed.
     pub(crate) fn forget(&self, messages: &BTreeSet<MessageId>, entries: &BTreeSet<EntryId>) -> Result<()> {
-        if !self.connection.one::<bool>("SELECT EXISTS (SELECT 1 FROM synced)", [])? {
+        if !self.one::<bool>("SELECT EXISTS (SELECT 1 FROM synced)", [])? {
             return Ok(());
         }
         let mut rows: BTreeSet<i64> = entries.iter().map(|entry| entry.0).collect();
         for message in messages {
-            let shown: Vec<i64> =
-                self.connection.all("SELECT id FROM entries WHERE message_id = ?1", [message])?;
+            let shown: Vec<i64> = self.all("SELECT id FROM entries WHERE message_id = ?1", [message])?;
             rows.extend(shown);
         }
         for row in rows {
-            let range: Option<(i64, i64)> = self.connection.first(
+            let range: Option<(i64, i64)> = self.first(
                 "SELECT first, last FROM synced WHERE first <= ?1 AND last >= ?1 ORDER BY first DESC LIMIT 1",
                 [row],
             )?;
             let Some((first, last)) = range else { continue };
-            self.connection.change("DELETE FROM synced WHERE first = ?1", [first])?;
+            self.change("DELETE FROM synced WHERE first = ?1", [first])?;
             for (first, last) in [(first, row - 1), (row + 1, last)] {
                 if first <= last {
-                    self.connection
-                        .change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])?;
+                    self.change("INSERT INTO synced (first, last) VALUES (?1, ?2)", [first, last])?;
                 }
             }
         }
@@ -269,63 +266,62 @@ impl SyncedWriter<'_> {
     /// Records that packs have these summaries.
     pub fn add_summaries(&self, summaries: &[Hash]) -> Result<()> {
         summaries.iter().try_for_each(|hash| {
-            self.connection.change("INSERT OR IGNORE INTO synced_summaries (hash) VALUES (?1)", [hash])
+            self.change("INSERT OR IGNORE INTO synced_summaries (hash) VALUES (?1)", [hash])
         })
     }
 
     /// Records that a pack was read or written, or that this machine's key does not open it.
     pub fn add_pack(&self, name: &str, closed_to: Option<&str>) -> Result<()> {
-        self.connection
-            .change("INSERT OR REPLACE INTO packs (name, closed_to) VALUES (?1, ?2)", [Some(name), closed_to])
+        self.change("INSERT OR REPLACE INTO packs (name, closed_to) VALUES (?1, ?2)", [Some(name), closed_to])
     }
 
     /// Forgets a pack that was replaced.
     pub fn remove_pack(&self, name: &str) -> Result<()> {
-        self.connection.change("DELETE FROM packs WHERE name = ?1", [name])
+        self.change("DELETE FROM packs WHERE name = ?1", [name])
     }
 
     /// Records that own packs agree with the history as it was when so many entries showed a purged message, and are for
     /// these recipients.
     pub fn note_compared(&self, purged: usize, recipients: &str) -> Result<()> {
-        self.connection.set_fact(COMPARED, &as_compared(purged, recipients))
+        self.set_fact(COMPARED, &as_compared(purged, recipients))
     }
 
     /// Records that an own pack was written when so many entries showed a purged message, for these recipients. If another
     /// process has compared own packs otherwise since, they are compared again.
     pub fn note_own(&self, purged: usize, recipients: &str) -> Result<()> {
-        match is_as_compared(self.connection, purged, recipients)? {
+        match self.is_as_compared(purged, recipients)? {
             true => Ok(()),
-            false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED]),
+            false => self.change("DELETE FROM _metadata WHERE key = ?1", [COMPARED]),
         }
     }
 
     /// Records whether a pack is encrypted.
     pub fn note_encrypted(&self, is_encrypted: bool) -> Result<()> {
-        if is_encrypted { self.connection.set_fact(ENCRYPTED, "1") } else { Ok(()) }
+        if is_encrypted { self.set_fact(ENCRYPTED, "1") } else { Ok(()) }
     }
 
     /// Records that an own pack was written or read, masked or not.
     pub fn note_masked(&self, is_masked: bool) -> Result<()> {
-        if is_masked { Ok(()) } else { self.connection.set_fact(UNMASKED, "1") }
+        if is_masked { Ok(()) } else { self.set_fact(UNMASKED, "1") }
     }
 
     /// Records whether nothing is left unread.
     pub fn note_complete(&self, is_complete: bool) -> Result<()> {
         match is_complete {
-            true => self.connection.set_fact(COMPLETE, "1"),
-            false => self.connection.change("DELETE FROM _metadata WHERE key = ?1", [COMPLETE]),
+            true => self.set_fact(COMPLETE, "1"),
+            false => self.change("DELETE FROM _metadata WHERE key = ?1", [COMPLETE]),
         }
     }
 
     /// Records that number.
     pub fn note_unasked(&self, number: usize) -> Result<()> {
-        self.connection.set_fact(UNASKED, &number.to_string())
+        self.set_fact(UNASKED, &number.to_string())
     }
 
     /// Records what a machine's pack says, unless a newer one was read.
     pub fn note_machine(&self, machine: &Machine) -> Result<()> {
         let Machine { id, label, number, purged } = machine;
-        self.connection.change(
+        self.change(
             "INSERT INTO machines (id, label, number, purged) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (id) DO UPDATE SET label = excluded.label, number = excluded.number, purged = excluded.purged
                                       WHERE excluded.number >= number",
@@ -335,16 +331,11 @@ impl SyncedWriter<'_> {
 
     /// Records the machine that a session came from.
     pub fn note_origin(&self, conversation: ConversationId, label: &str) -> Result<()> {
-        self.connection.change(
+        self.change(
             "INSERT OR IGNORE INTO origins (conversation_id, label) VALUES (?1, ?2)",
             params![conversation, label],
         )
     }
-}
-
-fn is_as_compared(connection: &Connection, purged: usize, recipients: &str) -> Result<bool> {
-    let compared = connection.fact(COMPARED)?.unwrap_or_else(|| as_compared(0, ""));
-    Ok(compared == as_compared(purged, recipients))
 }
 
 fn as_compared(purged: usize, recipients: &str) -> String {

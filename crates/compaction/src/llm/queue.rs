@@ -1,7 +1,7 @@
 //! Which calls to a server run at once. A server on this machine or in the local network usually answers one question
 //! after the other: calls that wait there would use up their time limits, so they wait here.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Mutex;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -45,16 +45,16 @@ impl Server {
 
 /// Whether an address is this machine's or in a private network.
 fn is_near(url: &str) -> bool {
-    let Some(host) = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_lowercase)) else {
-        return false;
-    };
-    let bare = host.trim_matches(['[', ']']);
-    if let Ok(v4) = bare.parse::<Ipv4Addr>() {
-        return v4.is_loopback() || v4.is_private();
-    }
-    match bare.parse::<Ipv6Addr>() {
-        Ok(v6) => v6.is_loopback(),
-        Err(_) => bare == "localhost" || bare.ends_with(".local") || bare.ends_with(".localhost"),
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let server = rest.split(['/', '?', '#']).next().and_then(|server| server.rsplit('@').next());
+    let server = server.unwrap_or_default().to_lowercase();
+    // Only an address of version 6 has colons of its own, within brackets.
+    let host =
+        server.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(&*server, |(host, _)| host);
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private(),
+        Ok(IpAddr::V6(v6)) => v6.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".local") || host.ends_with(".localhost"),
     }
 }
 
@@ -67,7 +67,8 @@ mod tests {
         for near in [
             "http://localhost:11434/v1", "http://LOCALHOST", "http://127.0.0.1:8080", "http://127.1.2.3",
             "http://[::1]:1/v1", "http://10.0.0.7/v1", "http://172.16.0.1", "http://172.31.255.1",
-            "http://192.168.1.20:1234", "https://gpu.local/v1",
+            "http://192.168.1.20:1234", "https://gpu.local/v1", "http://[::1]",
+            "http://me:key@localhost:1/v1?a=@b",
         ] {
             assert!(is_near(near), "{near}");
         }

@@ -229,7 +229,8 @@ pub fn float(count: usize) -> f64 {
     clippy::cast_sign_loss,
     reason = "sizes are small and not negative"
 )]
-fn whole(tokens: f64) -> usize {
+/// The whole part of a number that is not negative.
+pub fn whole(tokens: f64) -> usize {
     tokens as usize
 }
 

@@ -23,17 +23,14 @@ impl Cover {
     /// Reads the branch that ends at `leaf`; empty without one.
     pub fn read(view: &View<'_>, conversation: ConversationId, leaf: Option<&str>) -> Result<Self> {
         let visible = leaf.map(|leaf| view.messages().shown(conversation, leaf)).transpose()?;
-        Self::with_nodes(view, visible.unwrap_or_default())
+        let visible = visible.unwrap_or_default();
+        let nodes = view.summaries().nodes_on(&seen(&visible))?;
+        Ok(Self::new(visible, nodes))
     }
 
     /// The same without reading, of the branch with these `entries`: of `nodes`, those that are valid on it.
     pub fn among(nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>, entries: &[BranchEntry]) -> Self {
-        Self::new(shown(entries), nodes)
-    }
-
-    fn with_nodes(view: &View<'_>, visible: Vec<Shown>) -> Result<Self> {
-        let nodes = view.summaries().nodes_on(&seen(&visible))?;
-        Ok(Self::new(visible, nodes))
+        Self::new(visible(entries).iter().map(Shown::from).collect(), nodes)
     }
 
     fn new(visible: Vec<Shown>, nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
@@ -85,10 +82,6 @@ impl Cover {
         leaves.sort_by_key(|id| self.forest.span(*id).map(|span| span.start));
         leaves
     }
-}
-
-fn shown(entries: &[BranchEntry]) -> Vec<Shown> {
-    visible(entries).iter().map(Shown::from).collect()
 }
 
 /// What the model sees, which summaries refer to.

@@ -68,11 +68,7 @@ impl Memory {
         let before = lock(&self.known).take();
         let before =
             before.filter(|known| known.conversation == conversation && known.rewritten == rewritten);
-        let known = match before {
-            Some(known) => known.gone_on(view, leaf)?,
-            None => None,
-        };
-        let known = match known {
+        let known = match before.map(|known| known.gone_on(view, leaf)).transpose()?.flatten() {
             Some(known) => known,
             None => Known::read(view, conversation, leaf, rewritten)?,
         };

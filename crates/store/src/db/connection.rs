@@ -76,10 +76,15 @@ pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens an existing file for writing. Its statements wait for other processes.
-pub(super) fn open_patiently(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens an existing file for writing.
+pub(super) fn open_existing(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    Connection::open_with_flags(path, flags)
+}
+
+/// The same, whose statements wait for other processes.
+pub(super) fn open_patiently(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = open_existing(path)?;
     connection.busy_timeout(Duration::ZERO)?;
     if mark(&connection).is_err_and(|error| is_busy(&error)) {
         // As SQLite reports some file systems without locks.

@@ -13,4 +13,4 @@ pub(super) mod trouble;
 pub(super) mod untrusted;
 pub(super) mod worker;
 
-crate::view::handles!("Facts about the database itself." Database, "Records facts about the database itself." DatabaseWriter);
+crate::view::handles!(database: "Facts about the database itself." Database, "Records facts about the database itself." DatabaseWriter);

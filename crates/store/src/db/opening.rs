@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::connection::{
     APPLICATION_ID, BUSY, NAMES, Opened, Place, check_locks, check_own, is_busy, is_empty, keep_plans,
-    list_words, mark, names, other_format, project_in, unread, with_ending,
+    list_words, mark, names, open_existing, other_format, project_in, unread, with_ending,
 };
 use super::project::merge_log;
 use super::trouble::said;
@@ -169,8 +169,7 @@ pub(super) fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     check_own(path)?;
     make_file(path)?;
     check_locks(path).map_err(|error| Error::storing(trouble::lockless(path), error))?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let mut connection = open_existing(path).map_err(failed)?;
     connection.busy_handler(Some(BUSY)).map_err(failed)?;
     let is_new = check_owner(&connection, path, cwd, failed)?;
     set_up(&connection).map_err(failed)?;

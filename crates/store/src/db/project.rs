@@ -3,8 +3,6 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
-
 use super::{connection, schema};
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Error, Result};
@@ -119,22 +117,19 @@ fn is_own(path: &Path) -> bool {
 /// Merges a database's log into it, if no other process has it open; returns whether that is so.
 pub fn merge_log(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let mut connection = connection::open_existing(path).map_err(failed)?;
     connection.busy_handler(Some(connection::BRIEFLY)).map_err(failed)?;
-    let is_busy =
-        |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     // Leave a file alone, and run nothing in it, if another program made or changed it.
     match schema::is_ours(&connection) {
         Ok(true) => {}
         Ok(false) => return Ok(true),
-        Err(error) => return Ok(!is_busy(&error)),
+        Err(error) => return Ok(!connection::is_busy(&error)),
     }
     // Succeeds only if no other connection is open.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
         Ok(mode) => mode == "delete",
-        Err(error) => !is_busy(&error),
+        Err(error) => !connection::is_busy(&error),
     })
 }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
 use super::opening::set_aside;
 use super::project::name_of;
+use super::trouble::{is_of_the_disk, is_out_of_reach};
 use super::{schema, trouble, untrusted};
 
 use crate::{Batch, Store};
@@ -173,18 +174,6 @@ fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
         return Err(rusqlite::Error::InvalidQuery);
     }
     connection::that_looks(connection)
-}
-
-/// Whether opening failed for lack of permissions.
-fn is_out_of_reach(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
-    )
-}
-
-fn is_of_the_disk(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Error) -> Error) -> Error {

@@ -33,7 +33,7 @@ pub struct Sizes {
 impl Database<'_> {
     /// Bytes by use. This reads the whole file.
     pub fn sizes(&self) -> Result<Sizes> {
-        let rows: Vec<(String, String, u64)> = self.connection.all(
+        let rows: Vec<(String, String, u64)> = self.all(
             "SELECT d.name, coalesce(s.tbl_name, d.name), d.pgsize
                FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
               WHERE d.aggregate = TRUE",
@@ -51,27 +51,26 @@ impl Database<'_> {
             };
             *part += bytes;
         }
-        sizes.unpacked = self.connection.one("SELECT coalesce(sum(bytes), 0) FROM messages", [])?;
-        sizes.free = self
-            .connection
-            .one("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size", [])?;
+        sizes.unpacked = self.one("SELECT coalesce(sum(bytes), 0) FROM messages", [])?;
+        sizes.free =
+            self.one("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size", [])?;
         Ok(sizes)
     }
 
     /// The store's size in bytes when the user was last warned about it.
     pub fn size_warned_at(&self) -> Result<Option<u64>> {
-        Ok(self.connection.fact(WARNED_AT)?.and_then(|bytes| bytes.parse().ok()))
+        Ok(self.fact(WARNED_AT)?.and_then(|bytes| bytes.parse().ok()))
     }
 
     /// The size of the database's pages in bytes.
     pub fn page_bytes(&self) -> Result<u64> {
-        self.connection.one("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
+        self.one("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
     }
 }
 
 impl DatabaseWriter<'_> {
     /// Records that the user was warned when the store had this many bytes.
     pub fn note_size_warned_at(&self, bytes: u64) -> Result<()> {
-        self.connection.set_fact(WARNED_AT, &bytes.to_string())
+        self.set_fact(WARNED_AT, &bytes.to_string())
     }
 }

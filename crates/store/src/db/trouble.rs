@@ -90,16 +90,20 @@ pub(crate) fn is_busy(error: &Error) -> bool {
 
 /// Whether the file can't be written or the disk is full. It may still be readable.
 pub(crate) fn is_unwritable(error: &Error) -> bool {
+    cause(error).is_some_and(|error| is_out_of_reach(error) || is_of_the_disk(error))
+}
+
+/// Whether permissions are lacking.
+pub(super) fn is_out_of_reach(error: &rusqlite::Error) -> bool {
     matches!(
-        cause(error).and_then(rusqlite::Error::sqlite_error_code),
-        Some(
-            ErrorCode::ReadOnly
-                | ErrorCode::PermissionDenied
-                | ErrorCode::CannotOpen
-                | ErrorCode::DiskFull
-                | ErrorCode::SystemIoFailure
-        )
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
     )
+}
+
+/// Whether the disk is full or fails.
+pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 fn is_damage(cause: &rusqlite::Error) -> bool {

@@ -207,7 +207,7 @@ mod tests {
         let sum = |connection: &Connection| {
             connection.query_row("SELECT sum(tokens) FROM messages", [], |row| row.get::<_, Option<i64>>(0))
         };
-        let why = store.read(move |view| sum(view.connection).map_err(crate::columns::reading)).await;
+        let why = store.read(move |view| Ok(sum(view.connection)?)).await;
         let refusal = why.unwrap_err().to_string();
         assert!(
             refusal.contains("was stopped: it takes longer than an intact history of its size could"),

@@ -164,15 +164,17 @@ impl Store {
 
     /// Starts a store that is writable, or one that waits until `reopen` succeeds.
     fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
-        let Opened { connection, place, notice } = opened;
+        let Opened { mut connection, place, notice } = opened;
         let is_to_be_vacuumed = reopen.is_none() && vacuum::is_pending(&connection);
         let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place == Place::Memory));
         let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
-        let (jobs, writer) = start_writer(connection, waiting)?;
+        let (jobs, queue) = channel();
+        let writer = std::thread::Builder::new()
+            .name("lcm-writer".into())
+            .spawn(move || work_off(&queue, &mut connection, waiting))
+            .map_err(|error| Error::storing("failed to start the writer of the history store", error))?;
         if is_to_be_vacuumed {
-            let work = Box::new(|connection: Result<&mut Connection>| {
-                drop(connection.map(|open| vacuum::run(open)));
-            });
+            let work: Work = Box::new(|connection| drop(connection.map(|open| vacuum::run(open))));
             // The writer has just started and still receives.
             let _ = jobs.send(WriteJob { work, unhurried: true, writes: false });
         }
@@ -394,18 +396,6 @@ impl Store {
             None => Err(Error::closed()),
         }
     }
-}
-
-fn start_writer(
-    mut connection: Connection,
-    waiting: Option<(Reopen, Arc<AtomicBool>)>,
-) -> Result<(Sender<WriteJob>, JoinHandle<()>)> {
-    let (jobs, queue) = channel::<WriteJob>();
-    std::thread::Builder::new()
-        .name("lcm-writer".into())
-        .spawn(move || work_off(&queue, &mut connection, waiting))
-        .map(|writer| (jobs, writer))
-        .map_err(|error| Error::storing("failed to start the writer of the history store", error))
 }
 
 /// Runs jobs until the queue closes.

@@ -2,6 +2,5 @@
 
 pub(super) mod search;
 pub(super) mod vocabulary;
-pub(super) mod writing;
 
-crate::view::handles!("The full-text index." FullTextIndex, "Adds passages and summaries to the index." IndexWriter);
+crate::view::handles!(index: "The full-text index." FullTextIndex);

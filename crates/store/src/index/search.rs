@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, named_params, params};
 
+use crate::FullTextIndex;
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::sessions::{parameters, passes};
-use crate::{FullTextIndex, Messages};
 use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, PI, SummaryId};
@@ -56,11 +56,8 @@ from_row!(SummaryHit { summary = "id", score });
 
 impl<'c> FullTextIndex<'c> {
     /// The row of the newest passage, which is about their number.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub(crate) fn last_passage(&self) -> Result<i64> {
-        let last = self.connection.first(
+        let last = self.first(
             "SELECT first_passage + passages - 1 FROM messages
               WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
             [],
@@ -86,8 +83,8 @@ impl<'c> FullTextIndex<'c> {
     /// The ranges of the rows of an agent's messages.
     fn rows_of_agent(&self, agent: &str) -> Result<Vec<(i64, i64)>> {
         let sql = "SELECT id FROM conversations WHERE session_id GLOB ?1 || ':*'";
-        let sessions: Vec<ConversationId> = self.connection.all(sql, [agent])?;
-        let rows = |session| Ok(Messages::new(self.connection).counts(session)?.rows);
+        let sessions: Vec<ConversationId> = self.all(sql, [agent])?;
+        let rows = |session| Ok(self.messages().counts(session)?.rows);
         sessions.into_iter().filter_map(|session| rows(session).transpose()).collect()
     }
 
@@ -97,7 +94,7 @@ impl<'c> FullTextIndex<'c> {
         const MOST: usize = 64;
         /// Rows of other sessions that are cheaper to search than to leave out.
         const NEAR: i64 = 500;
-        let counts = Messages::new(self.connection).counts(session)?;
+        let counts = self.messages().counts(session)?;
         let Some((lowest, highest)) = counts.rows else { return Ok(Vec::new()) };
         let own = i64::try_from(counts.messages).unwrap_or(i64::MAX);
         if highest - lowest <= own.saturating_add(NEAR) {
@@ -105,7 +102,7 @@ impl<'c> FullTextIndex<'c> {
         }
         // A fork shows old messages and new ones, and other sessions were stored in between.
         let sql = "SELECT message_id FROM entries WHERE conversation_id = ?1 AND message_id IS NOT NULL";
-        let mut rows: Vec<i64> = self.connection.all(sql, [session])?;
+        let mut rows: Vec<i64> = self.all(sql, [session])?;
         rows.sort_unstable();
         let mut ranges: Vec<(i64, i64)> = rows.into_iter().map(|row| (row, row)).collect();
         let mut near = NEAR;
@@ -121,7 +118,7 @@ impl<'c> FullTextIndex<'c> {
         let mut ranges: Vec<(i64, i64)> = Vec::new();
         for (lowest, highest) in messages {
             // Passages are numbered in the order of their messages.
-            let range: Option<(i64, i64)> = self.connection.first(
+            let range: Option<(i64, i64)> = self.first(
                 "SELECT first_passage,
                         (SELECT first_passage + passages - 1 FROM messages
                           WHERE id <= ?2 AND first_passage IS NOT NULL ORDER BY id DESC LIMIT 1)
@@ -139,7 +136,7 @@ impl<'c> FullTextIndex<'c> {
 
     /// The message of the passage in row `passage`, if it passes `filter`.
     pub fn hit(&self, passage: i64, filter: &Filter) -> Result<Option<Hit>> {
-        self.connection.first(
+        self.first(
             &format!(
                 "SELECT m.id, :passage - m.first_passage AS passage
                FROM messages m
@@ -154,7 +151,7 @@ impl<'c> FullTextIndex<'c> {
 
     /// The messages directly before and after this one, if they are searchable and stored next to it.
     pub fn neighbors(&self, message: MessageId) -> Result<Vec<MessageId>> {
-        self.connection.all(
+        self.all(
             "SELECT p.id FROM messages m JOIN messages p ON p.id = m.parent_id
               WHERE m.id = ?1 AND p.first_passage IS NOT NULL AND p.kind = 0
              UNION ALL
@@ -172,7 +169,7 @@ impl<'c> FullTextIndex<'c> {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<SummaryHit>> {
-        self.connection.all(
+        self.all(
             "SELECT s.id, -bm25(summaries_fts, 1.0, 0.6) AS score
                FROM summaries_fts f
                JOIN summaries s ON s.id = f.rowid
@@ -198,17 +195,15 @@ impl<'c> FullTextIndex<'c> {
     /// `most`.
     pub fn searchable(&self, conversation: Option<ConversationId>, most: usize) -> Result<(usize, usize)> {
         let messages = match conversation {
-            None => {
-                self.connection.one("SELECT count(*) FROM messages WHERE first_passage IS NOT NULL", [])?
-            }
-            Some(id) => self.connection.one(
+            None => self.one("SELECT count(*) FROM messages WHERE first_passage IS NOT NULL", [])?,
+            Some(id) => self.one(
                 "SELECT count(DISTINCT id) FROM
                    (SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
                      WHERE e.conversation_id = ?1 AND m.first_passage IS NOT NULL LIMIT ?2)",
                 params![id, most],
             )?,
         };
-        let summaries = self.connection.one(
+        let summaries = self.one(
             "SELECT count(*) FROM summaries s
               WHERE ?1 IS NULL OR EXISTS
                     (SELECT 1 FROM entries e WHERE e.message_id = s.first_message AND e.conversation_id = ?1)",
@@ -220,7 +215,7 @@ impl<'c> FullTextIndex<'c> {
     /// The session with this id, or at most two whose ids begin with it, also without the agent's name: enough to see that it is
     /// ambiguous.
     pub fn conversations_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
-        self.connection.all(
+        self.all(
             "SELECT id FROM conversations
               WHERE ?1 IN (substr(session_id, 1, length(?1)), substr(session_id, instr(session_id, ':') + 1, length(?1)))
                 AND (session_id = ?1 OR NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
@@ -255,8 +250,7 @@ impl<'c> FullTextIndex<'c> {
             return Ok(behind);
         }
         // Unreadable messages are left to the doctor.
-        let read =
-            |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
+        let read = |id: MessageId| self.messages().json_of(id).ok().map(|json| Message::parse(&json));
         let calls = read(calling).map(|message| message.calls_naming(path)).unwrap_or_default();
         let is_of_one = |id: &MessageId| {
             !calls.is_empty()
@@ -269,7 +263,7 @@ impl<'c> FullTextIndex<'c> {
     fn results_behind(&self, calling: MessageId) -> Result<Vec<MessageId>> {
         /// Rows to scan.
         const BEHIND: i64 = 64;
-        let mut query = self.connection.prepared(
+        let mut query = self.prepared(
             "SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id",
         )?;
         let mut rows = query.query(params![calling, BEHIND])?;
@@ -312,9 +306,6 @@ const MATCHING: &str = "messages_fts WHERE messages_fts MATCH ?1 AND rowid BETWE
 
 impl Passages<'_> {
     /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn count(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
         let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {MATCHING} LIMIT ?4)");
         self.ranges.iter().filter(|(_, last)| *last >= from).try_fold(0, |found, (first, last)| {

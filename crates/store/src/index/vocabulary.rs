@@ -28,9 +28,6 @@ impl FullTextIndex<'_> {
     /// Calls `visit` with the index's words from `from` to `to` (exclusive) until it returns `false`. The
     /// words are stems, and one may come several times. Each page read is deducted from `pages`. Returns
     /// whether all were read.
-    ///
-    /// # Errors
-    /// When the database can't be read; so for all methods here.
     pub fn index_words(
         &self,
         from: &str,
@@ -38,14 +35,14 @@ impl FullTextIndex<'_> {
         pages: &mut Pages,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool> {
-        let layout: i64 = self.connection.one("SELECT v FROM messages_fts_config WHERE k = 'version'", [])?;
+        let layout: i64 = self.one("SELECT v FROM messages_fts_config WHERE k = 'version'", [])?;
         if !LAYOUTS.contains(&layout) {
             return Ok(false);
         }
         // The byte after the prefix sorts after all words.
         let key = |word: &str| [&[MAIN], word.as_bytes()].concat();
         let (first, last) = (key(from), to.map_or_else(|| vec![MAIN + 1], key));
-        let mut listed = self.connection.prepared(
+        let mut listed = self.prepared(
             "WITH RECURSIVE s (segid) AS (
                  SELECT min(segid) FROM messages_fts_idx
                  UNION ALL
@@ -68,7 +65,7 @@ impl FullTextIndex<'_> {
             let page: i64 = row.get(0)?;
             // During a merge, pages already copied into another segment are still listed here.
             let sql = "SELECT block FROM messages_fts_data WHERE id = ?1";
-            let Some(page) = self.connection.first::<Vec<u8>>(sql, [page])? else { continue };
+            let Some(page) = self.first::<Vec<u8>>(sql, [page])? else { continue };
             let mut goes_on = true;
             let read = words_on(&page, &mut word, |word| {
                 let begins = from.is_empty() || word >= first.as_slice();

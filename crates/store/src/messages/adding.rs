@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use rusqlite::{ErrorCode, params};
 
+use crate::MessageWriter;
 use crate::columns::{Queries as _, writing};
 use crate::messages::codec;
-use crate::{IndexWriter, MessageWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId};
@@ -72,9 +72,8 @@ impl MessageWriter<'_> {
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
         let Prepared { packed, codec, bytes, count, indexed } = message.prepared;
         let passages = if message.kind == MessageKind::Conversation { *count } else { 0 };
-        let first_passage =
-            if passages == 0 { None } else { Some(IndexWriter::new(self.connection).next_passage()?) };
-        let mut insert = self.connection.prepare_cached(
+        let first_passage = if passages == 0 { None } else { Some(self.index().last_passage()? + 1) };
+        let mut insert = self.prepared(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
                                    json, codec, bytes, first_passage, passages)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -100,7 +99,7 @@ impl MessageWriter<'_> {
                 let sql = "SELECT id FROM messages
                             WHERE parent_id IS ?1 AND substr(lineage, 1, 16) = substr(?2, 1, 16)
                               AND lineage = ?2";
-                let known = self.connection.first(sql, params![message.parent, message.lineage])?;
+                let known = self.first(sql, params![message.parent, message.lineage])?;
                 return known.ok_or_else(|| writing(error));
             }
             Err(error) => return Err(writing(error)),
@@ -109,14 +108,11 @@ impl MessageWriter<'_> {
             let is_complete = indexed.len() == passages;
             let rest = (!is_complete).then(|| Indexed::each(message.searchable).skip(indexed.len()));
             let rest = rest.into_iter().flatten().map(Cow::Owned);
-            let index = IndexWriter::new(self.connection);
             for (row, passage) in (first..).zip(indexed.iter().map(Cow::Borrowed).chain(rest)) {
                 let (range, Indexed { body, parts }) = passage.as_ref();
-                index.add_passage(
-                    row,
-                    body.as_deref().unwrap_or(&message.searchable[range.clone()]),
-                    parts,
-                )?;
+                let body = body.as_deref().unwrap_or(&message.searchable[range.clone()]);
+                let sql = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+                self.change(sql, params![row, body, parts])?;
             }
         }
         Ok(MessageId(id))

@@ -87,7 +87,7 @@ impl Messages<'_> {
     ) -> Result<Option<EntryId>> {
         // A session without branches is stored row after row, so rows are scanned; a gap leads to a lookup by
         // id.
-        let mut query = self.connection.prepare_cached(sql)?;
+        let mut query = self.prepared(sql)?;
         let mut next = self.entry_row(conversation, leaf)?;
         let mut sought = HashSet::new();
         while let Some(from) = next.filter(|entry| !is_known(*entry)) {
@@ -122,7 +122,7 @@ impl Messages<'_> {
 
     /// How often a row that should never change was changed or removed: see `db/schema.sql`.
     pub fn rewritten(&self) -> Result<i64> {
-        Ok(self.connection.fact("rewritten")?.and_then(|times| times.parse().ok()).unwrap_or_default())
+        Ok(self.fact("rewritten")?.and_then(|times| times.parse().ok()).unwrap_or_default())
     }
 }
 

@@ -127,30 +127,22 @@ pub(crate) fn decode_if(
 fn decoded(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<Vec<u8>> {
     let bytes = match codec {
         PLAIN => Ok(stored.into_owned()),
-        ZSTD => unpack(&stored, unpacked(length)?),
+        ZSTD => {
+            let length = usize::try_from(length).ok().filter(|length| *length <= MOST_PACKED);
+            let length = length.ok_or_else(|| Error::store("a stored message has an impossible length"))?;
+            DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
+                Ok(decompressor) => decompressor.decompress(&stored, length),
+                Err(error) => Err(io::Error::other(error.to_string())),
+            })
+        }
         PURGED => return Err(Error::store("a message that was purged has no text")),
         other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
     };
-    bytes.map_err(|error| Error::storing(UNPACKING, error))
-}
-
-const UNPACKING: &str = "a stored message cannot be unpacked";
-
-/// The length of JSON that a row may unpack to.
-fn unpacked(length: i64) -> Result<usize> {
-    let length = usize::try_from(length).ok().filter(|length| *length <= MOST_PACKED);
-    length.ok_or_else(|| Error::store("a stored message has an impossible length"))
+    bytes.map_err(|error| Error::storing("a stored message cannot be unpacked", error))
 }
 
 fn text(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Error::storing("a stored message is not UTF-8", error))
-}
-
-fn unpack(stored: &[u8], length: usize) -> io::Result<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
-        Ok(decompressor) => decompressor.decompress(stored, length),
-        Err(error) => Err(io::Error::other(error.to_string())),
-    })
 }
 
 #[cfg(test)]

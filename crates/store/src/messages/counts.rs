@@ -96,22 +96,22 @@ impl Messages<'_> {
     pub fn last_rows(&self) -> Result<LastRows> {
         let sql =
             "SELECT (SELECT coalesce(max(id), 0) FROM messages), (SELECT coalesce(max(id), 0) FROM entries)";
-        self.connection.one(sql, []).map(|(message, entry)| LastRows { message, entry })
+        self.one(sql, []).map(|(message, entry)| LastRows { message, entry })
     }
 
     /// Whether an entry of a session that was added before `since` shows a message.
     pub fn showed(&self, conversation: ConversationId, message: MessageId, since: LastRows) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM entries
                                    WHERE message_id = ?2 AND conversation_id = ?1 AND id <= ?3)";
-        self.connection.one(sql, (conversation, message, since.entry))
+        self.one(sql, (conversation, message, since.entry))
     }
 
     fn recorded(&self, conversation: ConversationId) -> Result<Option<Counts>> {
-        self.connection.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation])
+        self.first("SELECT * FROM counts WHERE conversation_id = ?1", [conversation])
     }
 
     fn counted(&self, conversation: ConversationId) -> Result<Counts> {
-        self.connection.one(counting(conversation), [conversation.0])
+        self.one(counting(conversation), [conversation.0])
     }
 
     /// Whether what is recorded of a session, or of the whole project (`None`), is right. Costs its length.
@@ -145,14 +145,14 @@ impl MessageWriter<'_> {
     /// from the model included.
     pub fn count_added(&self, conversation: ConversationId, last: LastRows) -> Result<usize> {
         let sql = "SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)";
-        let messages: usize = self.connection.one(sql, [last.message])?;
+        let messages: usize = self.one(sql, [last.message])?;
         let sql = "UPDATE counts SET messages = messages + ?2 WHERE conversation_id = ?1";
-        self.connection.change(sql, params![PROJECT, messages])?;
-        let added: Counts = self.connection.one(ADDED, (conversation, last.entry))?;
+        self.change(sql, params![PROJECT, messages])?;
+        let added: Counts = self.one(ADDED, (conversation, last.entry))?;
         let (from, to) = added.times.unzip();
         let (lowest, highest) = added.rows.unzip();
         // With the SELECT inside, SQLite would open a savepoint.
-        self.connection.change(
+        self.change(
             "UPDATE counts
                 SET messages = messages + ?2,
                     from_time = coalesce(min(from_time, ?3), from_time, ?3),

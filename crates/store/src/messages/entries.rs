@@ -63,7 +63,7 @@ pub fn is_current(entry_id: &str) -> bool {
 impl Messages<'_> {
     /// The entries of a session that show a message and have this one's id in the file, the one with that very id first.
     pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
-        self.connection.all(
+        self.all(
             &format!("{SHOWING} AND {IS_VERSION}"),
             named_params! {":conversation": conversation, ":own": own_id(entry_id)},
         )
@@ -71,7 +71,7 @@ impl Messages<'_> {
 
     /// Whether an edit of its session's file has given an entry another id.
     pub fn is_set_aside(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
-        let ids: Vec<String> = self.connection.all(
+        let ids: Vec<String> = self.all(
             &format!(
                 "SELECT e.entry_id FROM entries e WHERE e.conversation_id = :conversation AND {IS_VERSION}"
             ),
@@ -82,7 +82,7 @@ impl Messages<'_> {
 
     /// What an entry shows, if that is a message.
     pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
-        self.connection.first(
+        self.first(
             &format!("{SHOWING} AND e.entry_id = :id"),
             named_params! {":conversation": conversation, ":id": entry_id},
         )
@@ -90,7 +90,7 @@ impl Messages<'_> {
 
     /// The ids of the entries of a session that show a message.
     pub fn shown_as(&self, conversation: ConversationId, message: MessageId) -> Result<Vec<String>> {
-        self.connection.all(
+        self.all(
             "SELECT entry_id FROM entries WHERE message_id = ?2 AND conversation_id = ?1 AND kind = 1",
             params![conversation, message],
         )
@@ -98,12 +98,12 @@ impl Messages<'_> {
 
     /// Pi's ids of all stored entries of a session.
     pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
-        self.connection.all("SELECT entry_id FROM entries WHERE conversation_id = ?1", [conversation])
+        self.all("SELECT entry_id FROM entries WHERE conversation_id = ?1", [conversation])
     }
 
     /// Reads the newest entries, so that opening a session detects a damaged table.
     pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
-        self.connection.one(
+        self.one(
             "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
               (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
             [conversation],
@@ -117,7 +117,7 @@ impl Messages<'_> {
 
     /// The row of an entry, if it is stored.
     pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
-        self.connection.first(
+        self.first(
             "SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2",
             params![conversation, entry_id],
         )
@@ -129,7 +129,7 @@ impl Messages<'_> {
         conversation: ConversationId,
         entry_id: &str,
     ) -> Result<Option<(EntryId, Option<String>)>> {
-        self.connection.first(
+        self.first(
             "SELECT e.id, above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2",
             params![conversation, entry_id],
@@ -138,14 +138,14 @@ impl Messages<'_> {
 
     /// The last message at or above an entry: what its children extend.
     pub fn head_of(&self, entry: EntryId) -> Result<Option<Head>> {
-        self.connection.first(
+        self.first(
             "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
             [entry])
     }
 
     /// The message that an entry shows, if any.
     pub fn shown_by(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
-        self.connection.first(
+        self.first(
             "SELECT message_id FROM entries
               WHERE conversation_id = ?1 AND entry_id = ?2 AND kind = 1 AND message_id IS NOT NULL",
             params![conversation, entry_id],
@@ -155,7 +155,7 @@ impl Messages<'_> {
     /// Whether an entry shows the message with this plain hash, whatever is above; `None` if it shows none, or a
     /// purged one.
     pub fn shows(&self, conversation: ConversationId, entry_id: &str, digest: &Hash) -> Result<Option<bool>> {
-        let found: Option<(Hash, Hash)> = self.connection.first(
+        let found: Option<(Hash, Hash)> = self.first(
             "SELECT m.lineage, coalesce(p.lineage, zeroblob(32))
                FROM entries e JOIN messages m ON m.id = e.message_id LEFT JOIN messages p ON p.id = m.parent_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind <> 4",
@@ -174,7 +174,7 @@ impl MessageWriter<'_> {
         edited: &[String],
         mark: &Hash,
     ) -> Result<Vec<String>> {
-        let rows: Vec<(i64, Option<i64>, String)> = self.connection.all(
+        let rows: Vec<(i64, Option<i64>, String)> = self.all(
             "SELECT id, parent_id, entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id",
             [conversation],
         )?;
@@ -194,8 +194,8 @@ impl MessageWriter<'_> {
         SyncedWriter::new(self.connection).forget(&BTreeSet::new(), &rows)?;
         for (id, _) in &free {
             let target: Option<String> =
-                self.connection.first("SELECT target FROM entries WHERE id = ?1", [id])?.flatten();
-            self.connection.change(
+                self.first("SELECT target FROM entries WHERE id = ?1", [id])?.flatten();
+            self.change(
                 "UPDATE entries SET entry_id = entry_id || char(31) || ?2,
                                     target = iif(?3, target || char(31) || ?2, target) WHERE id = ?1",
                 params![id, mark.to_string(), target.is_some_and(|target| names.contains(target.as_str()))],
@@ -213,7 +213,7 @@ impl MessageWriter<'_> {
             Shows::Compaction => (3, None, None),
         };
         let NewEntry { entry_id, parent, head, .. } = entry;
-        let row = self.connection.insert(
+        let row = self.insert(
             "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![conversation, entry_id, parent, kind, message, head, target],

@@ -53,7 +53,7 @@ impl Messages<'_> {
         after: EntryId,
         most: usize,
     ) -> Result<Vec<ExportedEntry>> {
-        self.connection.all(
+        self.all(
             "SELECT e.id, e.entry_id, p.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END, e.message_id, e.target,
                     coalesce(e.kind = 1 AND m.kind IN (0, 1), 0)
                FROM entries e
@@ -67,7 +67,7 @@ impl Messages<'_> {
 
     /// Whether any message of the session was purged.
     pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
-        self.connection.one(
+        self.one(
             "SELECT EXISTS (SELECT 1 FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
               WHERE m.kind = 4 AND e.conversation_id = ?1)",
             [conversation],

@@ -17,4 +17,4 @@ pub(super) mod shown;
 pub(super) mod stored;
 pub(super) mod tree;
 
-crate::view::handles!("Messages, entries and sessions." Messages, "Adds messages, entries and sessions." MessageWriter);
+crate::view::handles!(messages: "Messages, entries and sessions." Messages, "Adds messages, entries and sessions." MessageWriter);

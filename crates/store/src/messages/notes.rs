@@ -47,7 +47,7 @@ impl Messages<'_> {
 
     /// The entries of a session that may have changed notes on any branch, with their messages.
     fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
-        self.connection.all(
+        self.all(
             "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
               CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
               WHERE m.tool_name IN ('lcm_note', 'codemode') AND m.kind = 0 AND e.kind = 1",
@@ -89,7 +89,7 @@ impl Messages<'_> {
 
     /// The previous message and its role.
     pub fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
-        self.connection.first(
+        self.first(
             "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
             [id],
         )

@@ -3,7 +3,7 @@
 use super::codec;
 use super::sessions::{parameters, passes};
 use super::stored::StoredJson;
-use crate::columns::FromRow as _;
+use crate::columns::{FromRow as _, Queries as _};
 use crate::{Filter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
@@ -67,7 +67,7 @@ impl Messages<'_> {
               ORDER BY m.id {order}",
             passes()
         );
-        let mut query = (self.connection).prepare_cached(&sql)?;
+        let mut query = self.prepared(&sql)?;
         let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
         while let Some(row) = rows.next()? {
             if !visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })? {

@@ -59,7 +59,7 @@ impl Messages<'_> {
         while let Some(last) = next {
             let mut from = last;
             next = loop {
-                let (id, parent, is_edit): (i64, Option<i64>, bool) = self.connection.one(sql, [from])?;
+                let (id, parent, is_edit): (i64, Option<i64>, bool) = self.one(sql, [from])?;
                 found.is_edited |= is_edit;
                 from = id - 1;
                 if parent != Some(from) {
@@ -79,7 +79,7 @@ impl Messages<'_> {
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<bool> {
-        let entries: Vec<i64> = self.connection.all(
+        let entries: Vec<i64> = self.all(
             "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
             params![message, conversation],
         )?;
@@ -98,7 +98,7 @@ impl Messages<'_> {
         let mut around = Around::default();
         let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
         let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
-            self.connection.one(
+            self.one(
                 "SELECT e.parent_id, m.id FROM entries e
                    LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
                   WHERE e.id = ?1",
@@ -129,7 +129,7 @@ impl Messages<'_> {
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<Option<i64>> {
-        let entries: Vec<i64> = self.connection.all(
+        let entries: Vec<i64> = self.all(
             "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
                   ORDER BY conversation_id = ?2 DESC, id DESC",
             params![message, conversation],
@@ -139,7 +139,7 @@ impl Messages<'_> {
 
     /// The first child of an entry, if possible one in which something is said: another agent's records hang beside its messages.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
-        self.connection.first(
+        self.first(
             "WITH children AS (
                SELECT id, message_id FROM entries WHERE id = ?1 + 1 AND parent_id = ?1
                UNION ALL
@@ -168,7 +168,7 @@ impl Messages<'_> {
               ORDER BY e.id DESC LIMIT 1"
         );
         for rows in &branch.rows {
-            let found = self.connection.first(&sql, [rows.start(), rows.end()])?;
+            let found = self.first(&sql, [rows.start(), rows.end()])?;
             if found.is_some() {
                 return Ok(found);
             }

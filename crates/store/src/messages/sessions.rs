@@ -89,12 +89,12 @@ impl FromRow for StoredSession {
 impl Messages<'_> {
     /// Pi's id of a session.
     pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
-        self.connection.one("SELECT session_id FROM conversations WHERE id = ?1", [conversation])
+        self.one("SELECT session_id FROM conversations WHERE id = ?1", [conversation])
     }
 
     /// At most `most` sessions of other agents that have messages, the one with the latest message first.
     pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
-        self.connection.all(
+        self.all(
             &format!(
                 "SELECT id FROM conversations c
                   WHERE NOT {is_pi_s}
@@ -110,7 +110,7 @@ impl Messages<'_> {
     /// At most `most` other sessions that have messages: Pi's before other agents', those opened here before those of other
     /// machines, the last opened first.
     pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
-        self.connection.all(
+        self.all(
             &format!(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
@@ -132,7 +132,7 @@ impl Messages<'_> {
         parent: Option<&str>,
         most: usize,
     ) -> Result<(usize, Vec<ConversationId>)> {
-        let mut ids = self.connection.all::<_, Vec<_>>(&format!(
+        let mut ids = self.all::<_, Vec<_>>(&format!(
                 "WITH RECURSIVE origins (id, parent_session) AS (
                    SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
                    UNION
@@ -155,9 +155,9 @@ impl Messages<'_> {
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
         let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC";
         if agent_of_session(&self.session_id(conversation)?).is_none() {
-            return self.connection.first(&format!("{sql} LIMIT 1"), [conversation]);
+            return self.first(&format!("{sql} LIMIT 1"), [conversation]);
         }
-        let ids: Vec<String> = self.connection.all(sql, [conversation])?;
+        let ids: Vec<String> = self.all(sql, [conversation])?;
         Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
     }
 
@@ -171,23 +171,23 @@ impl Messages<'_> {
 
     /// All sessions, oldest first, or only this one.
     pub fn sessions(&self, only: Option<ConversationId>) -> Result<Vec<StoredSession>> {
-        self.connection.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
+        self.all("SELECT * FROM conversations WHERE ?1 IS NULL OR id = ?1 ORDER BY id", [only])
     }
 
     /// The session with Pi's id `session_id`, if the store knows it. Its row is read beside the index, so that
     /// opening a session detects a damaged table.
     pub fn conversation(&self, session_id: &str) -> Result<Option<ConversationId>> {
-        self.connection.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
+        self.first("SELECT id, seen_at FROM conversations WHERE session_id = ?1", [session_id])
     }
 
     /// The number of the project's sessions of which anything is left.
     pub fn conversations(&self) -> Result<usize> {
-        self.connection.one(&format!("SELECT count(*) FROM conversations c WHERE {IS_LEFT}"), [])
+        self.one(&format!("SELECT count(*) FROM conversations c WHERE {IS_LEFT}"), [])
     }
 
     /// Whether anything is left of a session.
     pub fn is_left(&self, conversation: ConversationId) -> Result<bool> {
-        self.connection.one(
+        self.one(
             &format!("SELECT EXISTS (SELECT 1 FROM conversations c WHERE id = ?1 AND {IS_LEFT})"),
             [conversation],
         )
@@ -195,12 +195,12 @@ impl Messages<'_> {
 
     /// The sessions that show a message.
     pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
-        self.connection.all("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1", [id])
+        self.all("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1", [id])
     }
 
     /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
-        self.connection.all("SELECT session_id FROM conversations", [])
+        self.all("SELECT session_id FROM conversations", [])
     }
 }
 
@@ -213,7 +213,7 @@ impl MessageWriter<'_> {
         parent_session: Option<&str>,
         now: i64,
     ) -> Result<ConversationId> {
-        let added = self.connection.prepared(
+        let added = self.prepared(
             "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
              VALUES (?1, ?2, ?3, ?4, ?4)
              ON CONFLICT (session_id) DO UPDATE

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::Messages;
-use crate::columns::reading;
+use crate::columns::Queries as _;
 use lcm_model::dag::{MessageKind, Visible};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
@@ -85,13 +85,13 @@ impl Messages<'_> {
                 "SELECT id, kind, role = 'user' FROM messages {index}
                   WHERE (kind <> 0 OR role = 'user') AND id BETWEEN ?1 AND ?2"
             );
-            let mut query = self.connection.prepare_cached(&sql)?;
+            let mut query = self.prepared(&sql)?;
             let unusual =
                 query.query_map([lowest, highest], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
             unusual.collect::<rusqlite::Result<Unusual>>()
         };
         // The index may be damaged.
-        read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED")).map_err(reading)
+        Ok(read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED"))?)
     }
 }
 

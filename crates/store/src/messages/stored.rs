@@ -49,9 +49,6 @@ pub(crate) struct StoredJson {
     pub bytes: i64,
 }
 
-/// Selects it.
-const ONE: &str = "SELECT json, codec, bytes FROM messages WHERE id = ?1";
-
 impl FromRow for StoredJson {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let (stored, codec) = (row.get("json")?, row.get("codec")?);
@@ -93,14 +90,14 @@ impl Messages<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read; the latter for all methods here.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
-        let (message, json): (_, StoredJson) =
-            self.connection.one("SELECT * FROM messages WHERE id = ?1", [id])?;
+        let (message, json): (_, StoredJson) = self.one("SELECT * FROM messages WHERE id = ?1", [id])?;
         Ok(StoredMessage { json: json.unpack()?, ..message })
     }
 
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
-        self.connection.one::<StoredJson>(ONE, [id])?.unpack()
+        let sql = "SELECT json, codec, bytes FROM messages WHERE id = ?1";
+        self.one::<StoredJson>(sql, [id])?.unpack()
     }
 
     /// A message, parsed.
@@ -110,9 +107,8 @@ impl Messages<'_> {
 
     /// Calls `visit` with the JSON of each of `messages`, in order.
     pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
-        let mut query = (self.connection).prepare_cached(
-            "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-        )?;
+        let mut query = self
+            .prepared("SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
         // Most were stored shortly after one another: these are read in one query, skipping the rows between
         // them.
         for run in messages.chunk_by(|one, next| (one.0 + 1..=one.0 + PASSED).contains(&next.0)) {
@@ -148,19 +144,18 @@ impl Messages<'_> {
                        WHERE e.message_id = m.id AND e.conversation_id = :conversation))
               LIMIT 2"
         );
-        self.connection.all(&sql, named_params! {":low": low, ":high": high, ":conversation": conversation})
+        self.all(&sql, named_params! {":low": low, ":high": high, ":conversation": conversation})
     }
 
     /// Estimated tokens of a message.
     pub fn tokens_of(&self, id: MessageId) -> Result<usize> {
-        let tokens = self.connection.one::<usize>("SELECT tokens FROM messages WHERE id = ?1", [id])?;
+        let tokens = self.one::<usize>("SELECT tokens FROM messages WHERE id = ?1", [id])?;
         Ok(tokens.min(MOST_TOKENS))
     }
 
     /// The original of an edited rendition, otherwise the message itself.
     pub fn original(&self, id: MessageId) -> Result<MessageId> {
-        self.connection
-            .one("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1", [id])
+        self.one("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1", [id])
     }
 
     /// The results of these tools among the rows from `first` to `last`.
@@ -170,7 +165,7 @@ impl Messages<'_> {
         first: MessageId,
         last: MessageId,
     ) -> Result<HashSet<MessageId>> {
-        self.connection.all(
+        self.all(
             "SELECT id FROM messages
               WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (SELECT value FROM json_each(?3))",
             params![first, last, serde_json::json!(tools).to_string()],
@@ -179,7 +174,7 @@ impl Messages<'_> {
 
     /// The message with this identity.
     pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
-        self.connection.first(BY_LINEAGE, named_params! {":low": lineage, ":high": lineage})
+        self.first(BY_LINEAGE, named_params! {":low": lineage, ":high": lineage})
     }
 }
 

@@ -25,7 +25,7 @@ impl Messages<'_> {
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1"
         );
-        let rows: Vec<Linked> = self.connection.all(&sql, [conversation])?;
+        let rows: Vec<Linked> = self.all(&sql, [conversation])?;
         let inner: HashSet<EntryId> = rows.iter().filter_map(|row| row.parent).collect();
         let ids = rows.iter().map(|row| row.entry.row);
         let mut ends: Vec<EntryId> = ids.filter(|id| !inner.contains(id)).collect();

@@ -2,10 +2,10 @@
 
 use rusqlite::{named_params, params};
 
+use crate::SummaryWriter;
 use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::summaries::extras::Extras;
-use crate::{IndexWriter, SummaryWriter};
 use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
@@ -53,20 +53,16 @@ impl SummaryWriter<'_> {
     /// Also when a source is missing or its identity has changed: otherwise the summary would bring back what
     /// was purged while it was made.
     pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
-        self.add_summary_with(summary, None)
+        self.add_summary_with(summary, None, false)
     }
 
-    /// The same with the facts of its messages, if known.
-    pub fn add_summary_with(&self, new: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
-        self.insert(new, facts, false)
-    }
-
-    /// The same for a summary from a session file.
-    pub fn add_restored(&self, new: &NewSummary) -> Result<SummaryId> {
-        self.insert(new, None, true)
-    }
-
-    fn insert(&self, new: &NewSummary, facts: Option<&Facts>, restored: bool) -> Result<SummaryId> {
+    /// The same with the facts of its messages, if known, and whether a session file brought it.
+    pub fn add_summary_with(
+        &self,
+        new: &NewSummary,
+        facts: Option<&Facts>,
+        restored: bool,
+    ) -> Result<SummaryId> {
         let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             self.is_redone(id)?;
@@ -82,7 +78,7 @@ impl SummaryWriter<'_> {
         let is_packed = packed.is_some();
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
         let extras = Extras { quotes, facts: facts.cloned(), usage: summary.usage.clone(), restored };
-        let id = self.connection.insert(
+        let id = self.insert(
             "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,
                                         packed, codec, bytes, extras)
@@ -109,11 +105,9 @@ impl SummaryWriter<'_> {
             },
         )?;
         self.add_edges(SummaryId(id), sources)?;
-        IndexWriter::new(self.connection).add_text(
-            id,
-            indexed.body.as_deref().unwrap_or(&summary.text),
-            &indexed.parts,
-        )?;
+        let sql = "INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        let body = indexed.body.as_deref().unwrap_or(&summary.text);
+        self.change(sql, params![id, body, indexed.parts])?;
         Ok(SummaryId(id))
     }
 
@@ -124,6 +118,6 @@ impl SummaryWriter<'_> {
         };
         let sql = format!("INSERT INTO summary_sources (summary_id, ordinal, {column}) VALUES (?1, ?2, ?3)");
         (rows.iter().enumerate())
-            .try_for_each(|(ordinal, row)| self.connection.change(&sql, params![summary, ordinal, row]))
+            .try_for_each(|(ordinal, row)| self.change(&sql, params![summary, ordinal, row]))
     }
 }

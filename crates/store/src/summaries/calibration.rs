@@ -13,13 +13,13 @@ impl Summaries<'_> {
     /// Real tokens per estimated token and how often that was observed, by `provider/model`; empty until something
     /// was learned.
     pub fn token_ratios(&self) -> Result<BTreeMap<String, (f64, u32)>> {
-        Ok(self.connection.fact(KEY)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+        Ok(self.fact(KEY)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 }
 
 impl SummaryWriter<'_> {
     /// Replaces the ratios.
     pub fn set_token_ratios(&self, ratios: &BTreeMap<String, (f64, u32)>) -> Result<()> {
-        self.connection.set_fact(KEY, &serde_json::json!(ratios).to_string())
+        self.set_fact(KEY, &serde_json::json!(ratios).to_string())
     }
 }

@@ -10,13 +10,13 @@ use lcm_model::ids::{ConversationId, EntryId, SummaryId};
 impl Summaries<'_> {
     /// The summaries that a compaction entry carries, oldest first.
     pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
-        self.connection.all("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id", [entry])
+        self.all("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id", [entry])
     }
 
     /// Summaries that start with a message of a session and that none of its entries carries, sources before
     /// the summaries condensed from them.
     pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
-        self.connection.all(
+        self.all(
             "SELECT s.id FROM summaries s
               WHERE EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
@@ -29,7 +29,7 @@ impl Summaries<'_> {
 
     /// The number of a session's summaries that no compaction carries yet: they are ready for the next one.
     pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection.one(
+        self.one(
             "SELECT count(*) FROM summaries s
               WHERE EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
@@ -42,7 +42,7 @@ impl Summaries<'_> {
 impl SummaryWriter<'_> {
     /// Records that a compaction entry carries a summary in its details.
     pub fn add_carried(&self, entry: EntryId, summary: SummaryId) -> Result<()> {
-        self.connection.change(
+        self.change(
             "INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)",
             params![entry, summary],
         )

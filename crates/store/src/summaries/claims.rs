@@ -15,7 +15,7 @@ const LONGEST: i64 = 60_000;
 impl Summaries<'_> {
     /// Whether anyone but `owner` holds a claim on `span` that is valid at `now`, in ms.
     pub fn is_claimed(&self, span: Hash, owner: &str, now: i64) -> Result<bool> {
-        self.connection.one(
+        self.one(
             "SELECT EXISTS (SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3 AND until <= ?4)",
             params![span, owner, now, now + LONGEST],
         )
@@ -30,19 +30,19 @@ impl SummaryWriter<'_> {
         let claim = |span: &Hash| {
             let sql = "INSERT INTO claims (span, owner, until) VALUES (?1, ?2, ?3)
                        ON CONFLICT (span) DO UPDATE SET until = excluded.until WHERE owner = excluded.owner";
-            self.connection.changes_any(sql, params![span, owner, until])
+            self.changes_any(sql, params![span, owner, until])
         };
         spans.iter().map(claim).collect()
     }
 
     /// Extends all claims of `owner` until `until`, in ms.
     pub fn renew_claims(&self, owner: &str, until: i64) -> Result<()> {
-        self.connection.change("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until])
+        self.change("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until])
     }
 
     /// Releases a claim of `owner`.
     pub fn release(&self, span: Hash, owner: &str) -> Result<()> {
-        self.connection.change("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span, owner])
+        self.change("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span, owner])
     }
 }
 

@@ -3,9 +3,9 @@
 use rusqlite::named_params;
 use serde_json::Value;
 
+use crate::Summaries;
 use crate::columns::{Queries as _, from_row};
 use crate::summaries::extras::Extras;
-use crate::{Messages, Summaries};
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 
@@ -45,17 +45,17 @@ impl Totals {
 impl Summaries<'_> {
     /// Counts of one session.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
-        let messages = Messages::new(self.connection).said_in(conversation)?;
+        let messages = self.messages().said_in(conversation)?;
         Ok(Totals::of(messages, &self.depths(conversation)?))
     }
 
     /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
         // Only the summaries that begin with one of the session's rows.
-        let Some((lowest, highest)) = Messages::new(self.connection).counts(conversation)?.rows else {
+        let Some((lowest, highest)) = self.messages().counts(conversation)?.rows else {
             return Ok(Vec::new());
         };
-        self.connection.all(
+        self.all(
             "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
                FROM summaries s INDEXED BY summaries_by_first_message
               WHERE first_message BETWEEN ?2 AND ?3
@@ -71,7 +71,7 @@ impl Summaries<'_> {
     /// The usage of each summary's model calls, for one session or for all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<Value>> {
         let mut usages = Vec::new();
-        self.connection.each(
+        self.each(
             "SELECT extras FROM summaries s
               WHERE extras IS NOT NULL
                 AND (:conversation IS NULL OR EXISTS

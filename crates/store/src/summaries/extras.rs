@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::columns::Queries as _;
 use crate::messages::codec;
@@ -48,20 +48,15 @@ pub(crate) fn files_from_sql(column: Option<String>) -> Option<Files> {
     column.and_then(|json| serde_json::from_str(&json).ok())
 }
 
-fn to_sql(files: &Files) -> String {
-    serde_json::json!(files).to_string()
-}
-
 impl Summaries<'_> {
     /// The files that a compaction by others lists.
     pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
-        self.connection.one("SELECT files FROM entries WHERE id = ?1", [entry]).map(files_from_sql)
+        self.one("SELECT files FROM entries WHERE id = ?1", [entry]).map(files_from_sql)
     }
 
     /// The facts of a leaf summary's messages; `None` until they are extracted.
     pub fn facts_of(&self, summary: SummaryId) -> Result<Option<Facts>> {
-        self.connection
-            .one("SELECT extras FROM summaries WHERE id = ?1", [summary])
+        self.one("SELECT extras FROM summaries WHERE id = ?1", [summary])
             .map(|extras| Extras::from_sql(extras).facts)
     }
 }
@@ -70,17 +65,15 @@ impl SummaryWriter<'_> {
     /// Records the facts of a leaf summary's messages. Does nothing if the row's hash differs: the summary
     /// was purged, and another one may have its row.
     pub fn note_facts(&self, summary: SummaryId, hash: Hash, facts: &Facts) -> Result<()> {
-        let extras: Option<Option<Vec<u8>>> = self
-            .connection
-            .first("SELECT extras FROM summaries WHERE id = ?1 AND hash = ?2", params![summary, hash])?;
+        let extras: Option<Option<Vec<u8>>> =
+            self.first("SELECT extras FROM summaries WHERE id = ?1 AND hash = ?2", params![summary, hash])?;
         let Some(extras) = extras else { return Ok(()) };
         let extras = Extras { facts: Some(facts.clone()), ..Extras::from_sql(extras) };
-        self.connection
-            .change("UPDATE summaries SET extras = ?2 WHERE id = ?1", params![summary, extras.to_sql()])
+        self.change("UPDATE summaries SET extras = ?2 WHERE id = ?1", params![summary, extras.to_sql()])
     }
 
     /// Records the files that an entry lists.
     pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
-        self.connection.change("UPDATE entries SET files = ?2 WHERE id = ?1", params![entry, to_sql(files)])
+        self.change("UPDATE entries SET files = ?2 WHERE id = ?1", params![entry, json!(files).to_string()])
     }
 }

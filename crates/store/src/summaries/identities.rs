@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 
+use crate::Summaries;
 use crate::columns::Queries as _;
-use crate::{Messages, Summaries};
 use lcm_model::dag::Sources;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -11,23 +11,25 @@ use lcm_model::ids::Hash;
 impl Summaries<'_> {
     /// The identities of these sources.
     pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
-        let (messages, summaries) = match sources {
-            Sources::Messages(messages) => (messages.as_slice(), &[][..]),
-            Sources::Summaries(summaries) => (&[][..], summaries.as_slice()),
+        let messages = match sources {
+            Sources::Messages(messages) => messages,
+            Sources::Summaries(summaries) => {
+                let hash = |id| self.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
+                return summaries.iter().map(hash).collect();
+            }
         };
         // Most are in consecutive rows.
-        if let [first, .., last] = messages
+        if let [first, .., last] = messages.as_slice()
             && messages.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0)
         {
             let sql = "SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-            let found: Vec<Hash> = self.connection.all(sql, [first, last])?;
+            let found: Vec<Hash> = self.all(sql, [first, last])?;
             if found.len() == messages.len() {
                 return Ok(found);
             }
         }
-        let lineage = |id| self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
-        let hash = |id| self.connection.one("SELECT hash FROM summaries WHERE id = ?1", [id]);
-        messages.iter().map(lineage).chain(summaries.iter().map(hash)).collect()
+        let lineage = |id| self.one("SELECT lineage FROM messages WHERE id = ?1", [id]);
+        messages.iter().map(lineage).collect()
     }
 
     /// The sources with these identities, of a summary of this depth; `None` if one is missing, or there are none.
@@ -36,11 +38,8 @@ impl Summaries<'_> {
         let message = |name: &Hash| {
             // Most are in consecutive rows, and looking one up takes a search in each run of rows.
             let sql = "SELECT id FROM messages WHERE id = ?1 + 1 AND lineage = ?2";
-            let next = self.connection.first(sql, params![last, name])?;
-            last = next.map_or_else(
-                || Messages::new(self.connection).message_by_lineage(*name),
-                |next| Ok(Some(next)),
-            )?;
+            let next = self.first(sql, params![last, name])?;
+            last = next.map_or_else(|| self.messages().message_by_lineage(*name), |next| Ok(Some(next)))?;
             Ok(last)
         };
         let summary = |name: &Hash| self.summary_by_hash(*name);

@@ -11,4 +11,4 @@ pub(super) mod records;
 pub(super) mod redo;
 pub(super) mod spans;
 
-crate::view::handles!("Summaries, and claims on those in progress." Summaries, "Adds summaries and the data stored with them." SummaryWriter);
+crate::view::handles!(summaries: "Summaries, and claims on those in progress." Summaries, "Adds summaries and the data stored with them." SummaryWriter);

@@ -73,13 +73,12 @@ impl Summaries<'_> {
     /// # Errors
     /// When the row does not exist or the database can't be read.
     pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
-        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])?
+        self.one("SELECT * FROM summaries WHERE id = ?1", [id])?
     }
 
     /// The summaries condensed from this one.
     pub fn parents(&self, id: SummaryId) -> Result<Vec<SummaryId>> {
-        self.connection
-            .all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])
+        self.all("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id", [id])
     }
 
     /// The summaries that may be valid on a branch: those that start with one of its visible messages.
@@ -103,7 +102,7 @@ impl Summaries<'_> {
 
     /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
-        self.connection.one("SELECT coalesce(max(id), 0) FROM summaries", [])
+        self.one("SELECT coalesce(max(id), 0) FROM summaries", [])
     }
 
     fn nodes_of(
@@ -117,7 +116,7 @@ impl Summaries<'_> {
                FROM summaries WHERE {condition} ORDER BY id"
         );
         let mut nodes = Vec::new();
-        self.connection.each(&sql, params, |row| {
+        self.each(&sql, params, |row| {
             if shows(row.get(4)?) {
                 let (id, depth, degraded, prompt_version, _): (_, _, _, _, MessageId) = row.try_into()?;
                 nodes.push(Node { id, depth, degraded, prompt_version, sources: self.sources(id)? });
@@ -129,7 +128,7 @@ impl Summaries<'_> {
 
     /// The leaf summaries that cover a message, oldest first.
     pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
-        self.connection.all(
+        self.all(
             "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
             [message],
         )
@@ -142,7 +141,7 @@ impl Summaries<'_> {
         conversation: Option<ConversationId>,
     ) -> Result<Vec<SummaryId>> {
         let (low, high) = handle.range();
-        self.connection.all(
+        self.all(
             "SELECT id FROM summaries s
               WHERE hash BETWEEN :low AND :high
                 AND (:conversation IS NULL OR EXISTS
@@ -174,7 +173,7 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
               ORDER BY s.id {order}"
         );
-        let mut query = self.connection.prepare_cached(&sql)?;
+        let mut query = self.prepared(&sql)?;
         let mut rows = query.query(named_params! {
             ":conversation": filter.conversation, ":beyond": beyond,
             ":after": filter.after, ":before": filter.before
@@ -189,12 +188,12 @@ impl Summaries<'_> {
 
     /// The summary with this identity.
     pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
-        self.connection.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
+        self.first("SELECT id FROM summaries WHERE hash = ?1", [hash])
     }
 
     /// What this summary was made from.
     pub fn sources(&self, id: SummaryId) -> Result<Sources> {
-        let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.connection.all(
+        let edges: Vec<(Option<MessageId>, Option<SummaryId>)> = self.all(
             "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
             [id],
         )?;

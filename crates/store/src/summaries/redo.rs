@@ -23,14 +23,14 @@ impl Summaries<'_> {
         let mut writers = HashMap::new();
         for (hash, model) in self.redone()? {
             let Some(model) = model else { continue };
-            let id = self.connection.first("SELECT id FROM summaries WHERE hash = unhex(?1)", [hash])?;
+            let id = self.first("SELECT id FROM summaries WHERE hash = unhex(?1)", [hash])?;
             writers.extend(id.map(|id: SummaryId| (id, model)));
         }
         Ok(writers)
     }
 
     fn redone(&self) -> Result<Redone> {
-        Ok(self.connection.fact(KEY)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+        Ok(self.fact(KEY)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 }
 
@@ -53,12 +53,12 @@ impl SummaryWriter<'_> {
     }
 
     fn hash_in_words(&self, id: SummaryId) -> Result<String> {
-        self.connection.one("SELECT lower(hex(hash)) FROM summaries WHERE id = ?1", [id])
+        self.one("SELECT lower(hex(hash)) FROM summaries WHERE id = ?1", [id])
     }
 
     fn set_redone(&self, redone: &Redone) -> Result<()> {
-        self.connection.set_fact(KEY, &serde_json::json!(redone).to_string())?;
-        self.connection.change(
+        self.set_fact(KEY, &serde_json::json!(redone).to_string())?;
+        self.change(
             "INSERT INTO _metadata (key, value) VALUES ('rewritten', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1",
             [],
         )

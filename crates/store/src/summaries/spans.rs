@@ -2,7 +2,7 @@
 
 use super::extras::Extras;
 use crate::columns::{Queries as _, from_row};
-use crate::{LastRows, Messages, Summaries};
+use crate::{LastRows, Summaries};
 use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
@@ -25,9 +25,7 @@ impl Summaries<'_> {
         match sources {
             Sources::Messages(messages) => {
                 let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
-                let time = |id: &MessageId| {
-                    self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [id])
-                };
+                let time = |id: &MessageId| self.one("SELECT timestamp FROM messages WHERE id = ?1", [id]);
                 let (from_time, to_time) = (time(first)?, time(last)?);
                 Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
             }
@@ -70,12 +68,12 @@ impl Summaries<'_> {
              SELECT extras FROM summaries WHERE id IN over OR '{column}' = 'source_id' AND id = ?1"
         );
         for row in rows {
-            let over: Vec<Option<Vec<u8>>> = self.connection.all(&over, [row])?;
+            let over: Vec<Option<Vec<u8>>> = self.all(&over, [row])?;
             if over.into_iter().any(|extras| !Extras::from_sql(extras).restored) {
                 return Ok(false);
             }
         }
-        let (messages, is_new) = (Messages::new(self.connection), |row| since.is_before(MessageId(row)));
+        let (messages, is_new) = (self.messages(), |row| since.is_before(MessageId(row)));
         for row in first.into_iter().filter(|row| !is_new(*row)) {
             let is_of_it = match conversation {
                 Some(conversation) => messages.showed(conversation, MessageId(row), since)?,
@@ -89,13 +87,13 @@ impl Summaries<'_> {
     }
 
     fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
-        self.connection.one("SELECT * FROM summaries WHERE id = ?1", [id])
+        self.one("SELECT * FROM summaries WHERE id = ?1", [id])
     }
 
     /// Whether a leaf summary covers every message from its first to its last. If so, it is valid on any
     /// unedited branch that shows its last message.
     pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
-        self.connection.one(
+        self.one(
             "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
                FROM summaries s
                JOIN messages first ON first.id = s.first_message
@@ -112,6 +110,6 @@ impl Summaries<'_> {
 
     /// The last message of a summary's span.
     pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        self.connection.one("SELECT last_message FROM summaries WHERE id = ?1", [summary])
+        self.one("SELECT last_message FROM summaries WHERE id = ?1", [summary])
     }
 }

@@ -63,8 +63,7 @@ impl Upkeep<'_> {
         // A connection caches an index's structure, and only a query notices that another connection changed
         // it; the check would report the stale cache. It reports real damage of the index again.
         let _ = self.rank_all();
-        let mut lines: Vec<String> =
-            self.connection.all(&format!("PRAGMA integrity_check({COMPLAINTS})"), [])?;
+        let mut lines: Vec<String> = self.all(&format!("PRAGMA integrity_check({COMPLAINTS})"), [])?;
         lines.retain(|line| line != "ok");
         Ok(lines)
     }
@@ -72,12 +71,12 @@ impl Upkeep<'_> {
     /// Rows that refer to missing ones: the table, the row unless the table has no row ids, and the table it
     /// refers to.
     pub fn dangling(&self) -> Result<Vec<(String, Option<i64>, String)>> {
-        self.connection.all("PRAGMA foreign_key_check", [])
+        self.all("PRAGMA foreign_key_check", [])
     }
 
     /// Calls `visit` with the messages in order.
     pub fn audit_messages(&self, mut visit: impl FnMut(AuditedMessage) -> Result<()>) -> Result<()> {
-        self.connection.each(
+        self.each(
             "SELECT m.*, above.lineage AS above
                FROM messages m LEFT JOIN messages above ON above.id = m.parent_id
               ORDER BY m.id",
@@ -88,14 +87,14 @@ impl Upkeep<'_> {
 
     /// The number of entries.
     pub fn count_entries(&self) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM entries", [])
+        self.one("SELECT count(*) FROM entries", [])
     }
 
     /// Entries in a wrong place: the id, the session's id, and the number of what is wrong, from 0: the message is missing;
     /// the entry is not below its parent; its message is not below the one above; the last message at or above it is
     /// another; it edits another message.
     pub fn misplaced_entries(&self) -> Result<Vec<(String, Option<String>, usize)>> {
-        self.connection.all(
+        self.all(
             "SELECT * FROM (
                SELECT e.entry_id, c.session_id,
                       CASE WHEN e.kind = 1 AND m.id IS NULL THEN 0
@@ -117,12 +116,12 @@ impl Upkeep<'_> {
 
     /// The summaries, sources before those condensed from them.
     pub fn summary_rows(&self) -> Result<Vec<SummaryId>> {
-        self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])
+        self.all("SELECT id FROM summaries ORDER BY depth, id", [])
     }
 
     /// Summaries whose recorded span is not that of their sources.
     pub fn misspanned_summaries(&self) -> Result<Vec<SummaryId>> {
-        self.connection.all(
+        self.all(
             "SELECT s.id FROM summaries s
               WHERE (SELECT (count(*) = 0) + (sum(coalesce(o.messages, 1)) IS NOT s.messages) FROM summary_sources e
                        LEFT JOIN summaries o ON o.id = e.source_id WHERE e.summary_id = s.id)
@@ -138,7 +137,7 @@ impl Upkeep<'_> {
 
     /// How many passages and summaries the two indexes have, and how many they should have.
     pub fn indexed(&self) -> Result<[(usize, usize); 2]> {
-        let count = |sql| self.connection.one::<(usize, usize)>(sql, []);
+        let count = |sql| self.one::<(usize, usize)>(sql, []);
         Ok([
             count(
                 "SELECT (SELECT count(*) FROM messages_fts_docsize WHERE length(sz) > 1),
@@ -158,13 +157,13 @@ impl Upkeep<'_> {
             let sql = format!(
                 "SELECT count(*) FROM (SELECT rank FROM {index} WHERE {index} MATCH 'the' ORDER BY rank LIMIT 1)"
             );
-            self.connection.one::<i64>(&sql, [])?;
+            self.one::<i64>(&sql, [])?;
         }
         Ok(())
     }
 
     /// How many entries a session has.
     pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
+        self.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
     }
 }

@@ -120,11 +120,7 @@ impl Upkeep<'_> {
 
     /// The recorded paths of backups.
     pub fn backups(&self) -> Result<Vec<PathBuf>> {
-        Ok(self
-            .connection
-            .fact(BACKUPS)?
-            .and_then(|json| serde_json::from_str(&json).ok())
-            .unwrap_or_default())
+        Ok(self.fact(BACKUPS)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 }
 
@@ -148,7 +144,7 @@ impl UpkeepWriter<'_> {
         let mut backups = self.backups()?;
         backups.retain(|known| known != path && known.exists());
         backups.push(path.to_owned());
-        self.connection.set_fact(BACKUPS, &serde_json::json!(backups).to_string())
+        self.set_fact(BACKUPS, &serde_json::json!(backups).to_string())
     }
 }
 

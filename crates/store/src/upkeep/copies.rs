@@ -8,8 +8,8 @@ use std::ops::Bound;
 use memchr::memmem;
 
 use super::purge_plan::{PurgePlan, Tombstone};
+use crate::Upkeep;
 use crate::columns::Queries as _;
-use crate::{Messages, Summaries, Upkeep};
 use lcm_model::dag::Sources;
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId, SummaryId};
@@ -53,7 +53,8 @@ impl Copy {
 
     /// Whether it repeats anything of `traces`.
     pub(crate) fn repeats(&self, traces: &Traces) -> bool {
-        is_any_named(&self.names, &traces.names) || traces.are_in(self.text.as_bytes(), |_, _| true)
+        self.names.iter().any(|name| is_named(name, &traces.names))
+            || traces.are_in(self.text.as_bytes(), |_, _| true)
     }
 }
 
@@ -82,22 +83,21 @@ impl Traces {
 impl Upkeep<'_> {
     /// All copies.
     pub(crate) fn copies(&self) -> Result<Vec<Copy>> {
-        let ids: Vec<MessageId> = self.connection.all(
+        let ids: Vec<MessageId> = self.all(
             "SELECT id FROM messages
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR tool_name = 'codemode' OR role = 'branchSummary')",
             [],
         )?;
         // Unreadable messages count as repeating nothing.
-        let read = |id| Copy::of(id, &Messages::new(self.connection).json_of(id).ok()?);
+        let read = |id| Copy::of(id, &self.messages().json_of(id).ok()?);
         Ok(ids.into_iter().filter_map(read).collect())
     }
 
     /// The other results of the scripts in these messages: Pi records there how each script called tools.
     pub(crate) fn results_of_scripts(&self, messages: &BTreeSet<MessageId>) -> Result<BTreeSet<MessageId>> {
-        let read = |id: MessageId| Messages::new(self.connection).parsed(id).ok();
-        let mut results: BTreeSet<MessageId> = self
-            .connection
-            .all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
+        let read = |id: MessageId| self.messages().parsed(id).ok();
+        let mut results: BTreeSet<MessageId> =
+            self.all("SELECT id FROM messages WHERE kind IN (0, 1, 2) AND tool_name = ?1", [SCRIPT_TOOL])?;
         // Mostly no script has ever run, and none of the messages need be read.
         if results.is_empty() {
             return Ok(results);
@@ -120,7 +120,7 @@ impl Upkeep<'_> {
     pub(crate) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let mut beginnings: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
         for id in messages {
-            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let Ok(json) = self.messages().json_of(*id) else { continue };
             let message = Message::parse(&json);
             if message.is_recall_echo() {
                 continue;
@@ -145,7 +145,7 @@ impl Upkeep<'_> {
     }
 
     fn names(&self, messages: Vec<MessageId>, summaries: Vec<SummaryId>) -> Result<BTreeSet<String>> {
-        let identities = |of| Summaries::new(self.connection).identities(&of);
+        let identities = |of| self.summaries().identities(&of);
         let (messages, summaries) =
             (identities(Sources::Messages(messages))?, identities(Sources::Summaries(summaries))?);
         let messages = messages.iter().map(Hash::message_handle);
@@ -166,9 +166,9 @@ impl Upkeep<'_> {
             }
         }
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
-        let all: Vec<SummaryId> = self.connection.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
+        let all: Vec<SummaryId> = self.all("SELECT id FROM summaries ORDER BY depth, id", [])?;
         for id in all {
-            let follows = match Summaries::new(self.connection).sources(id)? {
+            let follows = match self.summaries().sources(id)? {
                 Sources::Messages(sources) => sources.iter().any(|source| below.contains(source)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };
@@ -179,11 +179,10 @@ impl Upkeep<'_> {
         // Those of the renditions too, which are below their originals.
         let names = self.names(below.into_iter().collect(), summaries.into_iter().collect())?;
         let keeps = |id: &MessageId| {
-            let json = Messages::new(self.connection).json_of(*id).unwrap_or_default();
+            let json = self.messages().json_of(*id).unwrap_or_default();
             names_held(&json).any(|name| is_named(&name, &names))
         };
-        let mut stay: Vec<MessageId> =
-            self.connection.all("SELECT id FROM messages WHERE kind IN (0, 1, 2)", [])?;
+        let mut stay: Vec<MessageId> = self.all("SELECT id FROM messages WHERE kind IN (0, 1, 2)", [])?;
         stay.retain(|id| !plan.messages.contains(id) && keeps(id));
         Ok(stay.into_iter().collect())
     }
@@ -217,8 +216,4 @@ fn is_named(name: &str, names: &BTreeSet<String>) -> bool {
         .range::<str, _>((Bound::Included(name), Bound::Unbounded))
         .next()
         .is_some_and(|known| known.starts_with(name))
-}
-
-fn is_any_named(some: &BTreeSet<String>, names: &BTreeSet<String>) -> bool {
-    some.iter().any(|name| is_named(name, names))
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::purge_plan::PurgePlan;
+use crate::Upkeep;
 use crate::columns::Queries as _;
-use crate::{Messages, Summaries, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{EntryId, MessageId, SummaryId};
 use lcm_model::{Needles, each_string, read_json};
@@ -29,13 +29,13 @@ impl Upkeep<'_> {
     /// Everything that holds one of these texts.
     pub(crate) fn holding(&self, needles: &Needles) -> Result<Holding> {
         let mut holding = Holding::default();
-        let rows: Vec<(MessageId, Option<MessageId>)> = self.connection.all(
+        let rows: Vec<(MessageId, Option<MessageId>)> = self.all(
             "SELECT id, iif(kind = 3, parent_id, NULL) FROM messages WHERE kind IN (0, 1, 2, 3) ORDER BY id",
             [],
         )?;
         for (id, original) in rows {
             // An unreadable one is the doctor's task.
-            let Ok(json) = Messages::new(self.connection).json_of(id) else { continue };
+            let Ok(json) = self.messages().json_of(id) else { continue };
             if needles.are_held(&json) {
                 let place = original.map_or_else(|| needles.place(&json), |_| "edited version");
                 *holding.places.entry(place).or_default() += 1;
@@ -43,7 +43,7 @@ impl Upkeep<'_> {
             }
         }
         for id in self.summary_rows()? {
-            let Ok(summary) = Summaries::new(self.connection).summary(id) else { continue };
+            let Ok(summary) = self.summaries().summary(id) else { continue };
             let quotes = summary.quotes.iter().map(|quote| quote.text.as_str());
             if quotes.chain([summary.text.as_str()]).any(|text| needles.are_in(text)) {
                 *holding.places.entry("summary").or_default() += 1;
@@ -51,7 +51,7 @@ impl Upkeep<'_> {
             }
         }
         let lists: Vec<(EntryId, String)> =
-            self.connection.all("SELECT id, files FROM entries WHERE files IS NOT NULL", [])?;
+            self.all("SELECT id, files FROM entries WHERE files IS NOT NULL", [])?;
         for (id, _) in lists.into_iter().filter(|(_, files)| needles.are_held(files)) {
             *holding.places.entry("list of files").or_default() += 1;
             holding.lists.insert(id);
@@ -68,7 +68,7 @@ impl Upkeep<'_> {
                 && word.contains(char::is_alphabetic)
         };
         for id in messages {
-            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let Ok(json) = self.messages().json_of(*id) else { continue };
             let Ok(value) = read_json(&json) else { continue };
             each_string(&value, &mut |text| {
                 let words = text.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>=".contains(c));
@@ -84,12 +84,12 @@ impl Upkeep<'_> {
             return Ok(Vec::new());
         }
         let Holding { messages, summaries, .. } = self.holding(needles)?;
-        let messages = messages.difference(&plan.messages).map(|id| {
-            Messages::new(self.connection).message(*id).map(|message| message.lineage.message_handle())
-        });
-        let summaries = summaries.difference(&plan.summaries).map(|id| {
-            Summaries::new(self.connection).summary(*id).map(|summary| summary.hash.summary_handle())
-        });
+        let messages = messages
+            .difference(&plan.messages)
+            .map(|id| self.messages().message(*id).map(|message| message.lineage.message_handle()));
+        let summaries = summaries
+            .difference(&plan.summaries)
+            .map(|id| self.summaries().summary(*id).map(|summary| summary.hash.summary_handle()));
         messages.chain(summaries).collect()
     }
 }

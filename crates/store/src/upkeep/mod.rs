@@ -15,4 +15,4 @@ pub(super) mod rebase;
 pub(super) mod records;
 pub(super) mod vacuum;
 
-crate::view::handles!("What audits, backups and purges read." Upkeep, "Purges, and records backups." UpkeepWriter);
+crate::view::handles!(upkeep: "What audits, backups and purges read." Upkeep, "Purges, and records backups." UpkeepWriter);

@@ -473,7 +473,7 @@ fn digest(json: &str) -> Hash {
 impl Upkeep<'_> {
     /// Removes the digests of the stored texts from `digests`.
     pub fn strike_out(&self, digests: &mut HashSet<Hash>) -> Result<()> {
-        self.connection.each("SELECT json, codec, bytes FROM messages WHERE kind IN (0, 1, 2)", [], |row| {
+        self.each("SELECT json, codec, bytes FROM messages WHERE kind IN (0, 1, 2)", [], |row| {
             let json = StoredJson::from_row(row)?.unpack()?;
             digests.remove(&digest(&json));
             Ok(())
@@ -482,8 +482,7 @@ impl Upkeep<'_> {
 
     /// Which of these messages are stored.
     pub fn known(&self, lineages: &[Hash]) -> Result<Vec<bool>> {
-        let is_known =
-            |lineage: &Hash| Ok(Messages::new(self.connection).message_by_lineage(*lineage)?.is_some());
+        let is_known = |lineage: &Hash| Ok(self.messages().message_by_lineage(*lineage)?.is_some());
         lineages.iter().map(is_known).collect()
     }
 }
@@ -511,6 +510,6 @@ impl UpkeepWriter<'_> {
         // What was read of other agents' logs may be lost, and a rewritten file is rewritten.
         let stays = |key: &str| !key.starts_with(importing::READ) && key != vacuum::PENDING;
         let mut known = facts.iter().filter(|(key, _)| stays(key));
-        known.try_for_each(|(key, value)| self.connection.add_fact(key, value).map(drop))
+        known.try_for_each(|(key, value)| self.add_fact(key, value).map(drop))
     }
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::purge_plan::Tombstone;
 use super::purged::random;
 use crate::columns::Queries as _;
-use crate::{Messages, Summaries, Upkeep, UpkeepWriter};
+use crate::{Upkeep, UpkeepWriter};
 use lcm_model::dag::{MessageKind, Sources};
 use lcm_model::error::Result;
 use lcm_model::ids::{Hash, MessageId, Nonce, SummaryId};
@@ -24,12 +24,12 @@ type Changed = HashMap<i64, (Hash, Hash)>;
 
 impl Upkeep<'_> {
     fn lineage(&self, message: MessageId) -> Result<Hash> {
-        self.connection.one("SELECT lineage FROM messages WHERE id = ?1", [message])
+        self.one("SELECT lineage FROM messages WHERE id = ?1", [message])
     }
 
     /// The number in place of a purged message.
     pub fn nonce(&self, message: MessageId) -> Result<Option<Nonce>> {
-        let stored: Vec<u8> = self.connection.one("SELECT json FROM messages WHERE id = ?1", [message])?;
+        let stored: Vec<u8> = self.one("SELECT json FROM messages WHERE id = ?1", [message])?;
         Ok(stored.try_into().ok())
     }
 }
@@ -65,19 +65,17 @@ impl UpkeepWriter<'_> {
             let new =
                 if purged.contains_key(&tombstone.id) { self.free(tombstone, new, above.1)? } else { new };
             let new = std::iter::once(new).chain(others).find(|new| taken.insert(*new)).unwrap_or(new);
-            self.connection
-                .change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
+            self.change("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new])?;
             changed.insert(tombstone.id.0, (old, new));
         }
         self.rename_summaries(&changed)?;
         // A hash that a summary had before is one of its sources, and would confirm a guess.
-        self.connection
-            .change("DELETE FROM synced_summaries WHERE hash NOT IN (SELECT hash FROM summaries)", [])
+        self.change("DELETE FROM synced_summaries WHERE hash NOT IN (SELECT hash FROM summaries)", [])
     }
 
     /// `lineage`, unless another placeholder has it: a pack can name one number twice. Then the message gets a number of its own.
     fn free(&self, tombstone: &Tombstone, lineage: Hash, above: Hash) -> Result<Hash> {
-        let is_taken: bool = self.connection.one(
+        let is_taken: bool = self.one(
             "SELECT EXISTS (SELECT 1 FROM messages
               WHERE parent_id IS ?1 AND substr(lineage, 1, 16) = substr(?2, 1, 16) AND id <> ?3)",
             params![tombstone.parent, lineage, tombstone.id],
@@ -86,7 +84,7 @@ impl UpkeepWriter<'_> {
             return Ok(lineage);
         }
         let nonce = random();
-        self.connection.change(
+        self.change(
             "UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4",
             params![tombstone.id, nonce],
         )?;
@@ -108,14 +106,13 @@ impl UpkeepWriter<'_> {
         if tombstone.kind == MessageKind::Purged {
             return Ok(self.nonce(tombstone.id)?.map(|nonce| is.purged(&nonce)));
         }
-        let Ok(message) = Messages::new(self.connection).message(tombstone.id) else {
+        let Ok(message) = self.messages().message(tombstone.id) else {
             return Ok(None);
         };
         if tombstone.kind != MessageKind::Edited {
             return Ok(Some(is.child(&message.json)));
         }
-        let original =
-            tombstone.parent.and_then(|parent| Messages::new(self.connection).message(parent).ok());
+        let original = tombstone.parent.and_then(|parent| self.messages().message(parent).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
             // The edit changed nothing visible: its own text is unknown, and not needed.
@@ -130,12 +127,11 @@ impl UpkeepWriter<'_> {
     /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,
     /// which are now invalid; the next one carries them again.
     fn rename_summaries(&self, messages: &Changed) -> Result<()> {
-        let all: Vec<(i64, Hash)> =
-            self.connection.all("SELECT id, hash FROM summaries ORDER BY depth, id", [])?;
+        let all: Vec<(i64, Hash)> = self.all("SELECT id, hash FROM summaries ORDER BY depth, id", [])?;
         let mut changed = Changed::new();
         let mut broken = BTreeSet::new();
         for (id, old) in all {
-            let sources = Summaries::new(self.connection).sources(SummaryId(id))?;
+            let sources = self.summaries().sources(SummaryId(id))?;
             let (rows, known): (Vec<i64>, _) = match &sources {
                 Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
                 Sources::Summaries(ids) => (ids.iter().map(|id| id.0).collect(), &changed),
@@ -147,11 +143,12 @@ impl UpkeepWriter<'_> {
             if !rows.iter().any(|row| known.contains_key(row)) {
                 continue;
             }
-            let new = Summaries::new(self.connection).identities(&sources)?;
+            let new = self.summaries().identities(&sources)?;
             let before: Vec<Hash> = (rows.iter().zip(&new))
                 .map(|(row, new)| known.get(row).map_or(*new, |(old, _)| *old))
                 .collect();
-            let hash = Summaries::new(self.connection)
+            let hash = self
+                .summaries()
                 .summary(SummaryId(id))
                 .map(|summary| (summary.identity(&before) == old).then(|| summary.identity(&new)));
             // Drop a summary whose old hash did not match: the doctor would reject it.
@@ -159,12 +156,12 @@ impl UpkeepWriter<'_> {
                 broken.insert(id);
                 continue;
             };
-            self.connection.change("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash])?;
-            self.connection.change("DELETE FROM carried WHERE summary_id = ?1", [id])?;
+            self.change("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash])?;
+            self.change("DELETE FROM carried WHERE summary_id = ?1", [id])?;
             changed.insert(id, (old, hash));
         }
         for id in &broken {
-            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", [id])?;
+            self.change("DELETE FROM summaries_fts WHERE rowid = ?1", [id])?;
         }
         self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
     }

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::copies::{BEGINNING, Traces};
 use super::purged::{Print, message_print};
+use crate::Upkeep;
 use crate::columns::Queries as _;
 use crate::messages::sessions::is_pi_s;
-use crate::{Messages, Upkeep};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId};
 use lcm_model::text::folded;
@@ -28,20 +28,20 @@ impl Upkeep<'_> {
               WHERE e.message_id = ?1 AND NOT {}",
             is_pi_s()
         );
-        self.connection.all(&sql, [message])
+        self.all(&sql, [message])
     }
 
     /// The messages that carry the record of an entry.
     fn carriers_of(&self, session: ConversationId, entry: &str) -> Result<Vec<MessageId>> {
         let record = record_of(entry);
         // Ids that begin with another's are near it.
-        let near: Vec<(MessageId, String)> = self.connection.all(
+        let near: Vec<(MessageId, String)> = self.all(
             "SELECT m.id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2) AND e.entry_id >= ?2 AND e.entry_id < ?2 || 'A'",
             params![session, record],
         )?;
         let carries = |id: &MessageId| {
-            let json = Messages::new(self.connection).json_of(*id);
+            let json = self.messages().json_of(*id);
             json.is_ok_and(|json| original_of(&json).is_some())
         };
         let own = near.into_iter().filter(|(_, other)| record_of(other) == record).map(|(id, _)| id);
@@ -55,7 +55,7 @@ impl Upkeep<'_> {
             carriers.extend(self.carriers_of(session, &entry)?);
         }
         let Some(carrier) = carriers.range(..message).next_back() else { return Ok(None) };
-        let json = Messages::new(self.connection).json_of(*carrier)?;
+        let json = self.messages().json_of(*carrier)?;
         Ok(original_of(&json).map(Cow::into_owned))
     }
 
@@ -69,10 +69,9 @@ impl Upkeep<'_> {
             if self.agents_entries(*message)?.is_empty() {
                 continue;
             }
-            let (role, tokens, time): (String, i64, i64) = self
-                .connection
-                .one("SELECT role, tokens, timestamp FROM messages WHERE id = ?1", [message])?;
-            let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+            let (role, tokens, time): (String, i64, i64) =
+                self.one("SELECT role, tokens, timestamp FROM messages WHERE id = ?1", [message])?;
+            let json = self.messages().json_of(*message).unwrap_or_default();
             if let Some(print) = message_print(&json, time) {
                 said.entry(print).or_default().push(*message);
                 looks.insert((role, tokens));
@@ -82,14 +81,13 @@ impl Upkeep<'_> {
         if said.is_empty() {
             return Ok(copies);
         }
-        let all: Vec<(MessageId, String, i64, i64)> = self
-            .connection
-            .all("SELECT id, role, tokens, timestamp FROM messages WHERE kind IN (0, 1, 2)", [])?;
+        let all: Vec<(MessageId, String, i64, i64)> =
+            self.all("SELECT id, role, tokens, timestamp FROM messages WHERE kind IN (0, 1, 2)", [])?;
         for (id, role, tokens, time) in all {
             if messages.contains(&id) || !looks.contains(&(role, tokens)) {
                 continue;
             }
-            let json = Messages::new(self.connection).json_of(id).unwrap_or_default();
+            let json = self.messages().json_of(id).unwrap_or_default();
             let same = message_print(&json, time).and_then(|print| said.get(&print));
             for message in same.into_iter().flatten() {
                 if self.are_related(*message, id)? {
@@ -103,7 +101,7 @@ impl Upkeep<'_> {
 
     /// Whether two messages have one time, or sessions with the same origin show them.
     fn are_related(&self, one: MessageId, other: MessageId) -> Result<bool> {
-        self.connection.one(
+        self.one(
             "SELECT (SELECT timestamp FROM messages WHERE id = ?1) = (SELECT timestamp FROM messages WHERE id = ?2)
                  OR EXISTS (SELECT 1 FROM entries e JOIN conversations c ON c.id = e.conversation_id
                               JOIN entries f JOIN conversations d ON d.id = f.conversation_id
@@ -125,9 +123,9 @@ impl Upkeep<'_> {
         for message in messages {
             for (session, entry) in self.agents_entries(*message)? {
                 found.extend(self.carriers_of(session, &entry)?);
-                let json = Messages::new(self.connection).json_of(*message).unwrap_or_default();
+                let json = self.messages().json_of(*message).unwrap_or_default();
                 let above: Option<MessageId> =
-                    self.connection.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
+                    self.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
                 sessions.entry(session).or_default().add(
                     &Message::parse(&json),
                     &entry,
@@ -136,7 +134,7 @@ impl Upkeep<'_> {
             }
         }
         for (session, links) in sessions {
-            let mut shown: Vec<ShownEntry> = self.connection.all(
+            let mut shown: Vec<ShownEntry> = self.all(
                 "SELECT m.id, m.parent_id, e.entry_id FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
                 [session],
@@ -158,7 +156,7 @@ impl Upkeep<'_> {
         let mut is_result = false;
         for (id, above, _) in shown {
             // An unreadable one shows and carries nothing.
-            let Ok(json) = Messages::new(self.connection).json_of(*id) else { continue };
+            let Ok(json) = self.messages().json_of(*id) else { continue };
             let message = Message::parse(&json);
             let said = folded(&message.readable());
             if message.role == Role::System && traces.are_told(&said, "") {

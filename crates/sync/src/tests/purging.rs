@@ -1,6 +1,6 @@
 //! Purges that reach all machines, and nothing else.
 
-use super::edited_files::{line, numbers, rounds, tells};
+use super::edited_files::{line, numbers, open, rounds, tells};
 use super::*;
 
 #[test]
@@ -626,5 +626,44 @@ fn a_compaction_that_carries_summaries_brings_nothing_back() {
             assert_eq!(machine.read(|view| Ok(view.upkeep().summary_rows()?.len())).await, 0);
         }
         assert!(!is_anywhere(target, "hunter2hunter2"));
+    });
+}
+
+/// A pack of anyone may name any number of messages, in a session of its own.
+#[test]
+fn a_purge_that_waits_for_a_confirmation_removes_nothing_from_forks_and_edited_files() {
+    run(async {
+        let (target, ann, eve) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("eve"));
+        let target = target.path();
+        let told = |above: &dyn Fn(usize) -> Option<String>, text: &str| {
+            let said =
+                |n: usize| line(&format!("e{n}"), above(n).as_deref(), &format!("{text} {n}"), 1_000 + n);
+            (0..=UNASKED).map(said).collect::<Vec<_>>()
+        };
+        let mut lines = told(&|n| Some(format!("e{}", n.checked_sub(1)?)), "number");
+        open(&ann, "one", None, &lines).await;
+        open(&eve, "evil", None, &told(&|_| None, "other")).await;
+        let purge = |batch: &Batch<'_>| {
+            let row = batch.messages().conversation("evil")?.unwrap();
+            batch.upkeep().purge(&Purge::Session(row)).map(drop)
+        };
+        eve.write(purge).await;
+        eve.sync(target).await;
+        assert_eq!(ann.sync(target).await.unconfirmed, UNASKED + 1);
+        open(&ann, "fork", Some("one"), &lines).await;
+        lines.remove(0);
+        lines[0]["parentId"] = json!(null);
+        open(&ann, "one", None, &lines).await;
+        let said = ann.said().await;
+        let shown = |of: &str| {
+            let is_shown = |(session, id, _, json): &&(String, String, _, String)| {
+                session == of && !id.contains(END) && json.contains("number")
+            };
+            said.iter().filter(is_shown).count()
+        };
+        assert_eq!((shown("fork"), shown("one")), (UNASKED + 1, UNASKED + 1));
+        let confirms = Options { confirms_purges: true, ..ann.options(target) };
+        ann.sync_as(confirms).await.unwrap();
+        assert!(!tells(&ann, "number").await);
     });
 }

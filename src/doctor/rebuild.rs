@@ -118,6 +118,8 @@ async fn fill(
             facts.entry(key).or_insert(value);
         }
     }
+    // A copy of what one database has purged may be in another.
+    let may_lack = !purged.is_empty() && olds_with_rows().count() > 1;
     let purged = Arc::new(purged);
     let mut rebuilt = Rebuilt::default();
     for old in olds_with_rows() {
@@ -133,7 +135,7 @@ async fn fill(
     };
     fresh.store.write(note).await?;
     fresh.store.checkpoint().await?;
-    prove(fresh, folders, olds_with_rows().cloned().collect(), purged, cancel).await?;
+    prove(fresh, folders, olds_with_rows().cloned().collect(), may_lack, cancel).await?;
     let counts = |view: &View<'_>| {
         let summaries = view.upkeep().summary_rows()?.len();
         Ok((view.messages().conversations()?, view.messages().project_messages()?, summaries))
@@ -151,21 +153,19 @@ async fn prove(
     fresh: &Home,
     folders: &Folders,
     olds: Vec<SharedOldStore>,
-    purged: Arc<PurgedEntries>,
+    may_lack: bool,
     cancel: &CancellationToken,
 ) -> Result<()> {
-    // A copy of what one database has purged may be in another.
-    let may_be_purged = !purged.is_empty() && olds.len() > 1;
     let lacking = fresh.store.read(move |view| {
         let mut digests = HashSet::new();
         for old in olds {
-            digests.extend(lock(&old).digests(&purged)?);
+            digests.extend(lock(&old).digests()?);
         }
         view.upkeep().strike_out(&mut digests)?;
         Ok(digests.len())
     });
     let lacking = lacking.await?;
-    if lacking > 0 && !may_be_purged {
+    if lacking > 0 && !may_lack {
         let lacking = text::count(lacking, "message");
         return Err(Error::store(format!("the new database would lack {lacking}; nothing was changed")));
     }

@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::patient::{Patient, texts_of};
 use super::secrets::import;
-use lcm_ingest::{Persistor, PiSession};
+use lcm_ingest::{Handover, Persistor, PiSession};
 use lcm_model::ids::ConversationId;
 use lcm_model::log::Log;
+use lcm_model::{Content, Entry};
 use lcm_store::{Purge, Store};
 
 /// What the shim does at a start.
@@ -86,4 +87,45 @@ async fn a_backup_brings_back_nothing_whose_line_was_deleted_after_a_purge() {
     assert!(!texts_of(&patient.store).await.contains(&secret));
     let (patient, report) = patient.rebuilt().await;
     assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
+}
+
+/// The database in use has only a fork of what an older one has.
+#[tokio::test]
+async fn a_rebuild_brings_back_nothing_that_was_purged_in_a_fork() {
+    let patient = Patient::new().await;
+    patient.store.close().await;
+    let (first, second) = (patient.database(), patient.dir.path().join("project-2.db"));
+    let (older, fork) = (patient.dir.path().join("older"), patient.dir.path().join("fork.jsonl"));
+    fs::rename(&first, &older).unwrap();
+    let text = fs::read_to_string(patient.file()).unwrap();
+    fs::write(&fork, text.replacen("\"one\"", "\"fork\"", 1)).unwrap();
+    let patient = patient.reopened().await;
+    open(&patient.store, "fork", &fork).await;
+    let secret = purge(&patient.store, "e6").await;
+    patient.store.close().await;
+    fs::rename(&first, second).unwrap();
+    fs::rename(older, first).unwrap();
+    let (patient, report) = patient.reopened().await.rebuilt().await;
+    assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
+    assert!(patient.doctor().await.ends_with("in order."));
+}
+
+/// Another machine has purged a version, more than a sync removes unasked.
+#[tokio::test]
+async fn a_rebuild_removes_nothing_that_waits_for_the_users_confirmation() {
+    let patient = Patient::new().await;
+    let said = patient.store.read(|view| Ok(view.messages().version(ConversationId(1), "e6")?.unwrap()));
+    let entry = Entry {
+        id: "e6".into(),
+        parent: None,
+        timestamp: said.await.unwrap().timestamp,
+        content: Content::Purged([7; 32]),
+    };
+    let handover = Handover { entries: vec![entry], ..Handover::default() }.prepare();
+    let write = patient.store.write(move |batch| {
+        let row = batch.messages().conversation_row("elsewhere", None, None, 0)?;
+        handover.store(batch, row)
+    });
+    write.await.unwrap();
+    patient.heals().await;
 }

@@ -19,7 +19,7 @@ use lcm_model::{Content, Entry};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
     Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
-    own_id,
+    old_key,
 };
 
 /// Messages that are looked up at a time.
@@ -182,8 +182,10 @@ impl Slices for OldSessionEntries {
             let other = self.from_file.remove(&id);
             match lock(&self.store).entry(&mut self.entries, &id, parent, other) {
                 Some(mut entry) => {
-                    let place = (self.session.clone(), own_id(&id).to_owned(), entry.timestamp);
-                    if let Some(nonce) = self.rebuilding.as_ref().and_then(|purged| purged.get(&place)) {
+                    let key = old_key(self.session.clone(), &id, entry.timestamp);
+                    if let Content::Message(_) = entry.content
+                        && let Some(nonce) = self.rebuilding.as_ref().and_then(|purged| purged.get(&key))
+                    {
                         entry.content = Content::Purged(*nonce);
                     }
                     size += size_of(&entry);

@@ -14,8 +14,8 @@ use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
 use lcm_store::{
-    Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, Shows, Version, is_current, own_id,
-    repeated_id,
+    Batch, Head, LastRows, NewEntry, NewMessage, Prepared, PurgedTexts, PurgedVersions, Shows, Version,
+    is_current, own_id, repeated_id,
 };
 
 /// Entries that were handed over.
@@ -118,8 +118,8 @@ impl PreparedHandover {
         on_gap: impl FnMut(Error) -> Result<()>,
     ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
-        let (purged, repeats) = <(OnceCell<_>, RefCell<_>)>::default();
-        SessionWriter { batch, conversation, before, since, purged, repeats }.all(
+        let (purged, repeats, versions) = <(OnceCell<_>, RefCell<_>, RefCell<_>)>::default();
+        SessionWriter { batch, conversation, before, since, purged, repeats, versions }.all(
             self.handover,
             self.ready.into_iter(),
             on_gap,
@@ -205,6 +205,8 @@ struct SessionWriter<'f> {
     purged: OnceCell<PurgedTexts>,
     /// By id in the session's file, once an id is repeated.
     repeats: RefCell<HashMap<String, Repeats>>,
+    /// What was purged of Pi's sessions, by time, once it is needed.
+    versions: RefCell<HashMap<i64, PurgedVersions>>,
 }
 
 impl SessionWriter<'_> {
@@ -354,8 +356,8 @@ impl SessionWriter<'_> {
             }
             Content::Purged(nonce) => {
                 // A fork shows what its origin shows.
-                let same =
-                    batch.upkeep().same_message(id, above.map(|(id, ..)| id), entry.timestamp, nonce)?;
+                let same = batch.upkeep().same_message(id, above.map(|(id, ..)| id), entry.timestamp)?;
+                self.versions.borrow_mut().remove(&entry.timestamp);
                 let purged = match same {
                     Some(same) => same,
                     None => batch.upkeep().add_purged(above, nonce, entry.timestamp)?,
@@ -401,9 +403,21 @@ impl SessionWriter<'_> {
                 None => Ok(None),
             };
         }
+        let (mut versions, time) = (self.versions.borrow_mut(), new.timestamp);
+        let purged = match versions.entry(time) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(at) => at.insert(batch.upkeep().purged_at(conversation, time)?),
+        };
         // An edit of the session file, or of its origin's, may have put it below another message.
-        let nonce = batch.upkeep().purged_version(conversation, entry_id, new)?;
-        nonce.map(|nonce| batch.upkeep().add_purged(above, &nonce, new.timestamp)).transpose()
+        let Some(nonce) = purged.number_of(entry_id, new.parent) else { return Ok(None) };
+        // A purge that waits for the user's confirmation has left it.
+        let is_left = |version: &Version| !version.is_purged && version.timestamp == time;
+        if batch.messages().message_by_lineage(new.lineage)?.is_some()
+            || batch.messages().versions(conversation, entry_id)?.iter().any(is_left)
+        {
+            return Ok(None);
+        }
+        batch.upkeep().add_purged(above, &nonce, time).map(Some)
     }
 
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no

@@ -12,9 +12,9 @@ use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, Nonce};
 use lcm_model::text::one_line;
-use lcm_model::{Content, Entry, SummaryRecord, agent_of_session};
+use lcm_model::{Content, Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, Machine, Purge, Version, own_id};
+use lcm_store::{Batch, Machine, Purge, Version, is_anywhere, own_id};
 
 /// Characters of JSON in one transaction: an open session can write in between.
 const SLICE: usize = 256 * 1024;
@@ -357,7 +357,7 @@ fn to_purge(
     let (mut numbers, mut keys) = (HashMap::new(), HashMap::new());
     for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
         let here = messages.conversation(session)?;
-        let scope = if agent_of_session(session).is_some() { here } else { Some(ConversationId::NONE) };
+        let scope = if is_anywhere(session, *timestamp) { Some(ConversationId::NONE) } else { here };
         if let Some(scope) = scope {
             let number = keys.entry((scope, own_id(entry).to_owned(), *timestamp)).or_insert(*nonce);
             *number = (*number).min(*nonce);

@@ -4,6 +4,7 @@ mod any_edits;
 mod edited_files;
 mod encryption;
 mod purging;
+mod purging_meanwhile;
 mod versions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -81,6 +82,16 @@ impl Machine {
 
     async fn say(&self, session: &str, id: &str, parent: Option<&str>, text: &str) {
         self.say_at(session, id, parent, text, 1_000).await;
+    }
+
+    /// Says these texts in one branch, in entries with the ids `e1`, `e2` and so on.
+    async fn chat(&self, session: &str, texts: &[&str]) {
+        let mut above = None;
+        for (text, number) in texts.iter().zip(1..) {
+            let id = format!("e{number}");
+            self.say(session, &id, above.as_deref(), text).await;
+            above = Some(id);
+        }
     }
 
     async fn say_at(&self, session: &str, id: &str, parent: Option<&str>, text: &str, time: usize) {

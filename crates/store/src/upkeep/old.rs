@@ -11,6 +11,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use tokio_util::sync::CancellationToken;
 
 use super::pages::{self, DatabasePages};
+use super::purge::is_anywhere;
 use super::vacuum;
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::db::{connection, schema};
@@ -82,8 +83,14 @@ fn is_of(kind: u8, value: &Value) -> bool {
 /// The session of messages that no readable entry shows.
 pub const RECOVERED: &str = "recovered";
 
-/// What replaces purged messages, by the id of a session, that of an entry in the session's file, and the message's time, ms.
+/// What replaces purged messages, by what their versions have in common: see [`old_key`].
 pub type PurgedEntries = HashMap<(String, String, i64), Nonce>;
+
+/// A session's id, empty where it does not matter, an entry's in the session's file, and the message's time, ms.
+pub fn old_key(session: String, entry_id: &str, time: i64) -> (String, String, i64) {
+    let session = if is_anywhere(&session, time) { String::new() } else { session };
+    (session, own_id(entry_id).to_owned(), time)
+}
 
 /// An old database.
 pub struct OldStore {
@@ -369,32 +376,27 @@ impl OldStore {
         serde_json::from_str::<serde::de::IgnoredAny>(&json).ok().map(|_| json)
     }
 
-    /// The digests of the texts that can be read, but for those of messages that are `purged` in another database.
-    pub fn digests(&self, purged: &PurgedEntries) -> Result<HashSet<Hash>> {
-        let entries: Vec<(String, String, i64, i64)> = self.readable(
-            "SELECT c.session_id, e.entry_id, m.timestamp, m.id
-               FROM entries e JOIN conversations c ON c.id = e.conversation_id JOIN messages m ON m.id = e.message_id",
-        )?;
-        let is_purged = |(session, entry, time, message): (String, String, i64, i64)| {
-            purged.contains_key(&(session, own_id(&entry).to_owned(), time)).then_some(message)
-        };
-        let purged: HashSet<i64> = entries.into_iter().filter_map(is_purged).collect();
-        let mut ids: Vec<i64> = self.readable("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;
-        ids.retain(|id| !purged.contains(id));
+    /// The digests of the texts that can be read.
+    pub fn digests(&self) -> Result<HashSet<Hash>> {
+        let ids: Vec<i64> = self.readable("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;
         let right = |id| self.message(id).filter(|message| self.is_right(message));
         Ok(ids.into_iter().filter_map(right).map(|message| digest(&message.json)).collect())
     }
 
-    /// The entries whose messages were purged.
+    /// What was purged. What has a text too waits for the user's confirmation.
     pub fn purged_entries(&self) -> Result<PurgedEntries> {
-        let purged: Vec<(String, String, i64, Nonce)> = self.readable(
-            "SELECT c.session_id, e.entry_id, m.timestamp, m.json FROM messages m JOIN entries e ON e.message_id = m.id
-               JOIN conversations c ON c.id = e.conversation_id WHERE m.kind = 4",
+        let shown: Vec<(String, String, i64, Option<Nonce>)> = self.readable(
+            "SELECT c.session_id, e.entry_id, m.timestamp, CASE m.kind WHEN 4 THEN m.json END
+               FROM messages m JOIN entries e ON e.message_id = m.id JOIN conversations c ON c.id = e.conversation_id
+              WHERE m.kind <> 3",
         )?;
-        let keyed = |(session, entry, time, nonce): (_, String, _, _)| {
-            ((session, own_id(&entry).to_owned(), time), nonce)
-        };
-        Ok(purged.into_iter().map(keyed).collect())
+        let keyed =
+            |(session, entry, time, nonce): (_, String, _, _)| (old_key(session, &entry, time), nonce);
+        let (gone, said): (Vec<_>, Vec<_>) =
+            shown.into_iter().map(keyed).partition(|(_, nonce)| nonce.is_some());
+        let said: HashSet<_> = said.into_iter().map(|(key, _)| key).collect();
+        let gone = gone.into_iter().filter_map(|(key, nonce)| Some((key, nonce?)));
+        Ok(gone.filter(|(key, _)| !said.contains(key)).collect())
     }
 
     /// Its summaries, sources before the summaries condensed from them. Unreadable ones are left out, along

@@ -20,16 +20,22 @@ use crate::messages::entries::own_id;
 use crate::messages::sessions::is_pi_s;
 use crate::messages::stored::BY_LINEAGE;
 use crate::{Messages, Summaries, SyncedWriter, Upkeep, UpkeepWriter};
-use lcm_model::Needles;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+use lcm_model::{Needles, agent_of_session};
 
 from_row!(Tombstone { id, parent = "parent_id", kind, is_request, timestamp });
 
-/// What the versions of a message have in common: the session, unless that is Pi's ([`ConversationId::NONE`]); the entry's id in
-/// the session's file; and the time, ms. Forks of Pi's sessions keep ids and times.
+/// What the versions of a message have in common: the session, unless they may be [anywhere](is_anywhere)
+/// ([`ConversationId::NONE`]); the entry's id in the session's file; and the time, ms.
 pub type VersionKey = (ConversationId, String, i64);
+
+/// Whether versions of a message of this session and time may be in any of Pi's sessions. Forks keep ids and times; of messages
+/// without a time, ms 0, many may have one id.
+pub fn is_anywhere(session: &str, timestamp: i64) -> bool {
+    agent_of_session(session).is_none() && timestamp != 0
+}
 
 impl Upkeep<'_> {
     /// What a purge would remove.
@@ -175,19 +181,12 @@ impl Upkeep<'_> {
         for tombstone in tombstones.iter().filter(|of| messages.contains(&of.id)) {
             keys.extend(self.keys(tombstone)?);
         }
-        Ok(self.with_keys(&keys, tombstones)?.into_iter().map(|(_, message)| message).collect())
+        Ok(self.keyed(&keys)?.into_iter().map(|(_, message)| message).collect())
     }
 
     /// The messages that have a text and one of these keys.
     pub fn keyed(&self, keys: &HashSet<VersionKey>) -> Result<Vec<(VersionKey, MessageId)>> {
-        if keys.is_empty() { Ok(Vec::new()) } else { self.with_keys(keys, &self.tombstones()?) }
-    }
-
-    fn with_keys(
-        &self,
-        keys: &HashSet<VersionKey>,
-        tombstones: &[Tombstone],
-    ) -> Result<Vec<(VersionKey, MessageId)>> {
+        let tombstones = if keys.is_empty() { Vec::new() } else { self.tombstones()? };
         let times: HashSet<i64> = keys.iter().map(|(.., time)| *time).collect();
         let mut found = Vec::new();
         let has_text = |kind| !matches!(kind, MessageKind::Edited | MessageKind::Purged);
@@ -202,10 +201,10 @@ impl Upkeep<'_> {
     fn keys(&self, Tombstone { id, timestamp, .. }: &Tombstone) -> Result<Vec<VersionKey>> {
         let is_pi_s = is_pi_s();
         let sql = format!(
-            "SELECT iif({is_pi_s}, 0, e.conversation_id), e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
+            "SELECT iif({is_pi_s} AND ?2 <> 0, 0, c.id), e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
               WHERE e.message_id = ?1 AND e.kind = 1"
         );
-        let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, [id])?;
+        let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, params![id, timestamp])?;
         Ok(shown.into_iter().map(|(scope, entry)| (scope, own_id(&entry).to_owned(), *timestamp)).collect())
     }
 

@@ -3,7 +3,7 @@
 //! A message of Pi is recognized by its entry's id, its position and its time. Forks of other agents' sessions change all of
 //! them. So the placeholder of another agent's message has, beside a random number, hashes of what it said and of its text.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{named_params, params};
 use uuid::Uuid;
@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::messages::entries::{IS_VERSION, own_id};
-use crate::{Head, Messages, NewMessage, Upkeep, UpkeepWriter};
+use crate::messages::sessions::is_pi_s;
+use crate::{Head, Messages, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
 use lcm_model::text::folded;
@@ -46,6 +47,23 @@ impl PurgedTexts {
             is_found |= text_print(text).is_some_and(|print| self.0.contains(&print));
         });
         is_found
+    }
+}
+
+/// The purged messages of Pi's sessions with one time, by an entry's id in its session's file: that entry's id, the message above,
+/// and the number in its place.
+#[derive(Default)]
+pub struct PurgedVersions(HashMap<String, Vec<(String, Option<MessageId>, Nonce)>>);
+
+impl PurgedVersions {
+    /// The number in the place of a purged message if an entry with this id, below `parent`, shows a version of it. Entries of the
+    /// first session-file version have ids of ours first, and ids of Pi's later.
+    pub fn number_of(&self, entry_id: &str, parent: Option<MessageId>) -> Option<Nonce> {
+        let of = |own| self.0.get(own).into_iter().flatten();
+        let ours = of("v1-").filter(|(_, above, _)| *above == parent);
+        let nearest =
+            of(own_id(entry_id)).chain(ours).max_by_key(|(id, above, _)| (*above == parent, id == entry_id));
+        nearest.map(|(.., nonce)| *nonce)
     }
 }
 
@@ -123,47 +141,44 @@ impl Upkeep<'_> {
         Ok(names.flatten().map(ToOwned::to_owned).collect())
     }
 
-    /// What is purged with this number, or the message with a text, below `parent` with this time that an entry with this id shows;
-    /// or what an entry shows that has this id in the store, too.
+    /// The message with a text, below `parent` with this time, that an entry with this id shows; or what an entry shows that has
+    /// this id in the store, too.
     pub fn same_message(
         &self,
         entry_id: &str,
         parent: Option<MessageId>,
         timestamp: i64,
-        nonce: &Nonce,
     ) -> Result<Option<Head>> {
         self.connection.first(
             &format!(
                 "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
-                  WHERE m.parent_id IS :parent AND m.timestamp = :time AND m.kind <> 3 AND e.kind = 1 AND {IS_VERSION}
-                    AND (m.kind <> 4 OR m.json = :nonce OR e.entry_id = :id)
+                  WHERE m.parent_id IS :parent AND m.timestamp = :time AND :time <> 0 AND m.kind <> 3 AND e.kind = 1 AND {IS_VERSION}
+                    AND (m.kind <> 4 OR e.entry_id = :id)
                   ORDER BY e.entry_id = :id DESC LIMIT 1"
             ),
-            named_params! {":parent": parent, ":time": timestamp, ":id": entry_id, ":own": own_id(entry_id), ":nonce": nonce},
+            named_params! {":parent": parent, ":time": timestamp, ":id": entry_id, ":own": own_id(entry_id)},
         )
     }
 
-    /// The number in the place of a purged message if `new` is a version of it: same time, and same entry id in any session.
-    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
-    pub fn purged_version(
-        &self,
-        conversation: ConversationId,
-        entry_id: &str,
-        new: &NewMessage<'_>,
-    ) -> Result<Option<Nonce>> {
+    /// The purged messages of Pi's sessions with this time; without one, only those of this session.
+    pub fn purged_at(&self, conversation: ConversationId, timestamp: i64) -> Result<PurgedVersions> {
         let sql = format!(
-            "SELECT m.json, m.id FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
-              WHERE m.kind = 4 AND m.timestamp = :time
-                AND ({IS_VERSION} OR m.parent_id IS :parent AND e.conversation_id = :conversation
-                                     AND e.entry_id GLOB 'v1-[0-9]*')
-              ORDER BY m.parent_id IS :parent DESC, e.entry_id = :id DESC LIMIT 1"
+            "SELECT e.entry_id, m.parent_id, m.json FROM messages m INDEXED BY messages_marked
+               JOIN entries e ON e.message_id = m.id JOIN conversations c ON c.id = e.conversation_id
+              WHERE m.kind = 4 AND m.timestamp = ?1 AND {} AND (?1 <> 0 OR c.id = ?2)",
+            is_pi_s()
         );
-        let found: Option<(Nonce, MessageId)> = self.connection.first(
-            &sql,
-            named_params! {":parent": new.parent, ":time": new.timestamp, ":conversation": conversation, ":id": entry_id,
-                           ":own": own_id(entry_id)},
-        )?;
-        Ok(found.map(|(nonce, _)| nonce))
+        let mut versions = PurgedVersions::default();
+        for version in
+            self.connection.all::<(String, _, _), Vec<_>>(&sql, params![timestamp, conversation])?
+        {
+            let own = own_id(&version.0).to_owned();
+            if own.starts_with("v1-") {
+                versions.0.entry("v1-".into()).or_default().push(version.clone());
+            }
+            versions.0.entry(own).or_default().push(version);
+        }
+        Ok(versions)
     }
 
     /// Whether an entry shows the placeholder of a purged message.

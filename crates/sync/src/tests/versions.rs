@@ -1,7 +1,10 @@
 //! Messages that have one id in their session's file: it repeats ids, or was edited.
 
-use super::edited_files::tells;
+use std::time::{Duration, Instant};
+
+use super::edited_files::{line, tells};
 use super::*;
+use lcm_model::parse_batch;
 
 /// Adds a message to a session with a file and an origin.
 async fn add_in(machine: &Machine, session: &str, file: Option<&str>, origin: Option<&str>, text: &str) {
@@ -179,5 +182,100 @@ fn edits_on_two_machines_reach_a_fixed_point() {
                 assert!(tells(machine, text).await, "{}: {text}", machine.label);
             }
         }
+    });
+}
+
+fn untimed(id: &str, text: &str) -> String {
+    json!({"type": "message", "id": id, "parentId": null, "message": {"role": "user", "content": text}})
+        .to_string()
+}
+
+/// Other programs may number the messages of each session, without a time.
+#[test]
+fn without_any_time_no_message_is_anothers_version() {
+    run(async {
+        for is_later in [false, true] {
+            let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+            ann.add("one", &untimed("1", "hunter2")).await;
+            bob.add("three", &untimed("1", "the owl")).await;
+            if !is_later {
+                ann.add("two", &untimed("1", "the hen")).await;
+            }
+            ann.purge("one", "1").await;
+            ann.add("two", &untimed("1", "the hen")).await;
+            ann.add("one", &untimed("1", "hunter2")).await;
+            for machine in [&ann, &bob, &ann, &bob] {
+                machine.sync(target.path()).await;
+            }
+            for machine in [&ann, &bob] {
+                let told = [tells(machine, "hen").await, tells(machine, "owl").await];
+                assert_eq!((told, tells(machine, "hunter2").await), ([true; 2], false), "{}", machine.label);
+            }
+        }
+    });
+}
+
+/// Pi gives the entries of a first-version file ids of its own, other ones in a fork of the file.
+#[test]
+fn a_fork_of_a_first_version_file_does_not_bring_a_purged_message_back() {
+    run(async {
+        let ann = Machine::new("ann");
+        for (session, first, second) in [("one", "v1-1", "v1-2"), ("fork", "0a1b2c3d", "4e5f6a7b")] {
+            ann.say(session, first, None, "the fox").await;
+            ann.say_at(session, second, Some(first), "hunter2", 2_000).await;
+            ann.purge("one", "v1-2").await;
+        }
+        assert!(!tells(&ann, "hunter2").await);
+    });
+}
+
+#[test]
+fn a_purged_message_of_another_agent_is_no_version_of_pi_s() {
+    run(async {
+        let ann = Machine::new("ann");
+        ann.say("claude-code:x", "1", None, "hunter2").await;
+        ann.purge("claude-code:x", "1").await;
+        ann.say("one", "1", None, "the hen").await;
+        assert!(tells(&ann, "hen").await);
+    });
+}
+
+/// The time it takes to store a fork whose messages are all purged, each so much later than the one before.
+async fn forking(messages: usize, later: usize) -> Duration {
+    let ann = Machine::new("ann");
+    let lines = (0..messages).map(|number| {
+        let parent = number.checked_sub(1).map(|above| format!("e{above}"));
+        line(&format!("e{number}"), parent.as_deref(), &format!("number {number}"), 1_000 + number * later)
+    });
+    let lines: Vec<_> = lines.collect();
+    let store = async |session: &'static str| {
+        for lines in lines.chunks(1000) {
+            let entries = parse_batch(&json!(lines).to_string()).unwrap();
+            let entries = Handover { entries, ..Handover::default() }.prepare();
+            let write = move |batch: &Batch<'_>| {
+                let row = batch.messages().conversation_row(session, None, None, 1)?;
+                entries.store(batch, row)
+            };
+            ann.write(write).await;
+        }
+    };
+    store("one").await;
+    let purge = |batch: &Batch<'_>| {
+        let row = batch.messages().conversation("one")?.unwrap();
+        batch.upkeep().purge(&Purge::Session(row))
+    };
+    assert_eq!(ann.write(purge).await.messages.len(), messages);
+    let begun = Instant::now();
+    store("fork").await;
+    assert!(!tells(&ann, "number").await);
+    begun.elapsed()
+}
+
+/// Each is not compared with each.
+#[test]
+fn many_purged_messages_of_one_time_take_no_longer_than_of_many() {
+    run(async {
+        let (of_many, of_one) = (forking(6_000, 1).await, forking(6_000, 0).await);
+        assert!(of_one < of_many * 8, "{of_one:?}, {of_many:?}");
     });
 }

@@ -176,7 +176,7 @@ impl Branch {
     pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
         // So that the summaries need not be copied.
         self.forest = Forest::default();
-        self.all.refresh(view, &self.path)?;
+        self.all.refresh(view)?;
         self.forest = self.forest();
         self.load_needed(view)?;
         Ok(self)

@@ -69,11 +69,14 @@ impl MessageOrder {
         }
     }
 
+    fn place(&self, message: MessageId) -> Option<usize> {
+        let at = self.places.partition_point(|(id, _)| *id < message);
+        self.places.get(at).filter(|(id, _)| *id == message).map(|(_, place)| *place)
+    }
+
     /// The span of `messages`, if they are consecutive.
     fn run_of(&self, messages: &[MessageId]) -> Option<Span> {
-        let first = messages.first()?;
-        let at = self.places.partition_point(|(id, _)| id < first);
-        let start = self.places.get(at).filter(|(id, _)| id == first)?.1;
+        let start = self.place(*messages.first()?)?;
         let span = start..start + messages.len();
         (self.visible.get(span.clone())? == messages).then_some(span)
     }
@@ -84,6 +87,11 @@ impl Trees {
     pub fn show(&mut self, visible: impl Iterator<Item = MessageId>) {
         Arc::make_mut(&mut self.line).extend(visible);
         self.settle();
+    }
+
+    /// Whether this message is shown.
+    pub fn shows(&self, message: MessageId) -> bool {
+        self.line.place(message).is_some()
     }
 
     /// Adds summaries.
@@ -405,6 +413,7 @@ mod tests {
             let mut trees = Trees::default();
             let (first, then) = nodes.split_at(shown % nodes.len());
             trees.show(messages(0..14).into_iter().take(shown));
+            assert!((0..20).all(|id| trees.shows(MessageId(id)) == (id < shown.try_into().unwrap())));
             trees.add(first.iter().cloned().map(Arc::new));
             trees.show(messages(0..14).into_iter().skip(shown));
             trees.add(then.iter().cloned().map(Arc::new));

@@ -117,7 +117,7 @@ pub fn line(
     match own {
         Some(own) => Ok(own),
         None if entry.shows == Shows::Compaction => of_compaction(view, conversation, entry),
-        None => Ok(placed(entry, 0, json!({"type": "custom", "customType": LINK}))),
+        None => Ok(placed(entry, json!({"type": "custom", "customType": LINK}))),
     }
 }
 
@@ -217,16 +217,13 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
             lcm: CompactionDetails::FORMAT,
             frontier: summaries.iter().map(|summary| summary.hash.to_string()).collect(),
             summaries,
-            covered: 0,
-            read_files: Vec::new(),
-            modified_files: Vec::new(),
-            leaf: None,
+            ..CompactionDetails::default()
         };
         fields["details"] = serde_json::to_value(details).unwrap_or_default();
     } else if let Some(files) = view.summaries().listed_by(entry.row)? {
         fields["details"] = json!({"readFiles": files.read, "modifiedFiles": files.modified});
     }
-    Ok(placed(entry, 0, fields))
+    Ok(placed(entry, fields))
 }
 
 /// A summary as a compaction carries it; `None` if one of its messages has no entry here.
@@ -246,10 +243,10 @@ pub(super) fn record(
     Ok(sources.map(|sources| SummaryRecord { summary: stored.summary, sources }))
 }
 
-fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {
+fn placed(entry: &ExportedEntry, mut fields: Value) -> String {
     fields["id"] = entry.id.as_str().into();
     fields["parentId"] = entry.parent.clone().into();
-    fields["timestamp"] = timestamp(time).into();
+    fields["timestamp"] = timestamp(0).into();
     fields.to_string()
 }
 

@@ -200,7 +200,7 @@ impl Lock {
                 std::thread::sleep(REST);
             }
         }
-        Err(in_use(file))
+        Err(Error::invalid(format!("{} is in use by another program: try again", file.display())))
     }
 }
 
@@ -208,10 +208,6 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
-}
-
-fn in_use(file: &Path) -> Error {
-    Error::invalid(format!("{} is in use by another program: try again", file.display()))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Standing {
 
 impl StandingInputs<'_> {
     fn message(&self, at: usize) -> Result<Message> {
-        Ok(Message::parse(&self.view.messages().json_of(self.visible[at].seen.id)?))
+        self.view.messages().parsed(self.visible[at].seen.id)
     }
 
     fn handle(&self, at: usize) -> String {
@@ -136,7 +136,7 @@ impl StandingInputs<'_> {
             return Ok(false);
         }
         let answer = self.message(at)?;
-        Ok(!answer.cut_off && answer.tool_calls().next().is_none())
+        Ok(!answer.cut_off && answer.own_calls().next().is_none())
     }
 
     fn request(&self, turn: &[usize]) -> Result<Option<UserRequest>> {
@@ -283,8 +283,8 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
         let seen = file.seen.iter().filter_map(|at| visible.get(*at));
-        let read = |message: &Visible| Ok(Message::parse(&view.messages().json_of(message.seen.id)?));
-        let messages = seen.map(read).collect::<Result<Vec<_>>>()?;
+        let messages = seen.map(|message| view.messages().parsed(message.seen.id));
+        let messages = messages.collect::<Result<Vec<_>>>()?;
         if let Some(change) = disk::change(folder, &path, &messages, file.whole) {
             let handle = visible.get(file.last()).map(|message| message.original.message_handle());
             changes.push((path, change, handle.unwrap_or_default()));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{FILE_TOOLS, Message, Part};
+use crate::{FILE_TOOLS, Message};
 
 /// The most messages recorded about a file since the model saw all of it.
 const MOST_SEEN: usize = 8;
@@ -121,12 +121,8 @@ impl Calls {
     /// Records the calls in a message of the agent.
     pub(super) fn note(&mut self, at: usize, message: &Message) {
         self.end();
-        for part in &message.parts {
-            let Part::ToolCall { id, name, arguments } = part else { continue };
-            if let Some(call) = Call::of(at, name, arguments) {
-                self.0.insert(id.clone(), call);
-            }
-        }
+        let calls = message.own_calls();
+        self.0.extend(calls.filter_map(|(id, name, of)| Some((id.to_owned(), Call::of(at, name, of)?))));
     }
 
     /// Returns the call that a result belongs to.

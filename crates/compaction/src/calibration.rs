@@ -11,6 +11,7 @@ use crate::llm::{Answer, Reply};
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::locks::lock;
+use lcm_model::policy::{float, whole};
 use lcm_model::{Usage, read_json};
 use lcm_store::{Store, View};
 
@@ -42,20 +43,12 @@ impl Ratios {
     pub(super) fn estimated<'a>(&self, real: usize, models: impl IntoIterator<Item = &'a str>) -> usize {
         let known = models.into_iter().find_map(|model| self.0.get(model));
         let ratio = known.map_or(1.0, |(ratio, _)| ratio.clamp(BOUNDS.0, BOUNDS.1));
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "token counts"
-        )]
-        let estimated = (real as f64 / ratio).round() as usize;
         // An unknown window counts as unlimited.
-        if real == usize::MAX { real } else { estimated }
+        if real == usize::MAX { real } else { whole((float(real) / ratio).round()) }
     }
 
     fn learn(&mut self, seen: &Seen) {
-        #[expect(clippy::cast_precision_loss, reason = "token counts")]
-        let ratio = seen.real as f64 / seen.estimated.max(1) as f64;
+        let ratio = float(seen.real) / float(seen.estimated.max(1));
         if ratio < PLAUSIBLE.0 || ratio > PLAUSIBLE.1 {
             return;
         }

@@ -2,6 +2,7 @@
 
 use lcm_model::config::Settings;
 use lcm_model::dag::{BranchMessage, Span, Visible};
+use lcm_model::policy::float;
 
 /// A chunk takes at most this share of the model's window: 1/n. Instructions and the answer need room too.
 const WINDOW_SHARE: usize = 2;
@@ -119,9 +120,7 @@ impl Cut {
 }
 
 fn at_least(sum: usize, budget: usize, share: f64) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
-    let full_enough = sum as f64 >= budget as f64 * share;
-    full_enough
+    float(sum) >= float(budget) * share
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use super::prompts::{self, LAST_LINE};
 
+use lcm_model::policy::float;
 use lcm_model::{quotes, read_json};
 
 /// The question that an answer must fit.
@@ -63,7 +64,7 @@ pub(super) fn fault(answer: &str, asked: &Asked<'_>) -> Option<&'static str> {
     let told: Vec<&str> = body.lines().filter(|line| !is_empty_section(line)).collect();
     let said = self::words(&told.join("\n")).len();
     let is_title = told.len() == 1 && said < TITLE_WORDS && !told[0].trim_end().ends_with(SENTENCE_ENDS);
-    if said < LEAST_WORDS || is_title || (!follows && real(words.len()) < LEAST_SHARE * real(asked.words)) {
+    if said < LEAST_WORDS || is_title || (!follows && float(words.len()) < LEAST_SHARE * float(asked.words)) {
         return Some("it says next to nothing");
     }
     let source = self::words(asked.history);
@@ -71,9 +72,9 @@ pub(super) fn fault(answer: &str, asked: &Asked<'_>) -> Option<&'static str> {
     let distinct: HashSet<&str> = words.iter().map(String::as_str).collect();
     let shared = share(distinct.iter(), |word| known.contains(**word));
     let runs: Vec<_> = words.windows(3).collect();
-    let varied = real(runs.iter().collect::<HashSet<_>>().len()) / real(runs.len().max(1));
+    let varied = float(runs.iter().collect::<HashSet<_>>().len()) / float(runs.len().max(1));
     let is_paired = distinct.iter().filter(|word| word.starts_with(is_wide)).count() * 2 > distinct.len();
-    let least = (SHARED.0 + real(source.len()) / RISE).min(SHARED.1) / if is_paired { PAIRED } else { 1.0 };
+    let least = (SHARED.0 + float(source.len()) / RISE).min(SHARED.1) / if is_paired { PAIRED } else { 1.0 };
     match () {
         () if (asked.is_of_messages || !follows) && is_echo(&body, asked) => Some("it copies the question"),
         () if is_made_up(&body, asked.history) => Some("it is about something else"),
@@ -115,7 +116,7 @@ fn is_echo(body: &str, asked: &Asked<'_>) -> bool {
     let said = words(&quotes::taken_off(body).0);
     let prompt = format!(" {} ", words(asked.prompt).join(" "));
     let runs = said.chunks_exact(RUN.min(said.len().max(1))).map(|run| format!(" {} ", run.join(" ")));
-    let is_sentence = said.len() < LONG && real(said.len()) > SHORT * real(asked.words);
+    let is_sentence = said.len() < LONG && float(said.len()) > SHORT * float(asked.words);
     !is_sentence && share(runs, |run| prompt.contains(run.as_str())) >= COPIED
 }
 
@@ -151,12 +152,7 @@ fn share<T>(all: impl Iterator<Item = T>, is_so: impl Fn(&T) -> bool) -> f64 {
         count += 1;
         so += usize::from(is_so(&one));
     }
-    real(so) / real(count.max(1))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of words")]
-fn real(count: usize) -> f64 {
-    count as f64
+    float(so) / float(count.max(1))
 }
 
 /// An answer without what surrounds it: the thoughts of a model whose server does not take them out, and a fence

@@ -2,6 +2,7 @@
 //! prompt that the server has cut was not answered.
 
 use super::{Answer, Failure, ModelRequest, Reply, usage};
+use lcm_model::policy::float;
 use lcm_model::text::grouped;
 use lcm_model::{MOST_REPORTED, Usage, tokens};
 
@@ -31,7 +32,7 @@ pub(super) fn checked(answer: Answer, request: &ModelRequest, model: &str) -> (A
     }
     let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);
     let read = used.prompt();
-    if is_alone && answer.is_ok() && read >= LEAST && real(read) < CUT * real(estimated) {
+    if is_alone && answer.is_ok() && read >= LEAST && float(read) < CUT * float(estimated) {
         let notice = format!(
             "the server of {model} read only {} of about {} tokens of a question, so it cut off the rest, and its answers are of no use. Give the model more room on the server (Ollama: `num_ctx`; llama.cpp: `--ctx-size`), or lower its `contextWindow` in Pi's models.json to what the server takes",
             grouped(read),
@@ -47,7 +48,7 @@ pub(super) fn checked(answer: Answer, request: &ModelRequest, model: &str) -> (A
 /// Whether a report says more than any request uses.
 fn is_absurd(answer: &Answer) -> bool {
     let Some(report) = usage(answer).and_then(|report| report.as_object()) else { return false };
-    report.values().any(|count| count.as_f64().is_some_and(|count| count > real(MOST_REPORTED)))
+    report.values().any(|count| count.as_f64().is_some_and(|count| count > float(MOST_REPORTED)))
 }
 
 fn without_usage(answer: Answer) -> Answer {
@@ -55,11 +56,6 @@ fn without_usage(answer: Answer) -> Answer {
         Ok(reply) => Ok(Reply { usage: None, ..reply }),
         Err(failure) => Err(Failure { usage: None, ..failure }),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
-fn real(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -218,18 +218,13 @@ impl Terms {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵²")]
-/// A count as a number to multiply.
+/// A count as a number to multiply: counts are far below 2⁵².
 pub fn float(count: usize) -> f64 {
     count as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sizes are small and not negative"
-)]
-fn whole(tokens: f64) -> usize {
+/// A number as a count, rounded down.
+pub fn whole(tokens: f64) -> usize {
     tokens as usize
 }
 

@@ -30,7 +30,7 @@ use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
 use lcm_model::config::Settings;
 use lcm_model::log::{Field, Log};
-use lcm_model::policy::{Cost, Prices, float};
+use lcm_model::policy::{Cost, Prices, float, whole};
 
 /// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
 const LOOKUP: Duration = Duration::from_secs(30);
@@ -395,12 +395,7 @@ fn room_left(said: &str, sent: usize) -> u32 {
         (Some(limit), Some(asked)) => float(limit) / float(asked.max(1)) * 0.8,
         _ => 0.45,
     };
-    u32::try_from(scaled(sent, share.min(0.8))).unwrap_or(u32::MAX)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "token counts")]
-fn scaled(tokens: usize, by: f64) -> usize {
-    (float(tokens) * by) as usize
+    u32::try_from(whole(float(sent) * share.min(0.8))).unwrap_or(u32::MAX)
 }
 
 /// The request as it is sent to the model, whose tokens are `ratio` times as many as estimated.
@@ -425,7 +420,7 @@ fn fit(facts: &Facts, request: &mut ModelRequest, ratio: f64) -> Result<(), Fail
     request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
     let margin = WINDOW_MARGIN.0.min(window / WINDOW_MARGIN.1);
     let room = window.saturating_sub(margin + request.max_tokens);
-    let room = scaled(room, 1.0 / ratio).saturating_sub(size(&request.system));
+    let room = whole(float(room) * (1.0 / ratio)).saturating_sub(size(&request.system));
     if room < LEAST_ROOM {
         return Err(Failure::of(Kind::Rejected, "its context window is too small"));
     }

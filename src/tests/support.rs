@@ -219,6 +219,10 @@ impl Model for ScriptedModel {
         self.asked.lock().unwrap().push(request);
         Box::pin(async move { answer })
     }
+
+    fn calls(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
 }
 
 /// The request of a compaction; small chunks, so that short sessions have many.

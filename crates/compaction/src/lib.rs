@@ -311,7 +311,7 @@ fn report(
     elapsed: std::time::Duration,
 ) -> (String, bool) {
     let (mut report, is_degraded) = summary_line(branch, compaction);
-    let calls = text::count(job.summarizer.calls(), "model call");
+    let calls = text::count(job.summarizer.model.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
     if job.progress.cost() > 0.0 {
         report += &format!(", {}", text::dollars(job.progress.cost()));

@@ -42,7 +42,7 @@ const LEAST_PART: usize = 300;
 
 /// Asks for the summaries of one compaction, and counts calls.
 pub(super) struct Summarizer {
-    model: Arc<dyn Model>,
+    pub model: Arc<dyn Model>,
     progress: Arc<Progress>,
     pub measured: Measured,
     cancel: CancellationToken,
@@ -54,7 +54,6 @@ pub(super) struct Summarizer {
     deadline: Deadline,
     /// The weight of consecutive failures.
     fruitless: AtomicUsize,
-    asked: AtomicUsize,
     spent: Mutex<Spent>,
 }
 
@@ -123,7 +122,6 @@ impl Summarizer {
             limit,
             deadline: Deadline { most, since: Mutex::default() },
             fruitless: AtomicUsize::new(0),
-            asked: AtomicUsize::new(0),
             spent: Mutex::default(),
         }
     }
@@ -280,7 +278,6 @@ impl Summarizer {
         if self.deadline.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
-        self.asked.fetch_add(1, Ordering::Relaxed);
         let request = ModelRequest {
             system: self.guidance.prompt("system.md").to_owned(),
             prompt,
@@ -311,11 +308,6 @@ impl Summarizer {
 
     fn too_late(&self) -> Failure {
         Failure::unreachable(format!("no useful answer within {} s", self.deadline.most.as_secs()))
-    }
-
-    /// The number of calls so far.
-    pub(super) fn calls(&self) -> usize {
-        self.model.calls().unwrap_or_else(|| self.asked.load(Ordering::Relaxed))
     }
 
     /// The total usage of all calls, in Pi's format.

@@ -285,7 +285,7 @@ impl Compact<'_> {
 /// The compaction of an outcome that must have one.
 pub fn compacted(outcome: Outcome) -> Compaction {
     match outcome {
-        Outcome::Compacted { compaction, .. } => *compaction,
+        Outcome::Compacted(made) => made.compaction,
         other => panic!("not compacted: {other:?}"),
     }
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::branch::{Branch, BranchPart, HISTORY};
 use super::calibration::Ratios;
-use super::{Compaction, Session, sizes, summary_line};
+use super::passes::tokens_of;
+use super::{Compacted, Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
 use lcm_model::policy::{Window, tail};
@@ -51,20 +52,11 @@ impl At {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fold {
     /// A finished compaction.
-    Made(Box<Folded>),
+    Made(Box<Compacted>),
     /// What stands before this entry must be summarized first.
     Unsummarized(String),
     /// The context has nothing to fold, or the block would not fit.
     Nothing,
-}
-
-/// A finished compaction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Folded {
-    pub compaction: Compaction,
-    pub report: String,
-    /// Whether to warn that a summary in the block was made without a model.
-    pub degraded: bool,
 }
 
 /// Folds the branch's context from its valid summaries.
@@ -113,7 +105,7 @@ async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let (branch, summary, _) = session.block(budget, branch, HISTORY, None).await?;
     let compaction = Compaction::of(&branch, summary, Value::from(at.context_tokens), at.window(), None);
     let (report, degraded) = summary_line(&branch, &compaction);
-    Ok(Fold::Made(Box::new(Folded { report: format!("folded: {report}"), degraded, compaction })))
+    Ok(Fold::Made(Box::new(Compacted { report: format!("folded: {report}"), degraded, compaction })))
 }
 
 /// Where the tail of a fold begins.
@@ -141,10 +133,9 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
     });
     let Some(first_open) = open.next() else { return Ok((branch, TailStart::Ready)) };
     let visible = &branch.visible()[from..];
-    let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
     let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
     let is_enough = |ready: &usize| {
-        let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
+        let (summarized, open) = (tokens_of(&visible[..*ready]), tokens_of(&visible[*ready..newest]));
         *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
     };
     Ok(match ready.filter(is_enough) {

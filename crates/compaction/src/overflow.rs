@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::branch::Branch;
-use super::tokens_of;
+use super::passes::tokens_of;
 
 /// The part of the window to use, in percent; the rest is for the answer and for errors of the estimate.
 const USED: usize = 80;
@@ -103,7 +103,7 @@ impl TooLong {
 pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
     let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
-    starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
+    starts.find(|at| tokens_of(&visible[*at..]) <= room).map(|at| visible[at].entry_id.as_str())
 }
 
 fn number(text: &str) -> Option<usize> {

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::Request;
 use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
-use super::passes::{self, Fallback, Material};
-use super::{Request, tokens_of};
+use super::passes::{self, Fallback, Material, tokens_of};
 use lcm_model::config::Settings;
 use lcm_model::dag::{Piece, Span, Visible};
 use lcm_model::ids::{Hash, SummaryId};
@@ -45,8 +45,6 @@ pub(super) struct CompactionPlan<'a> {
 /// What work ahead of a compaction may make, since the compaction will certainly need it.
 #[derive(Clone, Copy)]
 pub(super) struct Certain {
-    /// The most leaf summaries of a step.
-    pub at_once: usize,
     /// Whether a small last chunk is among them: no message will be added to it.
     pub to_the_end: bool,
     /// Whether the session can't go on without it: then extracts do if no model answers.
@@ -84,7 +82,7 @@ impl<'a> CompactionPlan<'a> {
         let pis = branch.before().len();
         if let Some(said) = request.too_long() {
             // As little of the raw part as needed beyond Pi's cut, at worst all of it.
-            let (context, threshold) = (tokens_of(branch, branch.shown), request.threshold());
+            let (context, threshold) = (tokens_of(&branch.visible()[branch.shown..]), request.threshold());
             let too_long = TooLong { said, context, threshold, prompt: request.window().prompt() };
             let room = too_long.room(self.room + branch.notes.tokens(), estimated);
             let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
@@ -151,7 +149,9 @@ impl<'a> CompactionPlan<'a> {
         chunks.retain(|chunk| tried(chunk) < tries);
         // Without a model, a chunk becomes an extract, and retrying is useless.
         chunks.extend(again.into_iter().filter(|chunk| tried(chunk) == 0));
-        chunks.truncate(self.ahead.map_or(usize::MAX, |certain| certain.at_once.max(1)));
+        if self.ahead.is_some() {
+            chunks.truncate(self.settings.leaf_pass_concurrency.max(1));
+        }
         for chunk in &chunks {
             *self.tried.chunks.entry(chunk.clone()).or_default() += 1;
         }
@@ -166,7 +166,7 @@ impl<'a> CompactionPlan<'a> {
             None => {
                 branch.before()[start].can_begin()
                     && (start > 0 || branch.has_summaries())
-                    && tokens_of(branch, start) < std::mem::take(&mut self.most_raw)
+                    && tokens_of(&branch.visible()[start..]) < std::mem::take(&mut self.most_raw)
             }
         }
     }

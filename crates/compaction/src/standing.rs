@@ -16,7 +16,7 @@ use lcm_model::{Message, QuoteKind, without_base64};
 use lcm_store::View;
 
 use super::disk::{self, FileChange};
-use super::redact::redacted;
+use super::redact::masked;
 use super::state::{self, FIELDS};
 
 /// The most earlier requests to read, and the most characters of one.
@@ -107,7 +107,7 @@ impl StandingInputs<'_> {
     }
 
     fn masked(&self, text: &str) -> String {
-        if self.redact { redacted(text) } else { text.to_owned() }
+        masked(text, self.redact)
     }
 
     /// The positions of the user's messages before `end`, newest first.

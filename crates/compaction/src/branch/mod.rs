@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use super::passes::tokens_of;
 use super::standing::{Standing, StandingInputs};
-use super::{Session, redact, tokens_of};
+use super::{Session, redact};
 use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
@@ -74,7 +75,8 @@ pub(super) enum BranchPart {
 type Found = (SummaryId, Hash, Facts);
 
 impl Session<'_> {
-    /// Reads a part of the branch that ends at `leaf`, with the notes for the block; see [`Branch::read`].
+    /// Reads a part of the branch that ends at `leaf`, with the notes for the block. The context starts with the entry
+    /// `shown_from`; one outside the branch hides nothing.
     ///
     /// # Errors
     /// When the store can't be read, or the branch has no such part.
@@ -103,12 +105,7 @@ impl Session<'_> {
 }
 
 impl Branch {
-    /// Reads a part of the branch that ends at `leaf`, whose context starts with the entry `shown_from`. One outside
-    /// the branch hides nothing.
-    ///
-    /// # Errors
-    /// When the store can't be read, or the branch has no such part.
-    pub(super) fn read(
+    fn read(
         view: &View<'_>,
         memory: &Memory,
         conversation: ConversationId,
@@ -128,12 +125,12 @@ impl Branch {
             found(entry)?.ok_or_else(missing)
         };
         let shown_from = shown_from.map_or(Ok(None), found)?.map_or(0, |place| path.seen_before(place));
-        let (from, end) = match part {
+        let (from, end, kept) = match part {
             BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
-                (0, path.seen_before(place(entry)?))
+                (0, path.seen_before(place(entry)?), Some(entry.clone()))
             }
-            BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
-            BranchPart::All | BranchPart::After(None) => (0, shown),
+            BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown, None),
+            BranchPart::All | BranchPart::After(None) => (0, shown, None),
         };
         let mut branch = Self {
             conversation,
@@ -141,12 +138,7 @@ impl Branch {
             path,
             entries,
             before: end - from,
-            kept: match part {
-                BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
-                    Some(entry.clone())
-                }
-                BranchPart::All | BranchPart::After(_) => None,
-            },
+            kept,
             shown: shown_from.saturating_sub(from),
             forest: Forest::default(),
             all,
@@ -164,7 +156,7 @@ impl Branch {
         if let BranchPart::PisCut { room, .. } = part
             && branch.before == branch.visible().len()
             && let Some(request) = branch.visible().iter().rposition(|message| message.seen.role == "user")
-            && tokens_of(&branch, request) <= *room
+            && tokens_of(&branch.visible()[request..]) <= *room
         {
             branch.keep_from(request);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
+use super::super::passes::tokens_of;
 use super::super::{LEAST_ESTIMATE, Session, calibration, state};
 use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
@@ -32,7 +33,7 @@ impl Session<'_> {
             return Err(Error::store("the compaction would leave messages without a summary"));
         }
         // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
-        let replaced = branch.before().iter().map(|message| message.seen.tokens).sum::<usize>();
+        let replaced = tokens_of(branch.before());
         let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
         let room = if replaced > LEAST_ESTIMATE { budget.min(most) } else { budget };
         let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);

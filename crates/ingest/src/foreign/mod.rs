@@ -279,14 +279,13 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
         let Some(Line::Text(line)) = lines.next(LINE)? else { break };
-        if let Some(fields) = Fields::of(&line) {
-            if read(&fields) {
-                break;
-            }
-            continue;
-        }
-        let mut whole = whole_objects(&line).into_iter().filter_map(|at| Fields::of(&line[at]));
-        if whole.any(|fields| read(&fields)) {
+        let is_enough = match Fields::of(&line) {
+            Some(fields) => read(&fields),
+            None => (whole_objects(&line).into_iter())
+                .filter_map(|at| Fields::of(&line[at]))
+                .any(|fields| read(&fields)),
+        };
+        if is_enough {
             break;
         }
     }

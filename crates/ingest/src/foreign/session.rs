@@ -161,11 +161,8 @@ impl ForeignSession {
     fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
         // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
         if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
-            self.add(
-                &Record { json: text, fields: Fields::default(), row: None },
-                ReadRecord::default(),
-                known,
-            );
+            let record = Record { json: text, fields: Fields::default(), row: None };
+            self.add(&record, ReadRecord::default(), known);
         }
     }
 
@@ -305,14 +302,13 @@ impl ForeignSession {
                 self.known += usize::from(role != "system" && !known.purged.contains(&id));
                 Content::Other
             }
-            false => Content::Message(self.message(fields, record)),
+            false => {
+                let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
+                let (agent, version) = (self.agent.name, &self.context.version);
+                Content::Message(foreign(agent, version, fields, self.time, record, is_canonical))
+            }
         };
         self.order.push(Entry { id, parent, timestamp: self.time, content });
-    }
-
-    fn message(&self, fields: String, record: Option<&str>) -> String {
-        let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
-        foreign(self.agent.name, &self.context.version, fields, self.time, record, is_canonical)
     }
 
     /// The id of a record that is unique in the session, and whether the log repeats a record with the agent's id.

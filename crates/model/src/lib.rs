@@ -23,6 +23,7 @@ mod message;
 mod needles;
 mod notes;
 mod passages;
+mod pattern;
 pub mod policy;
 pub mod quotes;
 mod summary;
@@ -46,6 +47,7 @@ pub use message::{
 pub use needles::Needles;
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};
+pub use pattern::Pattern;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};
 pub use touched::Files;
 pub use usage::{MOST_REPORTED, Usage};

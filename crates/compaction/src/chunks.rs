@@ -37,7 +37,6 @@ impl Cut {
         Self { budget: settings.leaf_chunk_tokens.min(most), large: settings.large_file_threshold_tokens }
     }
 
-    /// Divides each of `spans` into chunks.
     pub(super) fn chunks(self, visible: &[Visible], spans: Vec<Span>) -> Vec<Span> {
         spans.into_iter().flat_map(|span| self.divided(visible, span)).collect()
     }

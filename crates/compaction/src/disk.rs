@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use lcm_model::facts::{read_lines, tidy};
-use lcm_model::files;
-use lcm_model::{Message, Role};
+use lcm_model::{Message, Role, files};
 
 /// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;

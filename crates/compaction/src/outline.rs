@@ -8,9 +8,7 @@ use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
 use lcm_model::ids::MessageId;
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{FILE_TOOLS, Message, SCRIPT_TOOL};
+use lcm_model::{FILE_TOOLS, Message, SCRIPT_TOOL, text, tokens};
 use lcm_store::View;
 
 /// Approximate tokens of a line: a shorter one would say nothing.

@@ -5,21 +5,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::chunks::Cut;
-use super::extract;
-use super::gate;
 use super::outline::outline;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
 use super::redact::{masked, redacted_message};
-use super::state;
 use super::summarizer::{self, Summarizer, Written};
+use super::{extract, gate, state};
 use lcm_model::dag::{Sources, Visible};
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
 use lcm_model::ids::Hash;
-use lcm_model::quotes;
 use lcm_model::text::{self, legible};
-use lcm_model::tokens;
-use lcm_model::{Message, Quote, Role, State, Summary};
+use lcm_model::{Message, Quote, Role, State, Summary, quotes, tokens};
 use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, View};
 
 /// The target size of a leaf summary, in tokens.
@@ -60,7 +56,6 @@ pub(super) enum Fallback {
 pub(super) enum Material {
     /// A leaf summary of `chunk`.
     Messages {
-        /// Its messages.
         chunk: Vec<Visible>,
         /// Its position among the visible messages.
         place: usize,

@@ -4,9 +4,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::llm::{Answer, usage};
-use lcm_model::Usage;
 use lcm_model::locks::lock;
-use lcm_model::text;
+use lcm_model::{Usage, text};
 
 /// The state of a running compaction.
 #[derive(Debug)]
@@ -42,7 +41,6 @@ impl Progress {
         lock(&self.counts).made += 1;
     }
 
-    /// Records what an answer reports.
     pub(super) fn note(&self, answer: &Answer) {
         let mut counts = lock(&self.counts);
         if let Ok(reply) = answer {

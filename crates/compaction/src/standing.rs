@@ -10,9 +10,7 @@ use std::path::Path;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::{Facts, File, Meaning};
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{Message, QuoteKind, without_base64};
+use lcm_model::{Message, QuoteKind, text, tokens, without_base64};
 use lcm_store::View;
 
 use super::disk::{self, FileChange};
@@ -53,7 +51,6 @@ pub(super) struct Standing {
     pub read: Vec<String>,
 }
 
-/// A request of the user.
 #[derive(Clone, Debug)]
 pub(super) struct UserRequest {
     /// The id of its message.
@@ -63,7 +60,6 @@ pub(super) struct UserRequest {
     pub is_answered: bool,
 }
 
-/// The inputs of a state.
 pub(super) struct StandingInputs<'a> {
     pub view: &'a View<'a>,
     /// The visible messages, and how many of them come before the kept tail.
@@ -80,7 +76,6 @@ pub(super) struct StandingInputs<'a> {
 }
 
 impl Standing {
-    /// Computes the state.
     pub(super) fn of(source: &StandingInputs<'_>) -> Result<Self> {
         let turn = source.turn()?;
         let request = source.request(&turn)?;

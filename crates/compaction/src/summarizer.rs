@@ -19,12 +19,10 @@ use super::plausible::{self, Asked};
 use super::progress::Progress;
 use super::prompts::{self, Level, PromptMaterial};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, ModelRequest, Reply, count_usage, size};
-use lcm_model::State;
 use lcm_model::config::{Guidance, Settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::locks::lock;
-use lcm_model::text;
-use lcm_model::tokens;
+use lcm_model::{State, text, tokens};
 use lcm_store::tasks::go_on;
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.

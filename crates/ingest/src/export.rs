@@ -17,10 +17,11 @@ use super::file::{LINE, SessionFile};
 use super::stringify::stringify;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_model::text::timestamp;
-use lcm_model::{CompactionDetails, Content, Entry, SummaryRecord, Supplement, parse_one, replacements};
+use lcm_model::{
+    CompactionDetails, Content, Entry, SummaryRecord, Supplement, files, parse_one, replacements,
+};
 use lcm_store::{ExportedEntry, Shows, StoredSession, StoredSummary, View};
 
 /// The version of the session files that are written.

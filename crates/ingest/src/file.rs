@@ -15,8 +15,7 @@ use super::order::{Order, SLICE};
 use super::storing::Handover;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::files;
-use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_one, read_json};
+use lcm_model::{Content, Fields, SummaryRecord, Supplement, files, parse_one, read_json};
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
 
@@ -310,7 +309,6 @@ fn assigned(object: &str, fields: &str) -> String {
 /// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
     reader: Box<dyn BufRead + Send>,
-    /// Ends the reading.
     cancel: CancellationToken,
     /// The number of the last line, from 1.
     pub number: usize,

@@ -20,10 +20,9 @@ use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
 use super::storing::PreparedHandover;
-use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::text;
+use lcm_model::{agent_of_session, text};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, LastRows, Place, Store, View, is_current, project_of};
 
@@ -211,13 +210,11 @@ impl Home {
         !header.id.is_empty() && header.id == self.session_id
     }
 
-    /// The project of a folder.
     pub(super) fn project_of(&self, cwd: &str) -> String {
         project_of(Path::new(cwd), self.identity)
     }
 }
 
-/// A running import.
 struct RunningImport<'a> {
     home: &'a Home,
     progress: &'a Progress,
@@ -407,7 +404,6 @@ struct Added {
     /// Messages that are new, and all.
     new: usize,
     said: usize,
-    /// Summaries that are new.
     summaries: usize,
 }
 

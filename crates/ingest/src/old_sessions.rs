@@ -12,10 +12,9 @@ use super::order::{Order, SLICE, size_of};
 use super::restore::{SummaryOrigin, restore_supplement};
 use super::storing::Handover;
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::Hash;
 use lcm_model::locks::lock;
-use lcm_model::{Content, Entry};
+use lcm_model::{Content, Entry, files};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
     Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,

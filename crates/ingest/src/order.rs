@@ -12,7 +12,6 @@ use lcm_model::{Content, Entry};
 /// The bytes of messages, and the entries, that one transaction writes: other sessions can write in between.
 pub(super) const SLICE: (usize, usize) = (2 * 1024 * 1024, 1000);
 
-/// Puts entries in order.
 #[derive(Default)]
 pub(super) struct Order {
     /// Ids of all entries so far, waiting or not.

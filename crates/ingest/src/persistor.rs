@@ -24,8 +24,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::locks::lock;
 use lcm_model::log::{Field, Log};
-use lcm_model::text;
-use lcm_model::{Content, Entry, parse_batch};
+use lcm_model::{Content, Entry, parse_batch, text};
 use lcm_store::{Batch, LastRows, Store, View};
 
 /// The pause after the first failure; it doubles with each further one.

@@ -12,11 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::export::record;
-use lcm_model::SummaryRecord;
 use lcm_model::dag::{BranchEntry, Forest, MessageKind, Node, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
-use lcm_model::tokens;
+use lcm_model::{SummaryRecord, tokens};
 use lcm_store::branch::Cover;
 use lcm_store::{ExportedEntry, Shows, View};
 
@@ -39,19 +38,16 @@ pub struct BranchRecord {
     frontier: Vec<String>,
 }
 
-/// The message of an entry.
 #[derive(Clone, Debug, Serialize)]
 struct MessageRecord {
     /// Its short id.
     id: String,
-    /// Estimated tokens.
     tokens: usize,
     /// Its kind, unless it is part of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
 }
 
-/// An entry and its message.
 #[derive(Serialize)]
 struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

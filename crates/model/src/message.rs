@@ -12,8 +12,7 @@ use super::Files;
 use super::agents::agent_of;
 use super::entry::Fields;
 use super::json::{read_json, read_text};
-use crate::text;
-use crate::tokens;
+use crate::{text, tokens};
 
 /// The tool that changes notes, and the type of messages about the user's changes.
 pub const NOTE_TOOL: &str = "lcm_note";

@@ -312,7 +312,6 @@ impl Branch {
         &self.path.visible()[last..self.range.end]
     }
 
-    /// The summaries of the frontier, oldest first.
     pub(super) fn frontier_summaries(&self) -> Vec<StoredSummary> {
         self.forest.frontier_summaries().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }

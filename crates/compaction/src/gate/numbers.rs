@@ -43,7 +43,6 @@ const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/
 const SHORT: usize = 3;
 const MANY: f64 = 10.0;
 
-/// A number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Number {
     /// In lowercase; all things that are counted have the same.

@@ -98,7 +98,6 @@ impl Failure {
         Self { kind, ..Self::unreachable(reason) }
     }
 
-    /// No answer within `limit`.
     pub(super) fn late(limit: Duration) -> Self {
         Self::of(Kind::Late, format!("no answer within {} s", limit.as_secs_f32()))
     }

@@ -51,7 +51,6 @@ impl Health {
         self.state(name, |state| (state.rests_until, state.is_slow) = (Some(until), is_slow));
     }
 
-    /// Records an answer.
     pub(super) fn answered(&self, name: &str) {
         self.state(name, |state| state.rests_until = None);
     }

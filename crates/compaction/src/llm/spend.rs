@@ -9,10 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use lcm_model::Usage;
 use lcm_model::config::Settings;
 use lcm_model::locks::lock;
-use lcm_model::text;
+use lcm_model::{Usage, text};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 

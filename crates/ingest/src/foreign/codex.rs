@@ -115,7 +115,6 @@ fn id_in(name: &str) -> String {
     ids.into_iter().find(|id| Uuid::parse_str(id).is_ok()).unwrap_or(name).to_owned()
 }
 
-/// The session's metadata.
 fn meta(fields: &Fields<'_>) -> Option<Value> {
     match fields.text("type").as_deref() {
         Some("session_meta") => Some(fields.value("payload")),

@@ -19,10 +19,9 @@ use super::{
 };
 use crate::damage::whole_objects;
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::AGENTS;
 use lcm_model::text::parse_iso;
-use lcm_model::{Fields, read_json, unmarked};
+use lcm_model::{Fields, files, read_json, unmarked};
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[2],

@@ -26,10 +26,9 @@ use super::damage::whole_objects;
 use super::file::{LINE, Line, Lines, Unreadable};
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
-use lcm_model::files;
 use lcm_model::ids::AGENTS;
 use lcm_model::text::{megabytes, nearest, one_line};
-use lcm_model::{Fields, read_json};
+use lcm_model::{Fields, files, read_json};
 pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
@@ -55,9 +54,7 @@ pub struct Agent {
     pub(super) is_side_chain: fn(&Path) -> bool,
     /// The files that are written instead of the log when its sessions grow.
     beside: fn(&Path) -> Vec<PathBuf>,
-    /// Opens the sessions of a log.
     open: fn(&Path, &CancellationToken) -> Result<Vec<LogSession>>,
-    /// Reads a record.
     read: fn(&mut ReaderState, &Record<'_>) -> ReadRecord,
     /// Whether it writes a record again when it changes. Then each version is kept, and each message is
     /// stored once.
@@ -190,11 +187,9 @@ fn changed_at(file: &Path) -> Option<SystemTime> {
     about.modified().ok().max(put)
 }
 
-/// A session in a log.
 struct LogSession {
     /// The agent's id of the session; for a side chain, of the session it belongs to.
     session: String,
-    /// The session's folder.
     cwd: Option<String>,
     /// The SHA-256 of the folder's path, in hex, if the agent stores only that.
     cwd_hash: Option<String>,
@@ -349,7 +344,6 @@ impl<'a> Deref for Record<'a> {
     }
 }
 
-/// A reader's state within a session.
 #[derive(Default)]
 struct ReaderState {
     version: String,
@@ -385,7 +379,6 @@ impl ReaderState {
     }
 }
 
-/// What a reader makes of a record.
 #[derive(Default)]
 struct ReadRecord {
     /// The agent's id of the record; without one, the hash of its line.
@@ -400,7 +393,6 @@ struct ReadRecord {
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
     shown: Vec<ForeignMessage>,
-    /// Whether its kind is unknown.
     is_unknown: bool,
     /// Whether the agent is still writing it: the next import reads it, and what follows.
     is_growing: bool,
@@ -483,7 +475,6 @@ fn image(url: &str) -> Option<Value> {
     kind.starts_with("image/").then(|| json!({"type": "image", "data": data, "mimeType": kind}))
 }
 
-/// Whether it is one of these words.
 fn is_among(words: &str, word: &str) -> bool {
     words.split(' ').any(|one| one == word)
 }

@@ -13,7 +13,6 @@ use lcm_model::error::Result;
 use lcm_model::ids::Hash;
 use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
 
-/// A session of another agent that is being read.
 pub(crate) struct ForeignSession {
     agent: &'static Agent,
     pub header: Header,
@@ -115,7 +114,6 @@ impl ForeignSession {
         self.log.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
-    /// Adds a record.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) {
         let fields = Fields::of(json);
         if fields.is_none() && row.is_none() && read_json(json).is_err() {
@@ -331,7 +329,6 @@ impl ForeignSession {
         }
     }
 
-    /// Adds the next record of the log.
     fn take_next(&mut self, known: &KnownEntries) -> Result<()> {
         match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),

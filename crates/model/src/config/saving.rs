@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::edit::edited;
 use super::sources::{Gathered, gather, is_of_project, meant};
-use super::value;
-use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources};
+use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources, value};
 use crate::error::{Error, Result};
 use crate::files::{self, temporary::Temporary};
 use crate::text::one_line;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definitions::variable;
-use super::value;
-use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
+use super::{
+    DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values, value,
+};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::text::{nearest, one_line};

@@ -28,7 +28,6 @@ pub struct File {
     pub whole: bool,
 }
 
-/// What a call does to its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FileUse {
     /// Reads all of it.
@@ -44,7 +43,6 @@ pub(super) enum FileUse {
     Edit,
 }
 
-/// A tool call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
     /// The position of its message.

@@ -22,8 +22,7 @@ pub use related::Meaning;
 pub use sentences::typed;
 pub use statements::{decisions, rules};
 
-use crate::text;
-use crate::{CallOutcome, Files, Message, Role};
+use crate::{CallOutcome, Files, Message, Role, text};
 
 /// The most facts of a kind from one message.
 const MOST_OF_MESSAGE: usize = 12;

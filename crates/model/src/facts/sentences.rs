@@ -11,7 +11,6 @@ use regex::Regex;
 use super::words::CUE;
 use crate::{Pattern, pattern};
 
-/// A sentence and where it is.
 pub(super) struct Sentence<'t> {
     pub(super) text: &'t str,
     pub(super) place: SentencePlace,
@@ -130,7 +129,6 @@ enum Within {
     Announced(bool),
 }
 
-/// The lines of `text`, each with its kind.
 fn lines(text: &str) -> Vec<TextLine> {
     let mut lines: Vec<TextLine> = Vec::new();
     let mut within = Within::Nothing;

@@ -206,7 +206,6 @@ impl Terms {
         self.window.most().is_some_and(|most| counted + self.growth_per_request() > most)
     }
 
-    /// Whether to fold now.
     pub(crate) fn is_due(&self, moment: Moment) -> bool {
         let Some(point) = self.point() else { return false };
         let further = match () {

@@ -21,11 +21,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::health::{PATIENCE, back_off};
-use super::reported;
 use super::thinking::Thinking;
 use super::{
     Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage,
-    reporting, size,
+    reported, reporting, size,
 };
 use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
@@ -96,9 +95,7 @@ struct ResolvedModel {
 
 /// Why the next candidate is tried.
 enum Next {
-    /// It was not asked.
     Unasked(String),
-    /// It failed.
     Failed(Failure),
     /// No other may be asked either.
     Stop(Failure),

@@ -69,6 +69,12 @@ impl Call {
         (path.is_some() || command.is_some()).then_some(Self { at, kind, path, command })
     }
 
+    /// The calls in a message at position `at`, by their ids.
+    pub(super) fn all(at: usize, message: &Message) -> HashMap<String, Self> {
+        let calls = message.own_calls();
+        calls.filter_map(|(id, name, of)| Some((id.to_owned(), Self::of(at, name, of)?))).collect()
+    }
+
     /// The same call by a script, which gets the result in the model's place.
     pub(super) fn by_script(self) -> Self {
         let kind = match self.kind {
@@ -108,34 +114,6 @@ pub fn read_lines(result: &str) -> (&str, bool) {
     match result.rsplit_once("\n\n[") {
         Some((lines, note)) if note.trim_end().ends_with(" to continue.]") => (lines, false),
         _ => (result, true),
-    }
-}
-
-/// Calls without a result yet.
-#[derive(Default)]
-pub(super) struct Calls(HashMap<String, Call>);
-
-impl Calls {
-    /// Records the calls in a message of the agent.
-    pub(super) fn note(&mut self, at: usize, message: &Message) {
-        self.end();
-        let calls = message.own_calls();
-        self.0.extend(calls.filter_map(|(id, name, of)| Some((id.to_owned(), Call::of(at, name, of)?))));
-    }
-
-    /// Returns the call that a result belongs to.
-    pub(super) fn answered(&mut self, result: &Message) -> Option<Call> {
-        self.0.remove(result.tool_call_id.as_deref()?)
-    }
-
-    /// No more results follow.
-    pub(super) fn end(&mut self) {
-        self.0.clear();
-    }
-
-    /// Returns the calls still without a result.
-    pub(super) fn waiting(self) -> impl Iterator<Item = Call> {
-        self.0.into_values()
     }
 }
 

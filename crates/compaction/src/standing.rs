@@ -75,24 +75,22 @@ pub(super) struct StandingInputs<'a> {
     pub redact: bool,
 }
 
-impl Standing {
-    pub(super) fn of(source: &StandingInputs<'_>) -> Result<Self> {
-        let turn = source.turn()?;
-        let request = source.request(&turn)?;
-        let (modified, read) = source.files()?;
-        Ok(Self {
-            state: source.state(),
-            constraints: source.constraints(),
-            requests: source.requests(&turn)?,
-            decisions: source.decisions(),
-            request,
+impl StandingInputs<'_> {
+    /// The sections, all of them computed now.
+    pub(super) fn standing(&self) -> Result<Standing> {
+        let talk = self.last_request()?;
+        let (modified, read) = self.files()?;
+        Ok(Standing {
+            request: self.request(&talk)?,
+            state: self.state(),
+            constraints: self.constraints(),
+            requests: self.requests(&talk)?,
+            decisions: self.decisions(),
             modified,
             read,
         })
     }
-}
 
-impl StandingInputs<'_> {
     fn message(&self, at: usize) -> Result<Message> {
         self.view.messages().parsed(self.visible[at].seen.id)
     }
@@ -112,17 +110,17 @@ impl StandingInputs<'_> {
 
     /// The positions of the user's messages in the last request, newest first: the request itself, and what
     /// the user added while the agent worked on it. It starts after the last finished answer before them.
-    fn turn(&self) -> Result<Vec<usize>> {
-        let mut turn = Vec::new();
+    fn last_request(&self) -> Result<Vec<usize>> {
+        let mut asked = Vec::new();
         for at in self.asked(self.visible.len()).take(MOST_ADDED) {
-            turn.push(at);
+            asked.push(at);
             let before = self.visible[..at].iter().rposition(is_talk);
             match before.map(|before| self.is_finished(before)).transpose()? {
                 Some(false) => {}
                 None | Some(true) => break,
             }
         }
-        Ok(turn)
+        Ok(asked)
     }
 
     /// Whether the message at this position is an answer after which the agent waits for the user.
@@ -134,8 +132,8 @@ impl StandingInputs<'_> {
         Ok(!answer.cut_off && answer.own_calls().next().is_none())
     }
 
-    fn request(&self, turn: &[usize]) -> Result<Option<UserRequest>> {
-        let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
+    fn request(&self, last: &[usize]) -> Result<Option<UserRequest>> {
+        let gone: Vec<usize> = last.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
         let texts = gone
@@ -148,14 +146,14 @@ impl StandingInputs<'_> {
         }))
     }
 
-    fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
+    fn requests(&self, last: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
             // Mask before shortening: half a key is not recognized.
             let text = self.masked(without_base64(&self.message(at)?.take_searchable()).trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };
-        self.asked(self.before).filter(|at| !turn.contains(at)).take(REQUESTS).map(line).collect()
+        self.asked(self.before).filter(|at| !last.contains(at)).take(REQUESTS).map(line).collect()
     }
 
     fn state(&self) -> Vec<String> {

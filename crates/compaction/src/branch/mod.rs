@@ -235,7 +235,7 @@ impl Branch {
         });
         let quotes =
             quotes.flat_map(|(at, quotes)| quotes.into_iter().map(move |quote| (at, quote.kind, quote.text)));
-        Standing::of(&StandingInputs {
+        let inputs = StandingInputs {
             view,
             visible: self.visible(),
             before: self.before,
@@ -244,7 +244,8 @@ impl Branch {
             newest: newest.and_then(|id| self.summary(id)).map(|summary| summary.text.as_str()),
             folder: memory.folder.as_deref(),
             redact,
-        })
+        };
+        inputs.standing()
     }
 
     /// The leaf summary of the newest messages.

@@ -157,8 +157,7 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
 
 fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Result<String> {
     let stored = view.messages().message(message)?;
-    let parent = parent_of(entry);
-    let id = Value::from(entry.id.as_str());
+    let (id, parent) = (Value::from(entry.id.as_str()), Value::from(entry.parent.clone()));
     // Such an entry is its own message: the store has all its fields but its id and parent.
     let is_whole = serde_json::from_str::<Value>(&stored.json)
         .is_ok_and(|json| matches!(json["type"].as_str(), Some("custom_message" | "branch_summary")));
@@ -190,7 +189,7 @@ fn of_edit(
         replacement = found.unwrap_or(shown.json);
     }
     let (id, target) = (Value::from(entry.id.as_str()), Value::from(target));
-    let (parent, time) = (parent_of(entry), Value::from(timestamp(time)));
+    let (parent, time) = (Value::from(entry.parent.clone()), Value::from(timestamp(time)));
     Ok(format!(
         "{{\"type\":\"context_edit\",\"id\":{id},\"parentId\":{parent},\"timestamp\":{time},\"targetId\":{target},\
          \"replacement\":{replacement}}}"
@@ -249,10 +248,6 @@ fn placed(entry: &ExportedEntry, mut fields: Value) -> String {
     fields["parentId"] = entry.parent.clone().into();
     fields["timestamp"] = timestamp(0).into();
     fields.to_string()
-}
-
-fn parent_of(entry: &ExportedEntry) -> Value {
-    entry.parent.clone().into()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -242,9 +242,8 @@ impl RunningImport<'_> {
                     outcome?;
                 }
                 Err(error) => {
-                    for file in files {
-                        self.failed(&file.path, &error);
-                    }
+                    let failed = files.iter().map(|file| Unreadable::new(&file.path, &error));
+                    self.report.failed.extend(failed);
                     self.progress.done.fetch_add(files.len(), Ordering::Relaxed);
                 }
             }
@@ -260,7 +259,7 @@ impl RunningImport<'_> {
             match self.file(file, store).await {
                 // The rest of the file is left out.
                 Err(error) if matches!(error.code(), Code::Invalid | Code::Foreign) => {
-                    self.failed(&file.path, &error);
+                    self.report.failed.push(Unreadable::new(&file.path, &error));
                 }
                 Err(error) => {
                     self.report.sessions += self.stored.len();
@@ -321,7 +320,7 @@ impl RunningImport<'_> {
         }
         let Added { row, since, new, said, mut summaries } = added;
         conversation = row.or(conversation);
-        let (found, supplements) = (reading.slices().findings(), reading.slices().supplements());
+        let (found, supplements) = (reading.slices.findings(), reading.slices.supplements());
         let Reading { is_side_chain, is_in_database, broken, said: stored, .. } = reading;
         let report = &mut self.report;
         report.is_growing |= found.is_growing;
@@ -362,10 +361,6 @@ impl RunningImport<'_> {
             self.stored.insert(conversation);
         }
         Ok(())
-    }
-
-    fn failed(&mut self, path: &Path, error: &Error) {
-        self.report.failed.push(Unreadable::new(path, error));
     }
 }
 

@@ -22,7 +22,7 @@ const NO_ID: &str =
 pub(super) struct Reading {
     /// Its header, and Pi's file.
     pub session: Arc<(Header, Option<String>)>,
-    slices: Box<dyn Slices>,
+    pub slices: Box<dyn Slices>,
     known: KnownEntries,
     /// Entries before its first message.
     waiting: Handover,
@@ -136,11 +136,6 @@ impl Reading {
             }
         }
         Ok(None)
-    }
-
-    /// What the file has besides entries.
-    pub fn slices(&mut self) -> &mut dyn Slices {
-        &mut *self.slices
     }
 }
 

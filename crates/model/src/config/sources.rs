@@ -88,7 +88,7 @@ impl SettingSources {
 }
 
 /// The JSON of one of Pi's settings files; `None` if there is none.
-fn json_in(path: &Path) -> io::Result<Option<Value>> {
+pub(super) fn json_in(path: &Path) -> io::Result<Option<Value>> {
     match files::read_text(path, SETTINGS_FILE) {
         Ok(json) => Ok(Some(serde_json::from_str(json.trim_start_matches('\u{feff}'))?)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),

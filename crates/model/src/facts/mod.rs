@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 pub use checks::Check;
-pub use files::{File, read_lines, tidy};
+pub use files::{File, Files, read_lines, tidy};
 pub use related::Meaning;
 pub use sentences::typed;
 pub use statements::{decisions, rules};
 
-use crate::{CallOutcome, Files, Message, Role, text};
+use crate::{CallOutcome, Message, Role, text};
 
 /// The most facts of a kind from one message.
 const MOST_OF_MESSAGE: usize = 12;
@@ -111,7 +111,8 @@ impl Facts {
         for call in calls.into_values() {
             facts.touch(call.at, call.at, &call);
         }
-        facts.limited()
+        facts.limit();
+        facts
     }
 
     fn read_statements(&mut self, at: usize, message: &Message) {
@@ -228,13 +229,12 @@ impl Facts {
         self.decisions.extend(later.decisions.iter().map(moved));
         self.close(later.done.iter().map(moved));
         self.tasks.extend(later.tasks.iter().map(moved));
-        let facts = std::mem::take(self);
-        *self = facts.limited();
+        self.limit();
     }
 
     /// Keeps the newest facts of each kind; of each check the last outcome, of a repeated sentence the last
     /// occurrence.
-    fn limited(mut self) -> Self {
+    fn limit(&mut self) {
         newest(&mut self.checks, MOST, |check| check.command.clone());
         for (said, most) in [
             (&mut self.rules, MOST),
@@ -244,7 +244,6 @@ impl Facts {
         ] {
             newest(said, most, |said| said.text.clone());
         }
-        self
     }
 }
 

@@ -426,7 +426,7 @@ impl Added {
             }
         };
         let (said, before) = (self.said + slice.said(), batch.summaries().newest_summary()?);
-        let new = self.new + slice.store_since(batch, row, since)?;
+        let new = self.new + slice.store_since(batch, row, since, Err)?;
         let summaries = self.summaries + batch.summaries().nodes_since(before, |_| true)?.len();
         Ok(Self { row: Some(row), since: Some(since), new, said, summaries })
     }

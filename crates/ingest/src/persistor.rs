@@ -259,7 +259,7 @@ impl Persistor {
                 };
                 let last = batch.messages().last_rows()?;
                 let since = *writing.0.since.get_or_init(|| last);
-                handover.store_since(batch, conversation, since)?;
+                handover.store_since(batch, conversation, since, Err)?;
                 Ok(conversation)
             },
             move |outcome| {

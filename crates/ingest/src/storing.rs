@@ -77,7 +77,7 @@ impl PreparedHandover {
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn store(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
-        self.store_since(batch, conversation, batch.messages().last_rows()?)
+        self.store_since(batch, conversation, batch.messages().last_rows()?, Err)
     }
 
     /// Like [`Self::store`], but leaves out what would leave a gap. Returns whether there was any, too.
@@ -88,24 +88,16 @@ impl PreparedHandover {
     ) -> Result<(usize, bool)> {
         let mut has_gaps = false;
         let since = batch.messages().last_rows()?;
-        let number = self.store_unless(batch, conversation, since, |_| {
+        let number = self.store_since(batch, conversation, since, |_| {
             has_gaps = true;
             Ok(())
         })?;
         Ok((number, has_gaps))
     }
 
-    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
+    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`. Leaves out
+    /// what would leave a gap if `on_gap` accepts that.
     pub(super) fn store_since(
-        self,
-        batch: &Batch<'_>,
-        conversation: ConversationId,
-        since: LastRows,
-    ) -> Result<usize> {
-        self.store_unless(batch, conversation, since, Err)
-    }
-
-    fn store_unless(
         self,
         batch: &Batch<'_>,
         conversation: ConversationId,

@@ -105,14 +105,9 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let above = is_subagent_s(path).then(|| folder(path));
     Ok(vec![LogSession {
         prefix: if above.is_some() { format!("{session}:") } else { String::new() },
-        session: above.unwrap_or(session),
         cwd: project(path),
         cwd_hash: hash,
-        parent: None,
-        continues: None,
-        version: String::new(),
-        records,
-        broken: 0,
+        ..LogSession::of(above.unwrap_or(session), records)
     }])
 }
 

@@ -206,6 +206,14 @@ struct LogSession {
     broken: usize,
 }
 
+impl LogSession {
+    /// A session in one log, of which no more is known.
+    fn of(session: String, records: Box<dyn Records>) -> Self {
+        let (cwd, cwd_hash, parent, continues, prefix, version) = Default::default();
+        Self { session, cwd, cwd_hash, parent, continues, prefix, version, records, broken: 0 }
+    }
+}
+
 /// The records of a session, in order.
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;

@@ -63,9 +63,9 @@ pub enum Fold {
 pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
     let before = session.store.rewritten().await?;
     let made = match cut(&session, at).await? {
-        (branch, TailStart::Ready) => made(session.clone(), at, branch).await?,
-        (_, TailStart::Unsummarized(entry)) => Fold::Unsummarized(entry),
-        (_, TailStart::Nowhere) => Fold::Nothing,
+        Some((branch, None)) => made(session.clone(), at, branch).await?,
+        Some((_, Some(entry))) => Fold::Unsummarized(entry),
+        None => Fold::Nothing,
     };
     // A purge has removed what the block may show.
     let after = session.store.rewritten().await?;
@@ -76,12 +76,12 @@ pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
 /// they are, and fit the block. Work ahead may have stopped between writing and condensing them.
 pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
     Ok(match cut(session, at).await? {
-        (_, TailStart::Unsummarized(entry)) => Some(entry),
-        (branch, TailStart::Ready) => {
+        Some((_, Some(entry))) => Some(entry),
+        Some((branch, None)) => {
             let (budget, branch) = measured(session, at, branch).await?;
             branch.kept.clone().filter(|_| !branch.fits(budget))
         }
-        (_, TailStart::Nowhere) => None,
+        None => None,
     })
 }
 
@@ -108,21 +108,13 @@ async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     Ok(Fold::Made(Box::new(Compacted { report: format!("folded: {report}"), degraded, compaction })))
 }
 
-/// Where the tail of a fold begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TailStart {
-    /// At the branch's cut.
-    Ready,
-    Unsummarized(String),
-    Nowhere,
-}
-
-/// Reads the branch, and moves its cut to where a fold would keep it.
-async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
+/// Reads the branch, and moves its cut to where a fold would keep it; with the entry before which too much is not
+/// summarized yet, if that is so. `None` if there is nothing to fold.
+async fn cut(session: &Session<'_>, at: &At) -> Result<Option<(Branch, Option<String>)>> {
     let mut branch = session.read(&at.leaf_id, BranchPart::All, at.shown_from.as_deref()).await?;
     let from = branch.shown;
     let Some(newest) = newest(&branch.visible()[from..], tail(at.window())) else {
-        return Ok((branch, TailStart::Nowhere));
+        return Ok(None);
     };
     branch.keep_from(from + newest);
     let frontier = branch.frontier();
@@ -131,23 +123,21 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
         Piece::Message(place) => Some(place.saturating_sub(from)),
         Piece::Summary(..) => None,
     });
-    let Some(first_open) = open.next() else { return Ok((branch, TailStart::Ready)) };
+    let Some(first_open) = open.next() else { return Ok(Some((branch, None))) };
     let visible = &branch.visible()[from..];
     let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
     let is_enough = |ready: &usize| {
         let (summarized, open) = (tokens_of(&visible[..*ready]), tokens_of(&visible[*ready..newest]));
         *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
     };
-    Ok(match ready.filter(is_enough) {
+    let unsummarized = match ready.filter(is_enough) {
         Some(ready) => {
             branch.keep_from(from + ready);
-            (branch, TailStart::Ready)
+            None
         }
-        None => {
-            let entry = visible[newest].entry_id.clone();
-            (branch, TailStart::Unsummarized(entry))
-        }
-    })
+        None => Some(visible[newest].entry_id.clone()),
+    };
+    Ok(Some((branch, unsummarized)))
 }
 
 /// The message at which a tail of at most `most` tokens begins, or of the newest exchange if that alone has more;

@@ -163,7 +163,7 @@ type Queue = Mutex<VecDeque<(Lease, (Material, Fallback))>>;
 /// Makes one summary after the other; many at once when no model is asked any more.
 async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
     loop {
-        let _turn = pass.summarizer.turn().await?;
+        let _permit = pass.summarizer.permit().await?;
         let given_up = pass.summarizer.has_given_up();
         let most = if given_up { BATCH.max(together) } else { 1 };
         let (leases, sources): (Vec<_>, Vec<_>) = {

@@ -326,7 +326,7 @@ impl Pass {
             let handle = visible.original.message_handle();
             let tool = message.tool.as_deref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
             // Mask before shortening: half a key is not recognized.
-            let shown = self.shown(message.clone()).for_summary(self.cut.shown_bytes(&visible.seen), &handle);
+            let shown = self.shown(message.clone()).for_summary(self.cut.shown(&visible.seen).1, &handle);
             let (role, shown) = (name(message.role.as_str()), legible(&shown));
             let time = text::minute(visible.seen.timestamp);
             let cut_off = if message.cut_off { ", stopped or failed half way" } else { "" };

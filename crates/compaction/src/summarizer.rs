@@ -129,10 +129,10 @@ impl Summarizer {
     ///
     /// # Errors
     /// When the compaction is cancelled.
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        let turn = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
+    pub(super) async fn permit(&self) -> Result<SemaphorePermit<'_>> {
+        let permit = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
         // Cancelled while waiting: don't start.
-        go_on(&self.cancel).map(|()| turn)
+        go_on(&self.cancel).map(|()| permit)
     }
 
     /// Whether asking further is useless.

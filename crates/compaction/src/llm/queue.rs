@@ -1,11 +1,11 @@
 //! Which calls to a server run at once. A server on this machine or in the local network usually answers one question
 //! after the other: calls that wait there would use up their time limits, so they wait here.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+use url::{Host, Url};
 
 use lcm_model::locks::lock;
 
@@ -43,16 +43,13 @@ impl Server {
 
 /// Whether an address is this machine's or in a private network.
 fn is_near(url: &str) -> bool {
-    let Some(host) = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_lowercase)) else {
-        return false;
-    };
-    let bare = host.trim_matches(['[', ']']);
-    if let Ok(v4) = bare.parse::<Ipv4Addr>() {
-        return v4.is_loopback() || v4.is_private();
-    }
-    match bare.parse::<Ipv6Addr>() {
-        Ok(v6) => v6.is_loopback(),
-        Err(_) => bare == "localhost" || bare.ends_with(".local") || bare.ends_with(".localhost"),
+    match Url::parse(url).as_ref().map(Url::host) {
+        Ok(Some(Host::Ipv4(v4))) => v4.is_loopback() || v4.is_private(),
+        Ok(Some(Host::Ipv6(v6))) => v6.is_loopback(),
+        Ok(Some(Host::Domain(name))) => {
+            name == "localhost" || name.ends_with(".local") || name.ends_with(".localhost")
+        }
+        _ => false,
     }
 }
 

@@ -101,7 +101,7 @@ impl World {
         for _ in 0..count {
             let summarizer = Arc::clone(&self.summarizer);
             tasks.spawn(async move {
-                let _turn = summarizer.turn().await.unwrap();
+                let _permit = summarizer.permit().await.unwrap();
                 summarizer.summarize(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap().state
             });
         }

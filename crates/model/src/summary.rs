@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::Fields;
 use crate::ids::Hash;
 
 /// The last moment of the year 9999, ms.
@@ -200,13 +201,7 @@ impl CompactionDetails {
 
     /// The details of our summary of an abandoned branch, from its entry's JSON; `None` if it is not ours.
     pub fn of_left_branch(entry: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Left<'a> {
-            #[serde(borrow)]
-            details: &'a RawValue,
-        }
-        let left: Left<'_> = serde_json::from_str(entry).ok()?;
-        Self::parse(left.details.get()).filter(|details| details.leaf.is_some())
+        Self::parse(Fields::of(entry)?.json("details")?).filter(|details| details.leaf.is_some())
     }
 
     /// Parses the details of a compaction entry; `None` if they are not ours or of a newer format.

@@ -94,7 +94,7 @@ async fn measured(session: &Session<'_>, at: &At, branch: Branch) -> Result<(usi
 
 async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let (budget, branch) = measured(&session, at, branch).await?;
-    let is_whole = branch.frontier().iter().all(|piece| piece.summary().is_some());
+    let is_whole = branch.forest.frontier().iter().all(|piece| piece.summary().is_some());
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }
@@ -117,7 +117,7 @@ async fn cut(session: &Session<'_>, at: &At) -> Result<Option<(Branch, Option<St
         return Ok(None);
     };
     branch.keep_from(from + newest);
-    let frontier = branch.frontier();
+    let frontier = branch.forest.frontier();
     // What others compacted must be summarized along with the rest.
     let mut open = frontier.iter().filter_map(|piece| match piece {
         Piece::Message(place) => Some(place.saturating_sub(from)),

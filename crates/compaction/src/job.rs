@@ -75,12 +75,6 @@ impl<'a> Job<'a> {
         Ok(Self { session, progress, cancel, summarizer, pass, claims, budget, ratios, writers })
     }
 
-    /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
-    /// covers several: no more of a longer history could be shown anyway, and it would take time.
-    fn extracts(&self) -> usize {
-        (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
-    }
-
     /// What a branch needs for its block.
     pub(super) fn plan(&self) -> CompactionPlan<'_> {
         CompactionPlan::new(self.session.settings, &self.writers, self.pass.cut, self.budget)
@@ -132,7 +126,10 @@ impl<'a> Job<'a> {
             }
         }
         let at_once = self.session.settings.leaf_pass_concurrency.clamp(1, ours.len().max(1));
-        let together = ours.len().div_ceil(self.extracts());
+        // If no model answers and there are more chunks than the block has room for extracts, one extract covers
+        // several: no more of a longer history could be shown anyway, and it would take time.
+        let extracts = (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS);
+        let together = ours.len().div_ceil(extracts);
         let queue = Arc::new(Mutex::new(ours));
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {

@@ -91,7 +91,7 @@ impl<'a> CompactionPlan<'a> {
         let is_pis = branch.kept.as_ref() == Some(&request.first_kept_entry_id);
         let folds = folds.filter(|_| is_pis).and_then(|entry| branch.position(entry));
         let cut = folds.map_or(pis, |at| at.max(pis));
-        if cut == 0 || (cut < self.settings.min_messages_for_compaction && !branch.has_summaries()) {
+        if cut == 0 || (cut < self.settings.min_messages_for_compaction && branch.forest.is_empty()) {
             return None;
         }
         if let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) {
@@ -165,7 +165,7 @@ impl<'a> CompactionPlan<'a> {
             Some(certain) => !certain.to_the_end,
             None => {
                 branch.before()[start].can_begin()
-                    && (start > 0 || branch.has_summaries())
+                    && (start > 0 || !branch.forest.is_empty())
                     && tokens_of(&branch.visible()[start..]) < std::mem::take(&mut self.most_raw)
             }
         }
@@ -210,7 +210,7 @@ impl<'a> CompactionPlan<'a> {
 /// The chunks to summarize: the uncovered messages of the branch, and again the extracts that its frontier is made
 /// from. Of an extract that covers several chunks, only those that no model has summarized yet.
 pub(super) fn missing(cut: Cut, branch: &Branch) -> (Vec<Span>, Vec<Span>) {
-    let (gaps, extracts) = (gaps(&branch.frontier()), extracts(branch));
+    let (gaps, extracts) = (gaps(&branch.forest.frontier()), extracts(branch));
     let sound = if extracts.is_empty() { HashSet::new() } else { branch.forest.sound_leaves() };
     let [uncovered, mut again] = [gaps, extracts].map(|spans| cut.chunks(branch.before(), spans));
     again.retain(|chunk| !sound.contains(chunk));
@@ -310,7 +310,7 @@ fn groups_under_pressure(branch: &Branch, size: usize, budget: usize) -> Vec<Vec
 /// The unbroken runs of frontier summaries of one depth.
 fn runs(branch: &Branch, depth: u32) -> Vec<Vec<SummaryId>> {
     let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
-    for piece in branch.frontier() {
+    for piece in branch.forest.frontier() {
         match (piece, runs.last_mut()) {
             (Piece::Summary(id, _), Some(run)) if branch.depth(id) == depth => run.push(id),
             _ => runs.push(Vec::new()),

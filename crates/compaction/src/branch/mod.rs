@@ -212,7 +212,7 @@ impl Branch {
         let mut found = Vec::new();
         let mut facts = Facts::default();
         self.listed.iter().for_each(|files| facts.list(0, files));
-        for piece in self.frontier() {
+        for piece in self.forest.frontier() {
             let Piece::Summary(id, span) = piece else { continue };
             facts.join(self.facts_below(view, id, &mut found)?.as_ref(), span.start);
         }
@@ -229,7 +229,7 @@ impl Branch {
     fn standing(&mut self, view: &View<'_>, memory: &Memory, redact: bool) -> Result<Standing> {
         let newest = self.newest_leaf();
         self.load(view, newest)?;
-        let quotes = self.frontier().into_iter().filter_map(|piece| match piece {
+        let quotes = self.forest.frontier().into_iter().filter_map(|piece| match piece {
             Piece::Summary(id, span) => Some((span.start, self.summary(id)?.quotes.clone())),
             Piece::Message(_) => None,
         });
@@ -341,14 +341,6 @@ impl Branch {
     /// The visible messages before the kept tail.
     pub(super) fn before(&self) -> &[Visible] {
         &self.visible()[..self.before]
-    }
-
-    pub(super) fn has_summaries(&self) -> bool {
-        !self.forest.is_empty()
-    }
-
-    pub(super) fn frontier(&self) -> Vec<Piece> {
-        self.forest.frontier()
     }
 
     pub(super) fn summary(&self, id: SummaryId) -> Option<&StoredSummary> {

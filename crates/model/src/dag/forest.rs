@@ -246,11 +246,6 @@ impl Forest {
         self.valid().next().is_none()
     }
 
-    /// The number of valid summaries.
-    pub fn held(&self) -> usize {
-        self.totals().0
-    }
-
     /// The valid summaries for which `is_known` is false, sources first.
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
         let unknown = self.valid().filter(|(id, ..)| !is_known(*id));
@@ -259,12 +254,8 @@ impl Forest {
         ids.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The greatest depth of a valid summary.
-    pub fn depth(&self) -> u32 {
-        self.totals().1
-    }
-
-    fn totals(&self) -> (usize, u32) {
+    /// The number of valid summaries, and their greatest depth.
+    pub fn totals(&self) -> (usize, u32) {
         let add = |(held, depth): (usize, u32), node: &Node| (held + 1, depth.max(node.depth));
         *self.totals.get_or_init(|| self.valid().fold((0, 0), |sum, (_, node, _)| add(sum, node)))
     }
@@ -423,8 +414,8 @@ mod tests {
                     (trees.before(end), Forest::new(&messages(0..14)[..end], nodes.to_vec()));
                 assert_eq!(grown.frontier(), whole.frontier(), "{shown} {end}");
                 assert_eq!(
-                    (grown.holding(), grown.depth()),
-                    (whole.holding(), whole.depth()),
+                    (grown.holding(), grown.totals()),
+                    (whole.holding(), whole.totals()),
                     "{shown} {end}"
                 );
             }

@@ -37,8 +37,8 @@ impl Engine {
         drop((operation, shown));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
-        if let Outcome::Compacted { compaction, .. } = &outcome {
-            if let Some(usage) = &compaction.usage {
+        if let Outcome::Compacted(made) = &outcome {
+            if let Some(usage) = &made.compaction.usage {
                 lock(&self.folding).pay(usage);
             }
             // The block is ready and need not wait for this.
@@ -139,8 +139,9 @@ impl Engine {
 
     fn log_compaction(&self, outcome: &Result<Outcome>, started: Instant) {
         let (name, covered, new) = match outcome {
-            Ok(Outcome::Compacted { compaction, .. }) => {
-                ("compacted", compaction.details.covered, compaction.details.summaries.len())
+            Ok(Outcome::Compacted(made)) => {
+                let details = &made.compaction.details;
+                ("compacted", details.covered, details.summaries.len())
             }
             Ok(Outcome::Cancelled) => ("cancelled", 0, 0),
             Ok(_) => ("declined", 0, 0),

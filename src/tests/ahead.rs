@@ -54,6 +54,10 @@ impl Model for Slow {
             self.0.ask(request).await
         })
     }
+
+    fn calls(&self) -> usize {
+        self.0.calls()
+    }
 }
 
 #[tokio::test]

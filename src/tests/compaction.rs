@@ -470,10 +470,10 @@ async fn the_notice_counts_what_comes_before_the_conversation() {
     for prompt in [2_000, 11_000] {
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
             .with(|_, request| request.prompt_tokens = Some(prompt));
-        let Outcome::Compacted { report, .. } = compact.run(&ScriptedModel::helpful()).await else {
+        let Outcome::Compacted(made) = compact.run(&ScriptedModel::helpful()).await else {
             panic!("it was not compacted");
         };
-        let (_, after) = report.split_once(" → about ").unwrap();
+        let (_, after) = made.report.split_once(" → about ").unwrap();
         afters.push(after.split(' ').next().unwrap().replace(',', "").parse::<u64>().unwrap());
     }
     assert_eq!(afters[1], afters[0] + 9_000);

@@ -193,7 +193,7 @@ impl World {
         let newest = self.newest().await;
         let model = asked.mood.model();
         let (compaction, failed) = match asked.run(&self.store, &model).await {
-            Outcome::Compacted { compaction, degraded, .. } => (*compaction, degraded),
+            Outcome::Compacted(made) => (made.compaction, made.degraded),
             Outcome::Declined => {
                 self.assert_too_little(asked).await;
                 return None;

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, kept};
-use lcm_compaction::{Ahead, At, Fold, Folded, fold, prepare, unsummarized};
+use lcm_compaction::{Ahead, At, Compacted, Fold, fold, prepare, unsummarized};
 use lcm_model::ids::ConversationId;
 use lcm_store::Place;
 use lcm_testing::cases;
@@ -36,7 +36,7 @@ async fn prepared(compact: &Compact<'_>, model: &Arc<ScriptedModel>, before: &st
     prepare(work, &ahead, &CancellationToken::new()).await.unwrap();
 }
 
-async fn folded(compact: &Compact<'_>, first: Option<&str>) -> Option<Folded> {
+async fn folded(compact: &Compact<'_>, first: Option<&str>) -> Option<Compacted> {
     match fold(compact.session(), &at(compact, first)).await.unwrap() {
         Fold::Made(made) => Some(*made),
         Fold::Unsummarized(_) | Fold::Nothing => None,
@@ -44,7 +44,7 @@ async fn folded(compact: &Compact<'_>, first: Option<&str>) -> Option<Folded> {
 }
 
 /// The session after Pi has appended the compaction.
-fn folded_by(session: Session, made: &Folded) -> Session {
+fn folded_by(session: Session, made: &Compacted) -> Session {
     let compaction = &made.compaction;
     let fields = json!({
         "summary": compaction.summary, "firstKeptEntryId": kept(compaction), "tokensBefore": compaction.tokens_before,

@@ -94,11 +94,11 @@ proptest! {
             let mut world = World::new(knobs);
             for (at, event) in events.iter().enumerate() {
                 if let Some(asked) = world.happen(event).await
-                    && let Outcome::Compacted { compaction, .. } = asked.run(&world.store, &asked.mood.model()).await
+                    && let Outcome::Compacted(made) = asked.run(&world.store, &asked.mood.model()).await
                     // Pi does not learn of some compactions: their summaries are made ahead of the next one.
                     && at % 3 > 0
                 {
-                    world.note(&compaction);
+                    world.note(&made.compaction);
                 }
             }
             for at in 0..world.sittings.len() {

@@ -214,9 +214,9 @@ proptest! {
             let mut world = World::new(knobs);
             for event in &events {
                 if let Some(asked) = world.happen(event).await
-                    && let Outcome::Compacted { compaction, .. } = asked.run(&world.store, &asked.mood.model()).await
+                    && let Outcome::Compacted(made) = asked.run(&world.store, &asked.mood.model()).await
                 {
-                    world.note(&compaction);
+                    world.note(&made.compaction);
                 }
             }
             for at in 0..world.sittings.len() {

@@ -219,6 +219,10 @@ impl Model for ScriptedModel {
         self.asked.lock().unwrap().push(request);
         Box::pin(async move { answer })
     }
+
+    fn calls(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
 }
 
 /// The request of a compaction; small chunks, so that short sessions have many.
@@ -281,7 +285,7 @@ impl Compact<'_> {
 /// The compaction of an outcome that must have one.
 pub fn compacted(outcome: Outcome) -> Compaction {
     match outcome {
-        Outcome::Compacted { compaction, .. } => *compaction,
+        Outcome::Compacted(made) => made.compaction,
         other => panic!("not compacted: {other:?}"),
     }
 }

@@ -32,8 +32,7 @@ impl Forged {
     fn above(sources: &[&Value], depth: u32) -> Self {
         let id = |record: &&Value| record["id"].as_str().unwrap().to_owned();
         let sources = sources.iter().map(id).map(|id| {
-            let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
-            let hash = Hash::from_slice(&(0..id.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
+            let hash = Hash::parse(&id).unwrap();
             (id, hash)
         });
         Self { depth, quotes: Vec::new(), sources: sources.collect(), prompt_version: 1 }

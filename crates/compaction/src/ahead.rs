@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::BranchPart;
-use super::job::{Job, Target};
+use super::job::Job;
 use super::plan::Certain;
 use super::{At, Work};
 use lcm_model::error::{Code, Result};
@@ -38,7 +38,6 @@ pub struct Prepared {
 /// # Cancel safety
 /// As for a compaction: finished summaries stay, and nothing else.
 pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<Prepared> {
-    let at_once = work.session.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
         None => {
@@ -47,9 +46,8 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
         }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
-    let target = Target { window: ahead.at.window(), instructions: None, model: ahead.at.model.clone() };
-    let job = Job::begin(work, target).await?;
-    let certain = Certain { at_once, to_the_end: ahead.fold_before.is_some(), is_needed: ahead.is_needed };
+    let job = Job::begin(work, ahead.at.window(), ahead.at.model.as_deref(), None).await?;
+    let certain = Certain { to_the_end: ahead.fold_before.is_some(), is_needed: ahead.is_needed };
     let made = make(&job, &ahead.at.leaf_id, &BranchPart::Before(kept), certain, pause).await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {

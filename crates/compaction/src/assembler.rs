@@ -16,9 +16,7 @@ use super::branch::HISTORY;
 use super::standing::Standing;
 use lcm_model::dag::Span;
 use lcm_model::ids::Hash;
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{Note, title};
+use lcm_model::{Note, text, title, tokens};
 use posing::{as_body, unwrapped};
 use trim::{largest, within};
 
@@ -60,7 +58,6 @@ pub(super) struct ShownSummary {
     pub to_time: i64,
 }
 
-/// Everything a block is made from.
 pub(super) struct Block<'a> {
     pub title: &'a str,
     /// Messages stored of this session.

@@ -34,7 +34,6 @@ const LOOKED_AT: usize = 200;
 pub(super) struct Ratios(BTreeMap<String, (f64, u32)>);
 
 impl Ratios {
-    /// Reads the stored ratios.
     pub(super) async fn read(store: &Store) -> Result<Self> {
         store.read(|view| view.summaries().token_ratios().map(Self)).await
     }
@@ -58,7 +57,6 @@ impl Ratios {
         *reports = reports.saturating_add(1);
     }
 
-    /// The ratio of each model.
     pub(super) fn by_model(&self) -> HashMap<String, f64> {
         let bounded =
             |(model, (ratio, _)): (&String, &(f64, u32))| (model.clone(), ratio.clamp(BOUNDS.0, BOUNDS.1));

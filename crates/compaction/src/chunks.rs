@@ -37,7 +37,6 @@ impl Cut {
         Self { budget: settings.leaf_chunk_tokens.min(most), large: settings.large_file_threshold_tokens }
     }
 
-    /// Divides each of `spans` into chunks.
     pub(super) fn chunks(self, visible: &[Visible], spans: Vec<Span>) -> Vec<Span> {
         spans.into_iter().flat_map(|span| self.divided(visible, span)).collect()
     }
@@ -80,10 +79,6 @@ impl Cut {
         if start < gap.end {
             chunks.push(start..gap.end);
         }
-        self.merge_small_end(visible, chunks)
-    }
-
-    fn merge_small_end(self, visible: &[Visible], mut chunks: Vec<Span>) -> Vec<Span> {
         if let [.., before, last] = chunks.as_mut_slice()
             && !at_least(self.tokens(&visible[last.clone()]), self.budget, TOO_SMALL)
         {
@@ -109,12 +104,8 @@ impl Cut {
         seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })
     }
 
-    /// Bytes of a tool result that the summarizer sees.
-    pub(super) fn shown_bytes(self, seen: &BranchMessage) -> usize {
-        self.shown(seen).1
-    }
-
-    fn shown(self, seen: &BranchMessage) -> (usize, usize) {
+    /// The most tokens, and about the bytes, of a tool result that the summarizer sees.
+    pub(super) fn shown(self, seen: &BranchMessage) -> (usize, usize) {
         if seen.tokens > self.large { GLIMPSE } else { SHOWN }
     }
 }
@@ -178,7 +169,7 @@ mod tests {
         assert_eq!(cut.shown_tokens(&seen("toolResult", 5_000)), SHOWN.0);
         assert_eq!(cut.shown_tokens(&seen("toolResult", 5_001)), GLIMPSE.0);
         assert_eq!(cut.shown_tokens(&seen("user", 5_001)), GLIMPSE.0 * 4);
-        assert_eq!(cut.shown_bytes(&seen("toolResult", 5_001)), GLIMPSE.1);
+        assert_eq!(cut.shown(&seen("toolResult", 5_001)), GLIMPSE);
         assert_eq!(cut.shown_tokens(&seen("toolResult", 10)), 10);
     }
 

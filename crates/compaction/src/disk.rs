@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use lcm_model::facts::{read_lines, tidy};
-use lcm_model::files;
-use lcm_model::{Message, Role};
+use lcm_model::{Message, Role, files};
 
 /// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;
@@ -53,10 +52,9 @@ pub fn change<'m>(
 ) -> Option<FileChange> {
     let known = known(project, path, messages, whole)?;
     let content = match content(project, path) {
-        DiskContent::Text(_) if known.is_binary() => return None,
-        DiskContent::Text(content) => content,
-        DiskContent::Gone => return Some(FileChange::Deleted),
-        DiskContent::Unknown => return None,
+        Ok(_) if known.is_binary() => return None,
+        Ok(content) => content,
+        Err(change) => return change,
     };
     let is_same = match known {
         KnownContent::Whole(text) => text == content,
@@ -170,17 +168,11 @@ pub fn within(project: &Path, path: &str) -> String {
     inside.unwrap_or(path).to_owned()
 }
 
-enum DiskContent {
-    /// With marks in place of what is no text, as the tools show it.
-    Text(String),
-    Gone,
-    Unknown,
-}
-
-fn content(project: &Path, path: &str) -> DiskContent {
+/// The text of a file, with marks in place of what is no text, as the tools show it. Otherwise whether it was deleted.
+fn content(project: &Path, path: &str) -> Result<String, Option<FileChange>> {
     // Pi expands it to the user's home.
     if path.starts_with('~') {
-        return DiskContent::Unknown;
+        return Err(None);
     }
     let named: PathBuf = project.join(path);
     let is_inside = |real: &Path| project.canonicalize().is_ok_and(|project| real.starts_with(project));
@@ -189,20 +181,17 @@ fn content(project: &Path, path: &str) -> DiskContent {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // It was in the project if the nearest existing folder is.
             let folder = named.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
-            return if folder.is_some_and(|folder| is_inside(&folder)) {
-                DiskContent::Gone
-            } else {
-                DiskContent::Unknown
-            };
+            let was_inside = folder.is_some_and(|folder| is_inside(&folder));
+            return Err(was_inside.then_some(FileChange::Deleted));
         }
-        Err(_) => return DiskContent::Unknown,
+        Err(_) => return Err(None),
     };
     if !is_inside(&real) {
-        return DiskContent::Unknown;
+        return Err(None);
     }
     // A device or a pipe must not be opened.
-    files::read(&real, LARGEST)
-        .map_or(DiskContent::Unknown, |bytes| DiskContent::Text(normal(&String::from_utf8_lossy(&bytes))))
+    let bytes = files::read(&real, LARGEST).map_err(|_| None)?;
+    Ok(normal(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Text as the tools show it: without a byte order mark, with Unix line breaks, without blank lines at the

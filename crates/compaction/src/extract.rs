@@ -1,15 +1,10 @@
 //! The last resort: describes messages without a model. Deterministic, within a hard cap, never empty.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::gate;
 use lcm_model::facts::{self, Check, Facts};
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{Message, Role};
+use lcm_model::{Message, Pattern, Role, pattern, text, tokens};
 
 /// The fewest tokens of a line worth showing.
 const LEAST: usize = 4;
@@ -19,13 +14,10 @@ const DETAILS: usize = 8;
 const TOKEN: usize = 2;
 
 /// Words for a failure in tool output, even within other words.
-static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        "(?im)^.*(?:error|failed|failure|exception|panicked|traceback|fatal|cannot |fehler|fehlgeschlagen|erreur|échec|échoué",
-        "|falló|excepción|错误|錯誤|失败|失敗|异常|エラー|例外).*$",
-    ))
-    .ok()
-});
+static ALARMS: Pattern = pattern!(
+    "(?im)^.*(?:error|failed|failure|exception|panicked|traceback|fatal|cannot |fehler|fehlgeschlagen|erreur|échec|échoué",
+    "|falló|excepción|错误|錯誤|失败|失敗|异常|エラー|例外).*$",
+);
 
 /// Characters of one quoted line, and of one in an extract of extracts.
 const LINE: usize = 240;
@@ -107,7 +99,7 @@ fn errors(message: &Message) -> Vec<String> {
 
 /// The lines of `text` that report a failure.
 fn alarms(text: &str) -> impl Iterator<Item = &str> {
-    ALARMS.as_ref().into_iter().flat_map(move |alarms| alarms.find_iter(text)).map(|line| line.as_str())
+    ALARMS.found(text).map(|line| line.as_str())
 }
 
 /// A check and its outcome: `cargo test: passed`.

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::branch::{Branch, BranchPart, HISTORY};
 use super::calibration::Ratios;
-use super::{Compaction, Session, sizes, summary_line};
+use super::passes::tokens_of;
+use super::{Compacted, Compaction, Session, sizes, summary_line};
 use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
 use lcm_model::policy::{Window, tail};
@@ -51,29 +52,20 @@ impl At {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fold {
     /// A finished compaction.
-    Made(Box<Folded>),
+    Made(Box<Compacted>),
     /// What stands before this entry must be summarized first.
     Unsummarized(String),
     /// The context has nothing to fold, or the block would not fit.
     Nothing,
 }
 
-/// A finished compaction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Folded {
-    pub compaction: Compaction,
-    pub report: String,
-    /// Whether to warn that a summary in the block was made without a model.
-    pub degraded: bool,
-}
-
 /// Folds the branch's context from its valid summaries.
 pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
     let before = session.store.rewritten().await?;
     let made = match cut(&session, at).await? {
-        (branch, TailStart::Ready) => made(session.clone(), at, branch).await?,
-        (_, TailStart::Unsummarized(entry)) => Fold::Unsummarized(entry),
-        (_, TailStart::Nowhere) => Fold::Nothing,
+        Some((branch, None)) => made(session.clone(), at, branch).await?,
+        Some((_, Some(entry))) => Fold::Unsummarized(entry),
+        None => Fold::Nothing,
     };
     // A purge has removed what the block may show.
     let after = session.store.rewritten().await?;
@@ -84,12 +76,12 @@ pub async fn fold(session: Session<'_>, at: &At) -> Result<Fold> {
 /// they are, and fit the block. Work ahead may have stopped between writing and condensing them.
 pub async fn unsummarized(session: &Session<'_>, at: &At) -> Result<Option<String>> {
     Ok(match cut(session, at).await? {
-        (_, TailStart::Unsummarized(entry)) => Some(entry),
-        (branch, TailStart::Ready) => {
+        Some((_, Some(entry))) => Some(entry),
+        Some((branch, None)) => {
             let (budget, branch) = measured(session, at, branch).await?;
             branch.kept.clone().filter(|_| !branch.fits(budget))
         }
-        (_, TailStart::Nowhere) => None,
+        None => None,
     })
 }
 
@@ -102,7 +94,7 @@ async fn measured(session: &Session<'_>, at: &At, branch: Branch) -> Result<(usi
 
 async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let (budget, branch) = measured(&session, at, branch).await?;
-    let is_whole = branch.frontier().iter().all(|piece| piece.summary().is_some());
+    let is_whole = branch.forest.frontier().iter().all(|piece| piece.summary().is_some());
     if branch.before().is_empty() || !is_whole {
         return Ok(Fold::Nothing);
     }
@@ -113,50 +105,39 @@ async fn made(session: Session<'_>, at: &At, branch: Branch) -> Result<Fold> {
     let (branch, summary, _) = session.block(budget, branch, HISTORY, None).await?;
     let compaction = Compaction::of(&branch, summary, Value::from(at.context_tokens), at.window(), None);
     let (report, degraded) = summary_line(&branch, &compaction);
-    Ok(Fold::Made(Box::new(Folded { report: format!("folded: {report}"), degraded, compaction })))
+    Ok(Fold::Made(Box::new(Compacted { report: format!("folded: {report}"), degraded, compaction })))
 }
 
-/// Where the tail of a fold begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TailStart {
-    /// At the branch's cut.
-    Ready,
-    Unsummarized(String),
-    Nowhere,
-}
-
-/// Reads the branch, and moves its cut to where a fold would keep it.
-async fn cut(session: &Session<'_>, at: &At) -> Result<(Branch, TailStart)> {
+/// Reads the branch, and moves its cut to where a fold would keep it; with the entry before which too much is not
+/// summarized yet, if that is so. `None` if there is nothing to fold.
+async fn cut(session: &Session<'_>, at: &At) -> Result<Option<(Branch, Option<String>)>> {
     let mut branch = session.read(&at.leaf_id, BranchPart::All, at.shown_from.as_deref()).await?;
     let from = branch.shown;
     let Some(newest) = newest(&branch.visible()[from..], tail(at.window())) else {
-        return Ok((branch, TailStart::Nowhere));
+        return Ok(None);
     };
     branch.keep_from(from + newest);
-    let frontier = branch.frontier();
+    let frontier = branch.forest.frontier();
     // What others compacted must be summarized along with the rest.
     let mut open = frontier.iter().filter_map(|piece| match piece {
         Piece::Message(place) => Some(place.saturating_sub(from)),
         Piece::Summary(..) => None,
     });
-    let Some(first_open) = open.next() else { return Ok((branch, TailStart::Ready)) };
+    let Some(first_open) = open.next() else { return Ok(Some((branch, None))) };
     let visible = &branch.visible()[from..];
-    let tokens = |of: &[Visible]| of.iter().map(|message| message.seen.tokens).sum::<usize>();
     let ready = (0..=first_open.min(newest)).rev().find(|place| visible[*place].can_begin());
     let is_enough = |ready: &usize| {
-        let (summarized, open) = (tokens(&visible[..*ready]), tokens(&visible[*ready..newest]));
+        let (summarized, open) = (tokens_of(&visible[..*ready]), tokens_of(&visible[*ready..newest]));
         *ready > 0 && (open <= SLACK || (at.is_overdue && summarized >= SUMMARIZED_SHARE * open))
     };
-    Ok(match ready.filter(is_enough) {
+    let unsummarized = match ready.filter(is_enough) {
         Some(ready) => {
             branch.keep_from(from + ready);
-            (branch, TailStart::Ready)
+            None
         }
-        None => {
-            let entry = visible[newest].entry_id.clone();
-            (branch, TailStart::Unsummarized(entry))
-        }
-    })
+        None => Some(visible[newest].entry_id.clone()),
+    };
+    Ok(Some((branch, unsummarized)))
 }
 
 /// The message at which a tail of at most `most` tokens begins, or of the newest exchange if that alone has more;

@@ -46,7 +46,7 @@ pub async fn forecast(
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
     let (chunks, again) = missing(cut, &branch);
     let leaves: usize = chunks.iter().map(|chunk| tokens_of(&before[chunk.clone()])).sum();
-    let frontier = branch.frontier();
+    let frontier = branch.forest.frontier();
     let ready = frontier.iter().filter_map(|piece| match piece {
         Piece::Summary(_, span) => Some(span.len()),
         Piece::Message(_) => None,
@@ -59,7 +59,7 @@ pub async fn forecast(
         healed: again.len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
-        is_pis: before.len() < settings.min_messages_for_compaction && !branch.has_summaries(),
+        is_pis: before.len() < settings.min_messages_for_compaction && branch.forest.is_empty(),
     }))
 }
 

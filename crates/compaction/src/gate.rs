@@ -35,7 +35,6 @@ const FEW: usize = 2;
 /// Beginnings of sentences that only announce what the model looks at.
 const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
 
-/// What a detail is.
 #[derive(Clone, Debug)]
 enum DetailKind {
     /// A file; the flag says whether another has the same name.

@@ -27,14 +27,6 @@ const BATCH: usize = 48;
 /// Up to this many chunks, each gets its own extract.
 const LEAST_EXTRACTS: usize = 8;
 
-/// What a compaction is for.
-pub(super) struct Target {
-    pub window: Window,
-    pub instructions: Option<String>,
-    /// The session's model as `provider/id`.
-    pub model: Option<String>,
-}
-
 /// Work on one branch.
 pub(super) struct Job<'a> {
     pub session: Session<'a>,
@@ -48,23 +40,26 @@ pub(super) struct Job<'a> {
     pub ratios: Ratios,
     /// The models that the user named for summaries to be written again.
     writers: HashMap<SummaryId, String>,
-    /// The session's model as `provider/id`.
-    pub model: Option<String>,
 }
 
 impl<'a> Job<'a> {
-    /// Starts a job.
-    pub(super) async fn begin(work: Work<'a>, target: Target) -> Result<Self> {
-        let Work { session, model, cancel, progress } = work;
+    /// Starts a job for a session whose `model`, `provider/id`, has this window; `typed` are the user's instructions.
+    pub(super) async fn begin(
+        work: Work<'a>,
+        window: Window,
+        model: Option<&str>,
+        typed: Option<&str>,
+    ) -> Result<Self> {
+        let Work { session, model: writer, cancel, progress } = work;
         let Session { store, settings, .. } = session;
         let ratios = Ratios::read(store).await?;
-        let (budget, cut) = sizes(settings, &ratios, target.window, target.model.as_deref());
-        model.calibrate(ratios.by_model());
-        let summarizer = Summarizer::new(model, Arc::clone(&progress), cancel.clone(), settings);
+        let (budget, cut) = sizes(settings, &ratios, window, model);
+        writer.calibrate(ratios.by_model());
+        let summarizer = Summarizer::new(writer, Arc::clone(&progress), cancel.clone(), settings);
         let summarizer = Arc::new(summarizer);
-        let masked = |text: String| if settings.redact { redact::redacted(&text) } else { text };
-        let typed = target.instructions.clone().filter(|text| !text.trim().is_empty()).map(masked);
-        let standing = settings.guidance.instructions.clone().map(masked);
+        let masked = |text: &str| redact::masked(text, settings.redact);
+        let typed = typed.filter(|text| !text.trim().is_empty()).map(masked);
+        let standing = settings.guidance.instructions.as_deref().map(masked);
         let instructions = [standing, typed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let pass = Pass {
             cut,
@@ -77,24 +72,7 @@ impl<'a> Job<'a> {
         };
         let claims = Claims::new(store);
         let writers = store.read(|view| view.summaries().writers()).await?;
-        Ok(Self {
-            session,
-            progress,
-            cancel,
-            summarizer,
-            pass,
-            claims,
-            budget,
-            ratios,
-            writers,
-            model: target.model,
-        })
-    }
-
-    /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
-    /// covers several: no more of a longer history could be shown anyway, and it would take time.
-    fn extracts(&self) -> usize {
-        (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
+        Ok(Self { session, progress, cancel, summarizer, pass, claims, budget, ratios, writers })
     }
 
     /// What a branch needs for its block.
@@ -148,7 +126,10 @@ impl<'a> Job<'a> {
             }
         }
         let at_once = self.session.settings.leaf_pass_concurrency.clamp(1, ours.len().max(1));
-        let together = ours.len().div_ceil(self.extracts());
+        // If no model answers and there are more chunks than the block has room for extracts, one extract covers
+        // several: no more of a longer history could be shown anyway, and it would take time.
+        let extracts = (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS);
+        let together = ours.len().div_ceil(extracts);
         let queue = Arc::new(Mutex::new(ours));
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {
@@ -179,7 +160,7 @@ type Queue = Mutex<VecDeque<(Lease, (Material, Fallback))>>;
 /// Makes one summary after the other; many at once when no model is asked any more.
 async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
     loop {
-        let _turn = pass.summarizer.turn().await?;
+        let _permit = pass.summarizer.permit().await?;
         let given_up = pass.summarizer.has_given_up();
         let most = if given_up { BATCH.max(together) } else { 1 };
         let (leases, sources): (Vec<_>, Vec<_>) = {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::BranchPart;
-use super::job::{Job, Target};
+use super::job::Job;
 use super::{Outcome, Work};
 use lcm_model::CompactionDetails;
 use lcm_model::error::Result;
@@ -51,12 +51,8 @@ pub struct LeftSummary {
 /// As [`super::run`].
 pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<Outcome> {
     let part = BranchPart::After(left.common_ancestor_id);
-    let target = Target {
-        window: Window { tokens: left.context_window, prompt: None },
-        instructions: left.custom_instructions,
-        model: left.model,
-    };
-    let job = Job::begin(work, target).await?;
+    let window = Window { tokens: left.context_window, prompt: None };
+    let job = Job::begin(work, window, left.model.as_deref(), left.custom_instructions.as_deref()).await?;
     let summary = job.session.repeated(|| Box::pin(account(&job, &part, &left.leaf_id))).await;
     Outcome::of(summary, |summary| Outcome::Summarized { summary: Box::new(summary) })
 }

@@ -41,8 +41,6 @@ mod tail;
 
 pub use ahead::{Ahead, Prepared, prepare};
 pub use changed::changed;
-#[cfg(any(test, feature = "testing"))]
-pub use fold::Folded;
 pub use fold::{At, Fold, fold, unsummarized};
 pub use forecast::{Forecast, forecast};
 pub use left_branch::{LeftBranch, LeftSummary, summarize_left};
@@ -59,15 +57,13 @@ use crate::llm::{Model, Pending};
 use branch::{Branch, BranchPart, HISTORY};
 use calibration::Ratios;
 use chunks::Cut;
-use job::{Job, Target};
+use job::Job;
 use lcm_model::config::{Context, Settings};
 use lcm_model::dag::Piece;
 use lcm_model::error::{Code, Result};
 use lcm_model::ids::{ConversationId, SummaryId};
 use lcm_model::policy::Window;
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{CompactionDetails, State};
+use lcm_model::{CompactionDetails, State, text, tokens};
 use lcm_store::Store;
 use lcm_store::branch::Memory;
 use overflow::ReportedLimit;
@@ -177,14 +173,7 @@ impl Request {
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Outcome {
     /// The block is ready.
-    #[serde(rename_all = "camelCase")]
-    Compacted {
-        /// What replaces the history.
-        compaction: Box<Compaction>,
-        report: String,
-        /// Whether to warn that a summary in the block was made without a model.
-        degraded: bool,
-    },
+    Compacted(Box<Compacted>),
     /// The summary of a left branch is ready.
     Summarized { summary: Box<LeftSummary> },
     /// Nothing to do; Pi acts by itself.
@@ -201,6 +190,16 @@ impl Outcome {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A finished compaction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compacted {
+    /// What replaces the history.
+    pub compaction: Compaction,
+    pub report: String,
+    /// Whether to warn that a summary in the block was made without a model.
+    pub degraded: bool,
 }
 
 /// The compaction as Pi stores it.
@@ -231,7 +230,7 @@ impl Compaction {
         window: Window,
         usage: Option<Value>,
     ) -> Self {
-        let kept = tokens_of(branch, branch.before().len());
+        let kept = passes::tokens_of(&branch.visible()[branch.before().len()..]);
         Self {
             tokens_after: window.prompt() + tokens::estimate(&summary) + kept,
             summary,
@@ -252,26 +251,19 @@ impl Compaction {
 /// Dropping the future, or cancelling, leaves finished summaries stored, each complete, and nothing else.
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
-    let target = Target {
-        window: Window {
-            tokens: request
-                .too_long()
-                .map_or(request.context_window, |said| said.window(request.context_window)),
-            ..request.window()
-        },
-        instructions: request.custom_instructions.clone(),
-        model: request.model.clone(),
-    };
-    let job = Job::begin(work, target).await?;
+    let known = request.context_window;
+    let tokens = request.too_long().map_or(known, |said| said.window(known));
+    let window = Window { tokens, ..request.window() };
+    let typed = request.custom_instructions.as_deref();
+    let job = Job::begin(work, window, request.model.as_deref(), typed).await?;
     Outcome::of(job.session.repeated(|| Box::pin(compact(&job, request))).await, |(branch, compaction)| {
         let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
-        Outcome::Compacted { compaction: Box::new(compaction), report, degraded }
+        Outcome::Compacted(Box::new(Compacted { compaction, report, degraded }))
     })
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
-    let Job { session, model, .. } = job;
-    let model = model.as_deref();
+    let (session, model) = (&job.session, request.model.as_deref());
     // A lean context keeps less than Pi does.
     let folds = match session.settings.context {
         Context::Lean => session.kept(model, request.window(), &request.leaf_id).await?,
@@ -298,11 +290,6 @@ fn sizes(settings: &Settings, ratios: &Ratios, window: Window, model: Option<&st
     (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window.tokens))
 }
 
-/// Estimated tokens of the visible messages from `from` on.
-fn tokens_of(branch: &Branch, from: usize) -> usize {
-    branch.visible()[from..].iter().map(|visible| visible.seen.tokens).sum()
-}
-
 /// `812 messages in 24 summaries, 9 new, 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
 fn report(
     job: &Job<'_>,
@@ -311,7 +298,7 @@ fn report(
     elapsed: std::time::Duration,
 ) -> (String, bool) {
     let (mut report, is_degraded) = summary_line(branch, compaction);
-    let calls = text::count(job.summarizer.calls(), "model call");
+    let calls = text::count(job.summarizer.model.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
     if job.progress.cost() > 0.0 {
         report += &format!(", {}", text::dollars(job.progress.cost()));

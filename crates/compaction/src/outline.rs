@@ -8,9 +8,7 @@ use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
 use lcm_model::ids::MessageId;
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{FILE_TOOLS, Message, SCRIPT_TOOL};
+use lcm_model::{FILE_TOOLS, Message, SCRIPT_TOOL, text, tokens};
 use lcm_store::View;
 
 /// Approximate tokens of a line: a shorter one would say nothing.
@@ -18,52 +16,44 @@ const LINE: usize = 20;
 /// The most characters of a token.
 const TOKEN: usize = 5;
 
-/// The parts of an outline's summary.
-pub(super) struct Outline {
-    pub text: String,
-    pub facts: Facts,
-}
-
-impl Outline {
-    /// Outlines `stretch` in at most `cap` tokens.
-    pub(super) fn of(view: &View<'_>, stretch: &[Visible], cap: usize) -> Result<Self> {
-        let mut text = format!("Outline of {}", text::count(stretch.len(), "message"));
-        let room = cap.saturating_sub(tokens::estimate(&text));
-        let part = stretch.len().div_ceil((room / LINE).max(1)).max(1);
-        let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
-        let is_subject = |visible: &Visible| subjects.contains(&visible.seen.id);
-        let others = without_files(view, stretch)?;
-        let described: Vec<(usize, &Visible)> = (stretch.iter().enumerate().zip(others))
-            .filter(|((_, visible), is_other)| is_subject(visible) || !is_other)
-            .map(|(described, _)| described)
-            .collect();
-        let ids: Vec<MessageId> = described.iter().map(|(_, visible)| visible.seen.id).collect();
-        let (mut read, mut facts) = (Vec::new(), Facts::default());
-        let (mut described, mut lines) = (described.into_iter(), Vec::new());
-        view.messages().each_json(&ids, |json| {
-            let Some((at, visible)) = described.next() else { return Ok(()) };
-            let is_subject = is_subject(visible);
-            let is_of_calls = matches!(visible.seen.role.as_str(), "assistant" | "toolResult");
-            if is_of_calls && !is_subject && !Message::may_name_files(json) {
-                return Ok(());
-            }
-            let message = Message::parse(json);
-            // Only the results of scripts are read.
-            facts.list(at, &message.files());
-            if is_subject {
-                lines.extend(within(&message, room / subjects.len()));
-            }
-            read.push((at, message));
-            Ok(())
-        })?;
-        lines.dedup();
-        for line in lines {
-            text.push_str("\n- ");
-            text.push_str(&line);
+/// The outline of `stretch` in at most `cap` tokens, and the facts of its messages.
+pub(super) fn outline(view: &View<'_>, stretch: &[Visible], cap: usize) -> Result<(String, Facts)> {
+    let mut text = format!("Outline of {}", text::count(stretch.len(), "message"));
+    let room = cap.saturating_sub(tokens::estimate(&text));
+    let part = stretch.len().div_ceil((room / LINE).max(1)).max(1);
+    let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
+    let is_subject = |visible: &Visible| subjects.contains(&visible.seen.id);
+    let others = without_files(view, stretch)?;
+    let described: Vec<(usize, &Visible)> = (stretch.iter().enumerate().zip(others))
+        .filter(|((_, visible), is_other)| is_subject(visible) || !is_other)
+        .map(|(described, _)| described)
+        .collect();
+    let ids: Vec<MessageId> = described.iter().map(|(_, visible)| visible.seen.id).collect();
+    let (mut read, mut facts) = (Vec::new(), Facts::default());
+    let (mut described, mut lines) = (described.into_iter(), Vec::new());
+    view.messages().each_json(&ids, |json| {
+        let Some((at, visible)) = described.next() else { return Ok(()) };
+        let is_subject = is_subject(visible);
+        let is_of_calls = matches!(visible.seen.role.as_str(), "assistant" | "toolResult");
+        if is_of_calls && !is_subject && !Message::may_name_files(json) {
+            return Ok(());
         }
-        facts.join(&Facts::of(read.iter().map(|(at, message)| (*at, message))), 0);
-        Ok(Self { text, facts })
+        let message = Message::parse(json);
+        // Only the results of scripts are read.
+        facts.list(at, &message.files());
+        if is_subject {
+            lines.extend(within(&message, room / subjects.len()));
+        }
+        read.push((at, message));
+        Ok(())
+    })?;
+    lines.dedup();
+    for line in lines {
+        text.push_str("\n- ");
+        text.push_str(&line);
     }
+    facts.join(&Facts::of(read.iter().map(|(at, message)| (*at, message))), 0);
+    Ok((text, facts))
 }
 
 /// The message that best describes a part.

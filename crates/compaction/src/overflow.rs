@@ -4,12 +4,9 @@
 //! Pi retries once. For that retry to succeed, this leaves room for errors of the estimate and for the
 //! answer.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::branch::Branch;
-use super::tokens_of;
+use super::passes::tokens_of;
+use lcm_model::{Pattern, pattern};
 
 /// The part of the window to use, in percent; the rest is for the answer and for errors of the estimate.
 const USED: usize = 80;
@@ -19,20 +16,18 @@ const SHRUNK: usize = 60;
 const MOST_TIMES: usize = 4;
 
 /// How providers word their limit.
-static LIMITS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let patterns = [
-        r"maximum [a-z ]{0,24}(?:length|size|allowed)\D{0,16}?([\d,_]{3,})",
-        r"(?:context length|context size|context window|token limit|the limit)\D{0,16}?([\d,_]{3,})",
-        r"> ([\d,_]{3,}) maximum",
-        r"model with ([\d,_]{3,}) maximum",
-        r"input length should be \[\d+, ?([\d,_]{3,})\]",
-    ];
-    patterns.iter().filter_map(|pattern| Regex::new(&format!("(?i){pattern}")).ok()).collect()
-});
+static LIMITS: [Pattern; 5] = [
+    pattern!(r"(?i)maximum [a-z ]{0,24}(?:length|size|allowed)\D{0,16}?([\d,_]{3,})"),
+    pattern!(
+        r"(?i)(?:context length|context size|context window|token limit|the limit)\D{0,16}?([\d,_]{3,})"
+    ),
+    pattern!(r"(?i)> ([\d,_]{3,}) maximum"),
+    pattern!(r"(?i)model with ([\d,_]{3,}) maximum"),
+    pattern!(r"(?i)input length should be \[\d+, ?([\d,_]{3,})\]"),
+];
 /// The tokens reserved for the answer, if the limit includes them.
-static ANSWERS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)([\d,_]+) (?:tokens )?in (?:the|your) completion").ok());
-static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]*").ok());
+static ANSWERS: Pattern = pattern!(r"(?i)([\d,_]+) (?:tokens )?in (?:the|your) completion");
+static NUMBERS: Pattern = pattern!(r"\d[\d,_]*");
 
 /// What a provider said about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,13 +53,12 @@ pub(super) struct TooLong {
 impl ReportedLimit {
     /// Parses a provider's error message.
     pub(super) fn of(words: &str) -> Self {
-        let limit = LIMITS.iter().find_map(|limit| number(limit.captures(words)?.get(1)?.as_str()));
+        let first = |pattern: &Pattern| number(pattern.captures(words).next()?.get(1)?.as_str());
+        let limit = LIMITS.iter().find_map(first);
         let Some(limit) = limit else { return Self::default() };
-        let answer = ANSWERS.as_ref().and_then(|answer| number(answer.captures(words)?.get(1)?.as_str()));
-        let numbers = NUMBERS.iter().flat_map(|numbers| numbers.find_iter(words));
-        let largest =
-            numbers.filter_map(|found| number(found.as_str())).max().filter(|largest| *largest > limit);
-        let answer = answer.unwrap_or_default();
+        let numbers = NUMBERS.found(words).filter_map(|found| number(found.as_str()));
+        let largest = numbers.max().filter(|largest| *largest > limit);
+        let answer = first(&ANSWERS).unwrap_or_default();
         Self {
             limit: Some(limit.saturating_sub(answer).max(1)),
             asked: largest.map(|asked| asked.saturating_sub(answer)),
@@ -103,7 +97,7 @@ impl TooLong {
 pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
     let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
-    starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
+    starts.find(|at| tokens_of(&visible[*at..]) <= room).map(|at| visible[at].entry_id.as_str())
 }
 
 fn number(text: &str) -> Option<usize> {

@@ -5,21 +5,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::chunks::Cut;
-use super::extract;
-use super::gate;
-use super::outline::Outline;
+use super::outline::outline;
 use super::prompts::{self, HEADER, PromptMaterial, Stretch};
-use super::redact::{redacted, redacted_message};
-use super::state;
+use super::redact::{masked, redacted_message};
 use super::summarizer::{self, Summarizer, Written};
+use super::{extract, gate, state};
 use lcm_model::dag::{Sources, Visible};
 use lcm_model::error::Result;
 use lcm_model::facts::Facts;
 use lcm_model::ids::Hash;
-use lcm_model::quotes;
 use lcm_model::text::{self, legible};
-use lcm_model::tokens;
-use lcm_model::{Message, Quote, Role, State, Summary, SummaryRecord};
+use lcm_model::{Message, Quote, Role, State, Summary, quotes, tokens};
 use lcm_store::{NewSummary, PreparedText, Store, StoredSummary, View};
 
 /// The target size of a leaf summary, in tokens.
@@ -60,7 +56,6 @@ pub(super) enum Fallback {
 pub(super) enum Material {
     /// A leaf summary of `chunk`.
     Messages {
-        /// Its messages.
         chunk: Vec<Visible>,
         /// Its position among the visible messages.
         place: usize,
@@ -137,7 +132,8 @@ impl Pass {
                     let cap = summarizer::cap(self.leaf_target(*recent, size), size);
                     Written::without_model(extract::of_messages(&messages, cap), State::Degraded)
                 };
-                Ok(Some(node_of_messages(chunk, &messages, written, Vec::new())))
+                let facts = Facts::of(messages.iter().copied().enumerate());
+                Ok(Some(leaf_of(chunk, written, Vec::new(), facts)))
             }
             Material::Summaries(sources, _) => {
                 let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
@@ -183,7 +179,7 @@ impl Pass {
         let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
         let size = tokens_of(&stretch);
         let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
-        let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
+        let (text, facts) = outline(view, &stretch, cap)?;
         Ok(leaf_of(&stretch, Written::without_model(text, State::Degraded), Vec::new(), facts))
     }
 
@@ -228,7 +224,7 @@ impl Pass {
                 quotes::proven(claimed.unwrap_or_default(), &said)
             }
         };
-        Ok(Some(node_of_messages(&chunk, &said, written, quotes)))
+        Ok(Some(leaf_of(&chunk, written, quotes, Facts::of(said.iter().copied().enumerate()))))
     }
 
     /// A condensed summary of the consecutive `sources`.
@@ -266,7 +262,7 @@ impl Pass {
     /// Summaries as the summarizer's input, with their quotes.
     fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
         // Each by itself: a key without an end would hide the next ones.
-        let masked = |text: &str| if self.redact { redacted(text) } else { text.to_owned() };
+        let masked = |text: &str| masked(text, self.redact);
         let mut out = String::new();
         for (at, source) in summaries.iter().enumerate() {
             // The state of the work is useful only in the last one.
@@ -300,14 +296,10 @@ impl Pass {
     /// Takes a summary's quotes off, and appends the exact details it has lost in a last line.
     fn gated(&self, text: &str, messages: &[(Visible, Message)]) -> (String, Option<Vec<Quote>>) {
         let shown: Vec<Message> = messages.iter().map(|(_, message)| self.shown(message.clone())).collect();
-        let (text, claimed) = self.taken_off(text);
-        (gate::added(&gate::details(&shown), text), claimed)
-    }
-
-    /// A summary without its quotes. Within the session, the model sees what would be masked for a summarizer.
-    fn taken_off(&self, text: &str) -> (String, Option<Vec<Quote>>) {
         let (text, claimed) = quotes::taken_off(text);
-        (if self.redact { redacted(&text) } else { text }, claimed)
+        // Within the session, the model sees what would be masked for a summarizer.
+        let text = masked(&text, self.redact);
+        (gate::added(&gate::details(&shown), text), claimed)
     }
 
     /// The chunk's place in the session's conversation.
@@ -334,7 +326,7 @@ impl Pass {
             let handle = visible.original.message_handle();
             let tool = message.tool.as_deref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
             // Mask before shortening: half a key is not recognized.
-            let shown = self.shown(message.clone()).for_summary(self.cut.shown_bytes(&visible.seen), &handle);
+            let shown = self.shown(message.clone()).for_summary(self.cut.shown(&visible.seen).1, &handle);
             let (role, shown) = (name(message.role.as_str()), legible(&shown));
             let time = text::minute(visible.seen.timestamp);
             let cut_off = if message.cut_off { ", stopped or failed half way" } else { "" };
@@ -370,11 +362,6 @@ fn name(name: &str) -> String {
 }
 
 /// The stored form of a leaf summary of `chunk`.
-fn node_of_messages(chunk: &[Visible], said: &[&Message], written: Written, quotes: Vec<Quote>) -> Made {
-    let facts = Facts::of(said.iter().copied().enumerate());
-    leaf_of(chunk, written, quotes, facts)
-}
-
 fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, facts: Facts) -> Made {
     let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
     let ids = chunk.iter().map(|visible| visible.seen.id).collect();
@@ -401,8 +388,8 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         State::Ok => PreparedText::of(&text),
         State::Degraded => PreparedText::at_once(&text),
     };
-    let summary = Summary {
-        hash: SummaryRecord::identity(depth, state, prompts::VERSION, &text, &quotes, hashes),
+    let mut summary = Summary {
+        hash: Hash::ROOT,
         depth,
         tokens: tokens::estimate(&text),
         text,
@@ -413,6 +400,7 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         created_at: text::now(),
         quotes,
     };
+    summary.hash = summary.identity(hashes);
     NewSummary { summary, sources, prepared }
 }
 

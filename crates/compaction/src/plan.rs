@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::Request;
 use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
-use super::passes::{self, Fallback, Material};
-use super::{Request, tokens_of};
+use super::passes::{self, Fallback, Material, tokens_of};
 use lcm_model::config::Settings;
 use lcm_model::dag::{Piece, Span, Visible};
 use lcm_model::ids::{Hash, SummaryId};
@@ -45,8 +45,6 @@ pub(super) struct CompactionPlan<'a> {
 /// What work ahead of a compaction may make, since the compaction will certainly need it.
 #[derive(Clone, Copy)]
 pub(super) struct Certain {
-    /// The most leaf summaries of a step.
-    pub at_once: usize,
     /// Whether a small last chunk is among them: no message will be added to it.
     pub to_the_end: bool,
     /// Whether the session can't go on without it: then extracts do if no model answers.
@@ -84,7 +82,7 @@ impl<'a> CompactionPlan<'a> {
         let pis = branch.before().len();
         if let Some(said) = request.too_long() {
             // As little of the raw part as needed beyond Pi's cut, at worst all of it.
-            let (context, threshold) = (tokens_of(branch, branch.shown), request.threshold());
+            let (context, threshold) = (tokens_of(&branch.visible()[branch.shown..]), request.threshold());
             let too_long = TooLong { said, context, threshold, prompt: request.window().prompt() };
             let room = too_long.room(self.room + branch.notes.tokens(), estimated);
             let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
@@ -93,7 +91,7 @@ impl<'a> CompactionPlan<'a> {
         let is_pis = branch.kept.as_ref() == Some(&request.first_kept_entry_id);
         let folds = folds.filter(|_| is_pis).and_then(|entry| branch.position(entry));
         let cut = folds.map_or(pis, |at| at.max(pis));
-        if cut == 0 || (cut < self.settings.min_messages_for_compaction && !branch.has_summaries()) {
+        if cut == 0 || (cut < self.settings.min_messages_for_compaction && branch.forest.is_empty()) {
             return None;
         }
         if let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) {
@@ -151,7 +149,9 @@ impl<'a> CompactionPlan<'a> {
         chunks.retain(|chunk| tried(chunk) < tries);
         // Without a model, a chunk becomes an extract, and retrying is useless.
         chunks.extend(again.into_iter().filter(|chunk| tried(chunk) == 0));
-        chunks.truncate(self.ahead.map_or(usize::MAX, |certain| certain.at_once.max(1)));
+        if self.ahead.is_some() {
+            chunks.truncate(self.settings.leaf_pass_concurrency.max(1));
+        }
         for chunk in &chunks {
             *self.tried.chunks.entry(chunk.clone()).or_default() += 1;
         }
@@ -165,8 +165,8 @@ impl<'a> CompactionPlan<'a> {
             Some(certain) => !certain.to_the_end,
             None => {
                 branch.before()[start].can_begin()
-                    && (start > 0 || branch.has_summaries())
-                    && tokens_of(branch, start) < std::mem::take(&mut self.most_raw)
+                    && (start > 0 || !branch.forest.is_empty())
+                    && tokens_of(&branch.visible()[start..]) < std::mem::take(&mut self.most_raw)
             }
         }
     }
@@ -210,7 +210,7 @@ impl<'a> CompactionPlan<'a> {
 /// The chunks to summarize: the uncovered messages of the branch, and again the extracts that its frontier is made
 /// from. Of an extract that covers several chunks, only those that no model has summarized yet.
 pub(super) fn missing(cut: Cut, branch: &Branch) -> (Vec<Span>, Vec<Span>) {
-    let (gaps, extracts) = (gaps(&branch.frontier()), extracts(branch));
+    let (gaps, extracts) = (gaps(&branch.forest.frontier()), extracts(branch));
     let sound = if extracts.is_empty() { HashSet::new() } else { branch.forest.sound_leaves() };
     let [uncovered, mut again] = [gaps, extracts].map(|spans| cut.chunks(branch.before(), spans));
     again.retain(|chunk| !sound.contains(chunk));
@@ -310,7 +310,7 @@ fn groups_under_pressure(branch: &Branch, size: usize, budget: usize) -> Vec<Vec
 /// The unbroken runs of frontier summaries of one depth.
 fn runs(branch: &Branch, depth: u32) -> Vec<Vec<SummaryId>> {
     let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
-    for piece in branch.frontier() {
+    for piece in branch.forest.frontier() {
         match (piece, runs.last_mut()) {
             (Piece::Summary(id, _), Some(run)) if branch.depth(id) == depth => run.push(id),
             _ => runs.push(Vec::new()),

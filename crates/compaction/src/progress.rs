@@ -1,26 +1,24 @@
 //! The progress of a compaction, for those waiting for it.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::llm::{Answer, usage};
-use lcm_model::Usage;
 use lcm_model::locks::lock;
-use lcm_model::text;
+use lcm_model::{Usage, text};
 
 /// The state of a running compaction.
 #[derive(Debug)]
 pub struct Progress {
     started: Instant,
-    planned: AtomicUsize,
-    made: AtomicUsize,
-    reported: Mutex<Reported>,
+    counts: Mutex<Counts>,
 }
 
-/// What the answers reported.
 #[derive(Debug, Default)]
-struct Reported {
+struct Counts {
+    planned: usize,
+    made: usize,
+    /// The one that answered last.
     model: Option<String>,
     /// Dollars, if the providers' prices are known.
     cost: f64,
@@ -28,50 +26,47 @@ struct Reported {
 
 impl Default for Progress {
     fn default() -> Self {
-        let [planned, made] = Default::default();
-        Self { started: Instant::now(), planned, made, reported: Mutex::default() }
+        Self { started: Instant::now(), counts: Mutex::default() }
     }
 }
 
 impl Progress {
     /// Adds to the number of planned summaries.
     pub(super) fn plan(&self, summaries: usize) {
-        self.planned.fetch_add(summaries, Ordering::Relaxed);
+        lock(&self.counts).planned += summaries;
     }
 
     /// Counts a summary that was made or given up.
     pub(super) fn made(&self) {
-        self.made.fetch_add(1, Ordering::Relaxed);
+        lock(&self.counts).made += 1;
     }
 
-    /// Records what an answer reports.
     pub(super) fn note(&self, answer: &Answer) {
-        let mut reported = lock(&self.reported);
+        let mut counts = lock(&self.counts);
         if let Ok(reply) = answer {
-            reported.model.clone_from(&reply.model);
+            counts.model.clone_from(&reply.model);
         }
-        reported.cost += usage(answer).map_or(0.0, |usage| Usage::of(usage).dollars);
+        counts.cost += usage(answer).map_or(0.0, |usage| Usage::of(usage).dollars);
     }
 
     /// Dollars spent, as far as known.
     pub(super) fn cost(&self) -> f64 {
-        lock(&self.reported).cost
+        lock(&self.counts).cost
     }
 
     /// `LCM: compacting, 3 of 12 summaries | claude-haiku-4-5 | 14 s | $0.021`
     pub fn line(&self) -> String {
-        let (made, planned) = (self.made.load(Ordering::Relaxed), self.planned.load(Ordering::Relaxed));
+        let Counts { planned, made, model, cost } = &*lock(&self.counts);
         let mut line = "LCM: compacting".to_owned();
-        if planned > 0 {
-            line += &format!(", {} of {}", (made + 1).min(planned), text::count(planned, "summary"));
+        if *planned > 0 {
+            line += &format!(", {} of {}", (made + 1).min(*planned), text::count(*planned, "summary"));
         }
-        let reported = lock(&self.reported);
-        if let Some(model) = &reported.model {
+        if let Some(model) = model {
             line += &format!(" | {}", text::one_line(model.rsplit('/').next().unwrap_or(model), 32));
         }
         line += &format!(" | {} s", self.started.elapsed().as_secs());
-        if reported.cost > 0.0 {
-            line += &format!(" | {}", text::dollars(reported.cost));
+        if *cost > 0.0 {
+            line += &format!(" | {}", text::dollars(*cost));
         }
         line
     }

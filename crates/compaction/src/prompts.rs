@@ -75,7 +75,6 @@ pub(super) struct Stretch {
     pub ends: String,
 }
 
-/// The prompt for `material` at `level`.
 pub(super) fn render(guidance: &Guidance, material: &PromptMaterial<'_>, level: Level) -> String {
     let (template, tokens) = match (material.depth, level) {
         (0, Level::Detailed(tokens)) => ("leaf.md", tokens),

@@ -10,13 +10,11 @@ use std::path::Path;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::{Facts, File, Meaning};
-use lcm_model::text;
-use lcm_model::tokens;
-use lcm_model::{Message, QuoteKind, without_base64};
+use lcm_model::{Message, QuoteKind, text, tokens, without_base64};
 use lcm_store::View;
 
 use super::disk::{self, FileChange};
-use super::redact::redacted;
+use super::redact::masked;
 use super::state::{self, FIELDS};
 
 /// The most earlier requests to read, and the most characters of one.
@@ -53,7 +51,6 @@ pub(super) struct Standing {
     pub read: Vec<String>,
 }
 
-/// A request of the user.
 #[derive(Clone, Debug)]
 pub(super) struct UserRequest {
     /// The id of its message.
@@ -63,7 +60,6 @@ pub(super) struct UserRequest {
     pub is_answered: bool,
 }
 
-/// The inputs of a state.
 pub(super) struct StandingInputs<'a> {
     pub view: &'a View<'a>,
     /// The visible messages, and how many of them come before the kept tail.
@@ -79,27 +75,24 @@ pub(super) struct StandingInputs<'a> {
     pub redact: bool,
 }
 
-impl Standing {
-    /// Computes the state.
-    pub(super) fn of(source: &StandingInputs<'_>) -> Result<Self> {
-        let turn = source.turn()?;
-        let request = source.request(&turn)?;
-        let (modified, read) = source.files()?;
-        Ok(Self {
-            state: source.state(),
-            constraints: source.constraints(),
-            requests: source.requests(&turn)?,
-            decisions: source.decisions(),
-            request,
+impl StandingInputs<'_> {
+    /// The sections, all of them computed now.
+    pub(super) fn standing(&self) -> Result<Standing> {
+        let talk = self.last_request()?;
+        let (modified, read) = self.files()?;
+        Ok(Standing {
+            request: self.request(&talk)?,
+            state: self.state(),
+            constraints: self.constraints(),
+            requests: self.requests(&talk)?,
+            decisions: self.decisions(),
             modified,
             read,
         })
     }
-}
 
-impl StandingInputs<'_> {
     fn message(&self, at: usize) -> Result<Message> {
-        Ok(Message::parse(&self.view.messages().json_of(self.visible[at].seen.id)?))
+        self.view.messages().parsed(self.visible[at].seen.id)
     }
 
     fn handle(&self, at: usize) -> String {
@@ -107,7 +100,7 @@ impl StandingInputs<'_> {
     }
 
     fn masked(&self, text: &str) -> String {
-        if self.redact { redacted(text) } else { text.to_owned() }
+        masked(text, self.redact)
     }
 
     /// The positions of the user's messages before `end`, newest first.
@@ -117,17 +110,17 @@ impl StandingInputs<'_> {
 
     /// The positions of the user's messages in the last request, newest first: the request itself, and what
     /// the user added while the agent worked on it. It starts after the last finished answer before them.
-    fn turn(&self) -> Result<Vec<usize>> {
-        let mut turn = Vec::new();
+    fn last_request(&self) -> Result<Vec<usize>> {
+        let mut asked = Vec::new();
         for at in self.asked(self.visible.len()).take(MOST_ADDED) {
-            turn.push(at);
+            asked.push(at);
             let before = self.visible[..at].iter().rposition(is_talk);
             match before.map(|before| self.is_finished(before)).transpose()? {
                 Some(false) => {}
                 None | Some(true) => break,
             }
         }
-        Ok(turn)
+        Ok(asked)
     }
 
     /// Whether the message at this position is an answer after which the agent waits for the user.
@@ -136,11 +129,11 @@ impl StandingInputs<'_> {
             return Ok(false);
         }
         let answer = self.message(at)?;
-        Ok(!answer.cut_off && answer.tool_calls().next().is_none())
+        Ok(!answer.cut_off && answer.own_calls().next().is_none())
     }
 
-    fn request(&self, turn: &[usize]) -> Result<Option<UserRequest>> {
-        let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
+    fn request(&self, last: &[usize]) -> Result<Option<UserRequest>> {
+        let gone: Vec<usize> = last.iter().rev().copied().filter(|at| *at < self.before).collect();
         let Some(first) = gone.first() else { return Ok(None) };
         let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
         let texts = gone
@@ -153,14 +146,14 @@ impl StandingInputs<'_> {
         }))
     }
 
-    fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
+    fn requests(&self, last: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
             // Mask before shortening: half a key is not recognized.
             let text = self.masked(without_base64(&self.message(at)?.take_searchable()).trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };
-        self.asked(self.before).filter(|at| !turn.contains(at)).take(REQUESTS).map(line).collect()
+        self.asked(self.before).filter(|at| !last.contains(at)).take(REQUESTS).map(line).collect()
     }
 
     fn state(&self) -> Vec<String> {
@@ -283,8 +276,8 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
         let seen = file.seen.iter().filter_map(|at| visible.get(*at));
-        let read = |message: &Visible| Ok(Message::parse(&view.messages().json_of(message.seen.id)?));
-        let messages = seen.map(read).collect::<Result<Vec<_>>>()?;
+        let messages = seen.map(|message| view.messages().parsed(message.seen.id));
+        let messages = messages.collect::<Result<Vec<_>>>()?;
         if let Some(change) = disk::change(folder, &path, &messages, file.whole) {
             let handle = visible.get(file.last()).map(|message| message.original.message_handle());
             changes.push((path, change, handle.unwrap_or_default()));

@@ -19,12 +19,10 @@ use super::plausible::{self, Asked};
 use super::progress::Progress;
 use super::prompts::{self, Level, PromptMaterial};
 use crate::llm::{Answer, Failure, InSession, Kind, Model, ModelRequest, Reply, count_usage, size};
-use lcm_model::State;
 use lcm_model::config::{Guidance, Settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::locks::lock;
-use lcm_model::text;
-use lcm_model::tokens;
+use lcm_model::{State, text, tokens};
 use lcm_store::tasks::go_on;
 
 /// When consecutive failures reach this weight, the rest of the compaction runs without a model.
@@ -42,7 +40,7 @@ const LEAST_PART: usize = 300;
 
 /// Asks for the summaries of one compaction, and counts calls.
 pub(super) struct Summarizer {
-    model: Arc<dyn Model>,
+    pub model: Arc<dyn Model>,
     progress: Arc<Progress>,
     pub measured: Measured,
     cancel: CancellationToken,
@@ -54,7 +52,6 @@ pub(super) struct Summarizer {
     deadline: Deadline,
     /// The weight of consecutive failures.
     fruitless: AtomicUsize,
-    asked: AtomicUsize,
     spent: Mutex<Spent>,
 }
 
@@ -123,7 +120,6 @@ impl Summarizer {
             limit,
             deadline: Deadline { most, since: Mutex::default() },
             fruitless: AtomicUsize::new(0),
-            asked: AtomicUsize::new(0),
             spent: Mutex::default(),
         }
     }
@@ -133,10 +129,10 @@ impl Summarizer {
     ///
     /// # Errors
     /// When the compaction is cancelled.
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        let turn = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
+    pub(super) async fn permit(&self) -> Result<SemaphorePermit<'_>> {
+        let permit = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
         // Cancelled while waiting: don't start.
-        go_on(&self.cancel).map(|()| turn)
+        go_on(&self.cancel).map(|()| permit)
     }
 
     /// Whether asking further is useless.
@@ -280,7 +276,6 @@ impl Summarizer {
         if self.deadline.end() <= Instant::now() {
             return Ok(Err(self.too_late()));
         }
-        self.asked.fetch_add(1, Ordering::Relaxed);
         let request = ModelRequest {
             system: self.guidance.prompt("system.md").to_owned(),
             prompt,
@@ -311,11 +306,6 @@ impl Summarizer {
 
     fn too_late(&self) -> Failure {
         Failure::unreachable(format!("no useful answer within {} s", self.deadline.most.as_secs()))
-    }
-
-    /// The number of calls so far.
-    pub(super) fn calls(&self) -> usize {
-        self.model.calls().unwrap_or_else(|| self.asked.load(Ordering::Relaxed))
     }
 
     /// The total usage of all calls, in Pi's format.

@@ -3,7 +3,6 @@
 //! nothing worse.
 
 use super::Session;
-use lcm_model::Message;
 use lcm_model::config::Context;
 use lcm_model::error::Result;
 use lcm_model::policy::{self, Window};
@@ -31,7 +30,7 @@ impl Session<'_> {
             let mut kept = 0;
             for at in (0..visible.len()).rev() {
                 // Pi's own measure.
-                kept += Message::parse(&view.messages().json_of(visible[at].seen.id)?).pi_tokens();
+                kept += view.messages().parsed(visible[at].seen.id)?.pi_tokens();
                 if kept >= keep {
                     // Before a result, a fold moves back to its call, and Pi moves on to the next message.
                     let before = || (0..=at).rev().find(can_begin);

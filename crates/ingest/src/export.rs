@@ -17,10 +17,11 @@ use super::file::{LINE, SessionFile};
 use super::stringify::stringify;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_model::text::timestamp;
-use lcm_model::{CompactionDetails, Content, Entry, SummaryRecord, Supplement, parse_one, replacements};
+use lcm_model::{
+    CompactionDetails, Content, Entry, SummaryRecord, Supplement, files, parse_one, replacements,
+};
 use lcm_store::{ExportedEntry, Shows, StoredSession, StoredSummary, View};
 
 /// The version of the session files that are written.
@@ -117,7 +118,7 @@ pub fn line(
     match own {
         Some(own) => Ok(own),
         None if entry.shows == Shows::Compaction => of_compaction(view, conversation, entry),
-        None => Ok(placed(entry, 0, json!({"type": "custom", "customType": LINK}))),
+        None => Ok(placed(entry, json!({"type": "custom", "customType": LINK}))),
     }
 }
 
@@ -156,8 +157,7 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
 
 fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Result<String> {
     let stored = view.messages().message(message)?;
-    let parent = parent_of(entry);
-    let id = Value::from(entry.id.as_str());
+    let (id, parent) = (Value::from(entry.id.as_str()), Value::from(entry.parent.clone()));
     // Such an entry is its own message: the store has all its fields but its id and parent.
     let is_whole = serde_json::from_str::<Value>(&stored.json)
         .is_ok_and(|json| matches!(json["type"].as_str(), Some("custom_message" | "branch_summary")));
@@ -189,7 +189,7 @@ fn of_edit(
         replacement = found.unwrap_or(shown.json);
     }
     let (id, target) = (Value::from(entry.id.as_str()), Value::from(target));
-    let (parent, time) = (parent_of(entry), Value::from(timestamp(time)));
+    let (parent, time) = (Value::from(entry.parent.clone()), Value::from(timestamp(time)));
     Ok(format!(
         "{{\"type\":\"context_edit\",\"id\":{id},\"parentId\":{parent},\"timestamp\":{time},\"targetId\":{target},\
          \"replacement\":{replacement}}}"
@@ -217,16 +217,13 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
             lcm: CompactionDetails::FORMAT,
             frontier: summaries.iter().map(|summary| summary.hash.to_string()).collect(),
             summaries,
-            covered: 0,
-            read_files: Vec::new(),
-            modified_files: Vec::new(),
-            leaf: None,
+            ..CompactionDetails::default()
         };
         fields["details"] = serde_json::to_value(details).unwrap_or_default();
     } else if let Some(files) = view.summaries().listed_by(entry.row)? {
         fields["details"] = json!({"readFiles": files.read, "modifiedFiles": files.modified});
     }
-    Ok(placed(entry, 0, fields))
+    Ok(placed(entry, fields))
 }
 
 /// A summary as a compaction carries it; `None` if one of its messages has no entry here.
@@ -246,15 +243,11 @@ pub(super) fn record(
     Ok(sources.map(|sources| SummaryRecord { summary: stored.summary, sources }))
 }
 
-fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {
+fn placed(entry: &ExportedEntry, mut fields: Value) -> String {
     fields["id"] = entry.id.as_str().into();
     fields["parentId"] = entry.parent.clone().into();
-    fields["timestamp"] = timestamp(time).into();
+    fields["timestamp"] = timestamp(0).into();
     fields.to_string()
-}
-
-fn parent_of(entry: &ExportedEntry) -> Value {
-    entry.parent.clone().into()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -15,8 +15,7 @@ use super::order::{Order, SLICE};
 use super::storing::Handover;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::files;
-use lcm_model::{Content, Fields, SummaryRecord, Supplement, parse_one, read_json};
+use lcm_model::{Content, Fields, SummaryRecord, Supplement, files, parse_one, read_json};
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
 
@@ -196,25 +195,18 @@ impl SessionFile {
             if self.ended {
                 return Ok(None);
             }
-            self.read_on()?;
-        }
-    }
-
-    fn read_on(&mut self) -> Result<()> {
-        while !self.order.is_enough() {
-            let Some(entry) = self.entry()? else {
-                self.ended = true;
-                break;
-            };
-            // Without an id, no tree can contain it.
-            if let Ok(entry) = parse_one(&entry) {
-                self.order.push(entry);
+            while !self.ended && !self.order.is_enough() {
+                match self.entry()?.map(|entry| parse_one(&entry)) {
+                    Some(Ok(entry)) => self.order.push(entry),
+                    // Without an id, no tree can contain it.
+                    Some(Err(_)) => {}
+                    None => self.ended = true,
+                }
+            }
+            if self.ended {
+                self.order.end();
             }
         }
-        if self.ended {
-            self.order.end();
-        }
-        Ok(())
     }
 
     /// Whether the rest of the file has a message.
@@ -236,11 +228,10 @@ impl SessionFile {
                 Line::TooLong => None,
             };
             let Some(json) = json else {
-                if self.lines.is_cut && matches!(line, Line::Text(_)) {
-                    self.is_unfinished = true;
-                    continue;
+                match line {
+                    Line::Text(_) if self.lines.is_cut => self.is_unfinished = true,
+                    _ => self.broken.push(self.lines.number),
                 }
-                self.broken.push(self.lines.number);
                 continue;
             };
             match Fields::of(&json) {
@@ -318,7 +309,6 @@ fn assigned(object: &str, fields: &str) -> String {
 /// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
     reader: Box<dyn BufRead + Send>,
-    /// Ends the reading.
     cancel: CancellationToken,
     /// The number of the last line, from 1.
     pub number: usize,

@@ -20,10 +20,9 @@ use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_supplement};
 use super::storing::PreparedHandover;
-use lcm_model::agent_of_session;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::text;
+use lcm_model::{agent_of_session, text};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, LastRows, Place, Store, View, is_current, project_of};
 
@@ -211,13 +210,11 @@ impl Home {
         !header.id.is_empty() && header.id == self.session_id
     }
 
-    /// The project of a folder.
     pub(super) fn project_of(&self, cwd: &str) -> String {
         project_of(Path::new(cwd), self.identity)
     }
 }
 
-/// A running import.
 struct RunningImport<'a> {
     home: &'a Home,
     progress: &'a Progress,
@@ -245,9 +242,8 @@ impl RunningImport<'_> {
                     outcome?;
                 }
                 Err(error) => {
-                    for file in files {
-                        self.failed(&file.path, &error);
-                    }
+                    let failed = files.iter().map(|file| Unreadable::new(&file.path, &error));
+                    self.report.failed.extend(failed);
                     self.progress.done.fetch_add(files.len(), Ordering::Relaxed);
                 }
             }
@@ -263,7 +259,7 @@ impl RunningImport<'_> {
             match self.file(file, store).await {
                 // The rest of the file is left out.
                 Err(error) if matches!(error.code(), Code::Invalid | Code::Foreign) => {
-                    self.failed(&file.path, &error);
+                    self.report.failed.push(Unreadable::new(&file.path, &error));
                 }
                 Err(error) => {
                     self.report.sessions += self.stored.len();
@@ -312,22 +308,19 @@ impl RunningImport<'_> {
         let (reading, mut conversation) = reading.compare(store).await?;
         let ahead = |mut reading: Reading| blocking(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
-        let (mut new, mut said, mut summaries, mut since) = (0, 0, 0, None);
+        let mut added = Added::default();
         while let Some(slice) = next {
             go_on(self.cancel)?;
-            let session = Arc::clone(&reading.session);
-            let writing = store.write(move |batch| add(batch, &session, since, slice));
+            let (session, before) = (Arc::clone(&reading.session), added.new);
+            let writing = store.write(move |batch| added.and(batch, &session, slice));
             let (written, read) = tokio::join!(writing, ahead(reading));
-            let Added { row, began, new: added, said: handed, summaries: restored } = written?;
-            since = Some(began);
-            conversation = Some(row);
-            new += added;
-            said += handed;
-            summaries += restored;
-            self.progress.messages.fetch_add(added, Ordering::Relaxed);
+            added = written?;
+            self.progress.messages.fetch_add(added.new - before, Ordering::Relaxed);
             (next, reading) = read?;
         }
-        let (found, supplements) = (reading.slices().findings(), reading.slices().supplements());
+        let Added { row, since, new, said, mut summaries } = added;
+        conversation = row.or(conversation);
+        let (found, supplements) = (reading.slices.findings(), reading.slices.supplements());
         let Reading { is_side_chain, is_in_database, broken, said: stored, .. } = reading;
         let report = &mut self.report;
         report.is_growing |= found.is_growing;
@@ -369,10 +362,6 @@ impl RunningImport<'_> {
         }
         Ok(())
     }
-
-    fn failed(&mut self, path: &Path, error: &Error) {
-        self.report.failed.push(Unreadable::new(path, error));
-    }
 }
 
 /// How many of these stored entries have another message than here. Where a file repeats an id, the second message
@@ -402,36 +391,43 @@ fn has_version(view: &View<'_>, conversation: ConversationId, id: &str, digest: 
 }
 
 /// What was written of a session.
+#[derive(Clone, Copy, Default)]
 struct Added {
-    row: ConversationId,
+    row: Option<ConversationId>,
     /// The last rows before its first slice.
-    began: LastRows,
+    since: Option<LastRows>,
     /// Messages that are new, and all.
     new: usize,
     said: usize,
-    /// Summaries that are new.
     summaries: usize,
 }
 
-/// Stores a slice. The first slice began after the rows `since`.
-fn add(
-    batch: &Batch<'_>,
-    session: &(Header, Option<String>),
-    since: Option<LastRows>,
-    slice: PreparedHandover,
-) -> Result<Added> {
-    let (header, file) = session;
-    let began = since.map_or_else(|| batch.messages().last_rows(), Ok)?;
-    let row = match batch.messages().conversation(&header.id)? {
-        // The row is Pi's own; this file may be a copy.
-        Some(known) => known,
-        None => {
-            // Not now: an imported session is not the one that was opened last.
-            let time = slice.time().unwrap_or_else(text::now);
-            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), time)?
-        }
-    };
-    let (said, before) = (slice.said(), batch.summaries().newest_summary()?);
-    let new = slice.store_since(batch, row, began)?;
-    Ok(Added { row, began, new, said, summaries: batch.summaries().nodes_since(before, |_| true)?.len() })
+impl Added {
+    /// Stores a slice more.
+    fn and(
+        self,
+        batch: &Batch<'_>,
+        (header, file): &(Header, Option<String>),
+        slice: PreparedHandover,
+    ) -> Result<Self> {
+        let since = self.since.map_or_else(|| batch.messages().last_rows(), Ok)?;
+        let row = match batch.messages().conversation(&header.id)? {
+            // The row is Pi's own; this file may be a copy.
+            Some(known) => known,
+            None => {
+                // Not now: an imported session is not the one that was opened last.
+                let time = slice.time().unwrap_or_else(text::now);
+                batch.messages().conversation_row(
+                    &header.id,
+                    file.as_deref(),
+                    header.parent.as_deref(),
+                    time,
+                )?
+            }
+        };
+        let (said, before) = (self.said + slice.said(), batch.summaries().newest_summary()?);
+        let new = self.new + slice.store_since(batch, row, since, Err)?;
+        let summaries = self.summaries + batch.summaries().nodes_since(before, |_| true)?.len();
+        Ok(Self { row: Some(row), since: Some(since), new, said, summaries })
+    }
 }

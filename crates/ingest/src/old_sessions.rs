@@ -12,10 +12,9 @@ use super::order::{Order, SLICE, size_of};
 use super::restore::{SummaryOrigin, restore_supplement};
 use super::storing::Handover;
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::Hash;
 use lcm_model::locks::lock;
-use lcm_model::{Content, Entry};
+use lcm_model::{Content, Entry, files};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
     Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
@@ -47,22 +46,20 @@ pub(super) fn is_database(path: &Path) -> bool {
 pub(super) struct OldSessions {
     store: SharedOldStore,
     sessions: std::vec::IntoIter<StoredSession>,
-    rebuilding: Option<Rebuilding>,
+    /// What any of the databases has purged, for a rebuild: it takes what is lost from the sessions' files, and that from
+    /// none.
+    rebuilding: Option<Arc<PurgedEntries>>,
     cancel: CancellationToken,
 }
 
 /// A database that is read in parts.
 pub type SharedOldStore = Arc<Mutex<OldStore>>;
 
-/// A rebuild takes what is lost from the sessions' files, and what any of the databases has purged from none. This is
-/// what was purged.
-pub(super) type Rebuilding = Arc<PurgedEntries>;
-
 /// The entries of one of these sessions, in order. Only the entries of a slice are unpacked at a time: a small file
 /// can hold a lot.
 pub(super) struct OldSessionEntries {
     store: SharedOldStore,
-    rebuilding: Option<Rebuilding>,
+    rebuilding: Option<Arc<PurgedEntries>>,
     session: String,
     entries: OldEntries,
     /// Has each entry in its place, without its content.
@@ -78,7 +75,7 @@ pub(super) struct OldSessionEntries {
 impl OldSessions {
     pub fn of(
         store: SharedOldStore,
-        rebuilding: Option<Rebuilding>,
+        rebuilding: Option<Arc<PurgedEntries>>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
         let sessions = lock(&store).sessions()?.into_iter();

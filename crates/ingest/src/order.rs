@@ -12,7 +12,6 @@ use lcm_model::{Content, Entry};
 /// The bytes of messages, and the entries, that one transaction writes: other sessions can write in between.
 pub(super) const SLICE: (usize, usize) = (2 * 1024 * 1024, 1000);
 
-/// Puts entries in order.
 #[derive(Default)]
 pub(super) struct Order {
     /// Ids of all entries so far, waiting or not.
@@ -34,7 +33,10 @@ impl Order {
     pub fn push(&mut self, entry: Entry) {
         self.entries += 1;
         self.came.insert(entry.id.clone());
-        match entry.parent.as_ref().filter(|parent| !self.came_before(parent, &entry.id)) {
+        let came_before = |parent: &String| {
+            *parent != entry.id && self.came.contains(parent) && !self.held.contains(parent)
+        };
+        match entry.parent.as_ref().filter(|parent| !came_before(parent)) {
             None => self.release(entry),
             Some(parent) => {
                 self.held.insert(entry.id.clone());
@@ -46,10 +48,6 @@ impl Order {
     /// Tells that an entry is stored already.
     pub(crate) fn is_stored(&mut self, id: String) {
         self.came.insert(id);
-    }
-
-    fn came_before(&self, parent: &str, id: &str) -> bool {
-        parent != id && self.came.contains(parent) && !self.held.contains(parent)
     }
 
     /// Ends the file: the entries that still wait become roots.

@@ -24,8 +24,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::locks::lock;
 use lcm_model::log::{Field, Log};
-use lcm_model::text;
-use lcm_model::{Content, Entry, parse_batch};
+use lcm_model::{Content, Entry, parse_batch, text};
 use lcm_store::{Batch, LastRows, Store, View};
 
 /// The pause after the first failure; it doubles with each further one.
@@ -117,17 +116,14 @@ impl Persistor {
             let seen = session.clone();
             store.post(move |batch| seen.row(batch), drop)?;
         }
-        let state = PersistorProgress { begun, ..PersistorProgress::default() };
-        let conversation = AtomicI64::new(conversation.0);
-        let shared = PersistorState {
+        Ok(Self(Arc::new(PersistorState {
             store: store.clone(),
             session,
-            conversation,
+            conversation: AtomicI64::new(conversation.0),
             log,
-            state: Mutex::new(state),
+            state: Mutex::new(PersistorProgress { begun, ..PersistorProgress::default() }),
             since: OnceLock::new(),
-        };
-        Ok(Self(Arc::new(shared)))
+        })))
     }
 
     /// The session's row; [`ConversationId::NONE`] before its first message.
@@ -138,13 +134,12 @@ impl Persistor {
     /// Returns the positions in `ids` of the entries that are neither stored nor queued, and counts the
     /// others as known. The caller is about to hand those over, so this ends a pause.
     pub async fn missing(&self, ids: Vec<String>) -> Result<Vec<usize>> {
-        let asked = self.lock().unnamed.is_some();
-        if !asked {
-            let stored = match self.conversation() {
+        let is_asked = self.lock().unnamed.is_some();
+        if !is_asked {
+            let conversation = self.conversation();
+            let stored = match conversation {
                 ConversationId::NONE => Vec::new(),
-                conversation => {
-                    self.0.store.read(move |view| view.messages().entry_ids(conversation)).await?
-                }
+                _ => self.0.store.read(move |view| view.messages().entry_ids(conversation)).await?,
             };
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
@@ -264,11 +259,17 @@ impl Persistor {
                 };
                 let last = batch.messages().last_rows()?;
                 let since = *writing.0.since.get_or_init(|| last);
-                handover.store_since(batch, conversation, since)?;
+                handover.store_since(batch, conversation, since, Err)?;
                 Ok(conversation)
             },
             move |outcome| {
-                persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
+                let name = outcome.as_ref().map_or_else(|error| error.code().as_str(), |_| "stored");
+                let fields = [
+                    ("entries", Field::Count(on_the_way.len())),
+                    ("outcome", Field::Name(name)),
+                    ("took", Field::Took(queued.elapsed())),
+                ];
+                persistor.0.log.event("entries", &fields);
                 match outcome {
                     Ok(conversation) => persistor.recovered(conversation),
                     Err(error) => persistor.failed(&on_the_way, &error),
@@ -296,10 +297,7 @@ impl Persistor {
         held.entries.extend(entries);
         held.orphans.extend(orphans);
         *begun |= held.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
-        if !*begun || held.entries.is_empty() {
-            return None;
-        }
-        Some(std::mem::take(held))
+        (*begun && !held.entries.is_empty()).then(|| std::mem::take(held))
     }
 
     fn failed(&self, ids: &[String], error: &Error) {
@@ -320,21 +318,10 @@ impl Persistor {
         state.notice.get_or_insert(notice);
     }
 
-    fn log_stored(&self, entries: usize, error: Option<&Error>, queued: Instant) {
-        let outcome = error.map_or("stored", |error| error.code().as_str());
-        let fields = [
-            ("entries", Field::Count(entries)),
-            ("outcome", Field::Name(outcome)),
-            ("took", Field::Took(queued.elapsed())),
-        ];
-        self.0.log.event("entries", &fields);
-    }
-
     fn recovered(&self, conversation: ConversationId) {
         self.0.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
-        state.failures = 0;
-        state.rest_until = None;
+        (state.failures, state.rest_until) = (0, None);
     }
 
     fn forget(&self, ids: &[String]) {

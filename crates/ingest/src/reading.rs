@@ -10,9 +10,8 @@ use super::foreign::ForeignSession;
 use super::old_sessions::{OldSessions, SharedOldStore, is_database};
 use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Error, Result};
-use lcm_model::files;
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::{Content, Entry, agent_of};
+use lcm_model::{Content, Entry, agent_of, files};
 use lcm_store::{OldStore, Place, Store, View, merge_log};
 use tokio_util::sync::CancellationToken;
 
@@ -20,11 +19,10 @@ use tokio_util::sync::CancellationToken;
 const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
-/// A session that is read.
 pub(super) struct Reading {
     /// Its header, and Pi's file.
     pub session: Arc<(Header, Option<String>)>,
-    slices: Box<dyn Slices>,
+    pub slices: Box<dyn Slices>,
     known: KnownEntries,
     /// Entries before its first message.
     waiting: Handover,
@@ -138,11 +136,6 @@ impl Reading {
             }
         }
         Ok(None)
-    }
-
-    /// What the file has besides entries.
-    pub fn slices(&mut self) -> &mut dyn Slices {
-        &mut *self.slices
     }
 }
 

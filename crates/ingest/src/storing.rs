@@ -9,7 +9,7 @@ use memchr::memmem;
 use super::restore::restore;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId};
+use lcm_model::ids::{ConversationId, EntryId, Hash};
 use lcm_model::{
     CompactionDetails, Content, Entry, Message, Role, agent_of, parse_one, said, with_replacement,
 };
@@ -32,16 +32,11 @@ pub struct Handover {
 impl Handover {
     /// Prepares the messages for storing, on any thread. That takes as long as storing them.
     pub fn prepare(self) -> PreparedHandover {
-        let ready = self.messages().map(Ready::of).collect();
-        PreparedHandover { handover: self, ready }
-    }
-
-    /// The JSON of each message, in order.
-    fn messages(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().filter_map(|entry| match &entry.content {
-            Content::Message(json) => Some(json.as_str()),
+        let ready = self.entries.iter().filter_map(|entry| match &entry.content {
+            Content::Message(json) => Some(Ready::of(json)),
             _ => None,
-        })
+        });
+        PreparedHandover { ready: ready.collect(), handover: self }
     }
 
     /// A single entry whose parent is stored or queued.
@@ -82,7 +77,7 @@ impl PreparedHandover {
     /// When the database can't be written, or when a parent is not stored although the session has it: then
     /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn store(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<usize> {
-        self.store_since(batch, conversation, batch.messages().last_rows()?)
+        self.store_since(batch, conversation, batch.messages().last_rows()?, Err)
     }
 
     /// Like [`Self::store`], but leaves out what would leave a gap. Returns whether there was any, too.
@@ -93,24 +88,16 @@ impl PreparedHandover {
     ) -> Result<(usize, bool)> {
         let mut has_gaps = false;
         let since = batch.messages().last_rows()?;
-        let number = self.store_unless(batch, conversation, since, |_| {
+        let number = self.store_since(batch, conversation, since, |_| {
             has_gaps = true;
             Ok(())
         })?;
         Ok((number, has_gaps))
     }
 
-    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`.
+    /// The same for one of several hand-overs of a session, the first of which began after the rows `since`. Leaves out
+    /// what would leave a gap if `on_gap` accepts that.
     pub(super) fn store_since(
-        self,
-        batch: &Batch<'_>,
-        conversation: ConversationId,
-        since: LastRows,
-    ) -> Result<usize> {
-        self.store_unless(batch, conversation, since, Err)
-    }
-
-    fn store_unless(
         self,
         batch: &Batch<'_>,
         conversation: ConversationId,
@@ -306,20 +293,15 @@ impl SessionWriter<'_> {
         entry: &Entry,
         added: &HashMap<String, Place>,
         orphans: &HashSet<String>,
-    ) -> Result<(Option<EntryId>, Option<Head>)> {
-        if let Some((row, head)) = entry.parent.as_deref().and_then(|parent| added.get(parent)) {
-            return Ok((*row, *head));
+    ) -> Result<Place> {
+        let Some(parent) = &entry.parent else { return Ok((None, None)) };
+        if let Some(place) = added.get(parent) {
+            return Ok(*place);
         }
-        let parent = self.parent_of(entry, orphans)?;
-        Ok((parent, parent.map_or(Ok(None), |parent| self.batch.messages().head_of(parent))?))
-    }
-
-    fn parent_of(&self, entry: &Entry, orphans: &HashSet<String>) -> Result<Option<EntryId>> {
-        let Some(parent) = &entry.parent else { return Ok(None) };
-        let Self { batch, conversation, .. } = *self;
-        match batch.messages().entry_row(conversation, parent)? {
-            Some(row) => Ok(Some(row)),
-            None if orphans.contains(&entry.id) => Ok(None),
+        let messages = self.batch.messages();
+        match messages.entry_row(self.conversation, parent)? {
+            Some(row) => Ok((Some(row), messages.head_of(row)?)),
+            None if orphans.contains(&entry.id) => Ok((None, None)),
             None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
         }
     }
@@ -330,7 +312,7 @@ impl SessionWriter<'_> {
         id: &str,
         mut entry: Entry,
         ready: Option<Ready>,
-        (parent, above): (Option<EntryId>, Option<Head>),
+        (parent, above): Place,
     ) -> Result<(EntryId, Option<Head>)> {
         let Self { batch, conversation, .. } = *self;
         let mut head = above;
@@ -340,8 +322,8 @@ impl SessionWriter<'_> {
         let shows = match &mut entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;
-                let purged =
-                    self.purged_as(&entry.id, &new_message(json, &ready, entry.timestamp, above), above)?;
+                let new = new_message(json, &ready, entry.timestamp, above);
+                let purged = self.purged_as(&entry.id, &new, above)?;
                 if ready.prepared.is_packed() {
                     // It may be long, and SQLite copies what it gets.
                     *json = String::new();
@@ -423,17 +405,12 @@ impl SessionWriter<'_> {
     /// What an edit does that replaces the message of the entry `target`. It changes nothing if that has none, and shows no
     /// purged one.
     fn replacing(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Shows> {
-        if self.batch.upkeep().shows_purged(self.conversation, target)? {
-            return Ok(Shows::Edit { target: target.to_owned(), rendition: None });
-        }
-        let rendition = self.add_rendition(target, replacement, entry_time)?;
-        Ok(rendition.map_or(Shows::Link, |_| Shows::Edit { target: target.to_owned(), rendition }))
-    }
-
-    /// Stores the message of the entry `target` as an edit shows it.
-    fn add_rendition(&self, target: &str, replacement: &str, entry_time: i64) -> Result<Option<MessageId>> {
         let Self { batch, conversation, .. } = *self;
-        let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
+        let edit = |rendition| Shows::Edit { target: target.to_owned(), rendition };
+        if batch.upkeep().shows_purged(conversation, target)? {
+            return Ok(edit(None));
+        }
+        let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(Shows::Link) };
         let original = batch.messages().message(original)?;
         let json = with_replacement(&original.json, replacement);
         let message = Message::parse(&json);
@@ -450,7 +427,7 @@ impl SessionWriter<'_> {
             searchable: "",
             prepared: &Prepared::of(&json, ""),
         };
-        batch.messages().add_message(&rendition).map(Some)
+        Ok(edit(Some(batch.messages().add_message(&rendition)?)))
     }
 }
 
@@ -464,7 +441,11 @@ fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Opti
         lineage: lineage.child_of(digest),
         parent,
         height,
-        kind: kind_of(message),
+        kind: match message.role {
+            Role::System => MessageKind::System,
+            _ if message.private => MessageKind::Private,
+            _ => MessageKind::Conversation,
+        },
         role: &message.role,
         tool: message.tool.as_deref(),
         tokens: *tokens,
@@ -472,13 +453,5 @@ fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Opti
         json,
         searchable,
         prepared,
-    }
-}
-
-fn kind_of(message: &Message) -> MessageKind {
-    match message.role {
-        Role::System => MessageKind::System,
-        _ if message.private => MessageKind::Private,
-        _ => MessageKind::Conversation,
     }
 }

@@ -4,19 +4,17 @@
 //! A summary that starts with a message of this session may continue in a fork. It is valid on no branch here
 //! and is left out.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::export::record;
-use lcm_model::SummaryRecord;
 use lcm_model::dag::{BranchEntry, Forest, MessageKind, Node, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, EntryId, MessageId, SummaryId};
-use lcm_model::tokens;
+use lcm_model::{Fields, SummaryRecord, tokens};
 use lcm_store::branch::Cover;
 use lcm_store::{ExportedEntry, Shows, View};
 
@@ -39,19 +37,16 @@ pub struct BranchRecord {
     frontier: Vec<String>,
 }
 
-/// The message of an entry.
 #[derive(Clone, Debug, Serialize)]
 struct MessageRecord {
     /// Its short id.
     id: String,
-    /// Estimated tokens.
     tokens: usize,
     /// Its kind, unless it is part of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
 }
 
-/// An entry and its message.
 #[derive(Serialize)]
 struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,11 +149,5 @@ impl SessionOutline {
 
 /// The estimated tokens of a compaction's block.
 fn block_tokens(line: &str) -> Option<usize> {
-    #[derive(Deserialize)]
-    struct ViewedCompaction<'a> {
-        #[serde(borrow)]
-        summary: Cow<'a, str>,
-    }
-    let ViewedCompaction { summary } = serde_json::from_str(line).ok()?;
-    Some(tokens::estimate(&summary))
+    Some(tokens::estimate(&Fields::of(line)?.text("summary")?))
 }

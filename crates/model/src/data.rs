@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use regex::Regex;
+
+use crate::Pattern;
 
 /// The word that marks a passage in the index whose data was omitted: a private-use character, which texts do not have.
 pub const DATA_MARK: &str = "\u{e1cd}";
@@ -20,9 +21,8 @@ const PART_WORD: usize = 16;
 /// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
 const LONGEST_WORD: usize = 200;
 /// Such a run, or one of any length after its mark.
-static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!("(;base64,)[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{{{LONGEST_WORD},}}")).ok()
-});
+static PATTERN: Pattern =
+    Pattern::of(|| Regex::new(&format!("(;base64,)[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{{{LONGEST_WORD},}}")).ok());
 
 /// The characters of a random word that are indexed. They alone decide whether it is one, so that a query may
 /// have a part of them, or more.
@@ -75,9 +75,9 @@ fn long_runs(mut text: &[u8], length: usize, is_of_run: fn(u8) -> bool) -> impl 
 pub fn without_base64(text: &str) -> Cow<'_, str> {
     // Almost no text contains any, and this check is fast.
     let has_base64 = || long_runs(text.as_bytes(), LONGEST_WORD, is_of_base64).next().is_some();
-    match &*PATTERN {
-        Some(data) if has_base64() || text.contains(";base64,") => data.replace_all(text, "${1}…"),
-        _ => Cow::Borrowed(text),
+    match has_base64() || text.contains(";base64,") {
+        true => PATTERN.replaced(text, "${1}…"),
+        false => Cow::Borrowed(text),
     }
 }
 

@@ -162,7 +162,8 @@ impl<'a> Fields<'a> {
     }
 
     fn find(&self, name: &str) -> Option<RawField<'a>> {
-        self.0.iter().find(|(key, _)| is_named(key, name)).copied()
+        let is_it = |key: &str| key.strip_prefix('"').and_then(|key| key.strip_suffix('"')) == Some(name);
+        self.0.iter().find(|(key, _)| is_it(key.get())).copied()
     }
 
     /// A string field.
@@ -214,10 +215,6 @@ fn fields(json: &str) -> Option<Vec<RawField<'_>>> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let fields = serde::Deserializer::deserialize_map(&mut reader, FieldsVisitor).ok()?;
     reader.end().ok().map(|()| fields)
-}
-
-fn is_named(key: &RawValue, name: &str) -> bool {
-    key.get().strip_prefix('"').and_then(|key| key.strip_suffix('"')) == Some(name)
 }
 
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {

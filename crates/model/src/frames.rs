@@ -4,11 +4,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::LazyLock;
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
+
+use crate::{Pattern, pattern};
 
 /// Hexadecimal digits of a UUID.
 const MOST: usize = 32;
@@ -47,14 +48,6 @@ impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// A pattern, compiled when first needed.
-pub type Pattern = LazyLock<Option<Regex>>;
-
-/// Whether `pattern` matches `text`.
-pub fn matches(pattern: &Pattern, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
 /// Tags that only we may write. Look-alikes count too.
@@ -107,26 +100,21 @@ impl Tags {
 
 /// The words of `line` as a reader takes them: plain, after marks of lists, numbers, check boxes and HTML.
 pub fn opening(line: &str) -> String {
-    static HTML: Pattern = LazyLock::new(|| Regex::new("<[^<>]*>").ok());
-    static MARKS: Pattern = LazyLock::new(|| {
+    static HTML: Pattern = pattern!("<[^<>]*>");
+    static MARKS: Pattern = Pattern::of(|| {
         let number = r"\d{1,2}(?:\.\d{1,2})+\s|(?:\d+(?:\.\d+)*|[ivxlcIVXLC]{1,6}|\p{L})[.)]";
         Regex::new(&format!(r"^(?:\[[xX ]?\]|{number}|[^\p{{L}}\p{{N}}])+")).ok()
     });
-    without(&MARKS, &without(&HTML, &plain(line))).into_owned()
-}
-
-/// `text` without what matches `pattern`.
-fn without<'t>(pattern: &Pattern, text: &'t str) -> Cow<'t, str> {
-    pattern.as_ref().map_or(Cow::Borrowed(text), |pattern| pattern.replace_all(text, ""))
+    MARKS.replaced(&HTML.replaced(&plain(line), ""), "").into_owned()
 }
 
 /// Whether the words of an [`opening`] begin like an id.
 pub fn begin_with_id(words: &str) -> bool {
-    static ID: Pattern = LazyLock::new(|| {
+    static ID: Pattern = Pattern::of(|| {
         let kind = r"(?:[ms]|[\p{L}--\p{Latin}])";
         Regex::new(&format!(r"(?i)^{kind}[*_`]*\\?[{DASHES}_][\da-f]{{8,}}(?:[^\p{{L}}\p{{N}}]|$)")).ok()
     });
-    matches(&ID, words)
+    ID.is_in(words)
 }
 
 /// What follows in `said` after the words of `phrase`, comparing only letters and digits. A letter of a foreign
@@ -160,14 +148,14 @@ fn is_latin(c: char) -> bool {
 fn plain(text: &str) -> Cow<'_, str> {
     // The named ones count as letters or symbols: blanks of Braille and of hieroglyphs, a note without a head,
     // the place of an object.
-    static UNSEEN: Pattern = LazyLock::new(|| {
-        Regex::new(r"[[\p{Cc}--\s]\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\x{2800}\x{13441}\x{13442}\x{1d159}\x{fffc}\x{e0000}-\x{10ffff}]+").ok()
-    });
+    static UNSEEN: Pattern = pattern!(
+        r"[[\p{Cc}--\s]\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\x{2800}\x{13441}\x{13442}\x{1d159}\x{fffc}\x{e0000}-\x{10ffff}]+"
+    );
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n')) {
         return Cow::Borrowed(text);
     }
     let text: String = text.chars().filter(|c| c.is_ascii() || !c.is_whitespace()).nfkc().collect();
-    Cow::Owned(without(&UNSEEN, &text).into_owned())
+    Cow::Owned(UNSEEN.replaced(&text, "").into_owned())
 }
 
 fn is_angle(c: char) -> bool {

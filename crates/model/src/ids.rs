@@ -25,36 +25,29 @@ pub const OPENCODE: &str = "opencode";
 /// Digits of a hash shown to the model, which may send back any unique prefix.
 const SHORT: usize = 10;
 
-macro_rules! row_id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! row_ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub i64);
-    };
+    )*};
 }
 
-row_id!(
+row_ids!(
     /// A row of `conversations`: one Pi session.
     ConversationId
+    /// A row of `entries`: one entry of one session's tree.
+    EntryId
+    /// A row of `messages`: one lineage, or one edited version of a message.
+    MessageId
+    /// A row of `summaries`: one node of the DAG.
+    SummaryId
 );
 
 impl ConversationId {
     /// The row of a session that is not stored.
     pub const NONE: Self = Self(0);
 }
-
-row_id!(
-    /// A row of `entries`: one entry of one session's tree.
-    EntryId
-);
-row_id!(
-    /// A row of `messages`: one lineage, or one edited version of a message.
-    MessageId
-);
-row_id!(
-    /// A row of `summaries`: one node of the DAG.
-    SummaryId
-);
 
 /// A random number that replaces a purged message's text.
 pub type Nonce = [u8; 32];
@@ -83,7 +76,7 @@ impl Hash {
     }
 
     /// The same of the bytes of `pieces`, one after the other.
-    pub fn of_all(pieces: &[&str]) -> Self {
+    pub fn of_all(pieces: &[impl AsRef<[u8]>]) -> Self {
         let mut hasher = Sha256::new();
         pieces.iter().for_each(|piece| hasher.update(piece));
         Self(hasher.finalize().into())
@@ -96,10 +89,7 @@ impl Hash {
 
     /// The same for a message of which only the plain hash is known.
     pub fn child_of(&self, digest: &Self) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(self.0);
-        hasher.update(digest.0);
-        Self(hasher.finalize().into())
+        Self::of_all(&[self.0, digest.0])
     }
 
     /// The identity of this message as a context edit shows it; it is not part of any lineage.
@@ -110,15 +100,6 @@ impl Hash {
     /// The lineage of what remains of a purged message below this one. It contains nothing of the text.
     pub fn purged(&self, nonce: &Nonce) -> Self {
         Self::of([b"purged".as_slice(), &self.0, nonce])
-    }
-
-    /// Reads 32 stored bytes back.
-    ///
-    /// # Errors
-    /// When there are not 32.
-    pub fn from_slice(bytes: &[u8]) -> Result<Self> {
-        let bytes = bytes.try_into().map_err(|_| Error::store("a stored hash is not 32 bytes long"))?;
-        Ok(Self(bytes))
     }
 
     /// The short id of the message with this hash: `m-` and ten digits.

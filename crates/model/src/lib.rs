@@ -23,12 +23,12 @@ mod message;
 mod needles;
 mod notes;
 mod passages;
+mod pattern;
 pub mod policy;
 pub mod quotes;
 mod summary;
 pub mod text;
 pub mod tokens;
-mod touched;
 mod usage;
 
 pub use agents::{
@@ -37,6 +37,7 @@ pub use agents::{
 };
 pub use data::{DATA_MARK, as_indexed, is_of_data, may_be_data, without_base64};
 pub use entry::{Content, Entry, Fields, parse_batch, parse_one, replacements, with_replacement};
+pub use facts::Files;
 pub use folding::{folded, is_diacritic, is_invisible, plain};
 pub use json::{read_json, unmarked};
 pub use message::{
@@ -46,6 +47,6 @@ pub use message::{
 pub use needles::Needles;
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{Indexed, PART_MARK, bigrams, humps, is_ideograph, passages, seam, spelled};
+pub use pattern::Pattern;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, Summary, SummaryRecord, Supplement, title};
-pub use touched::Files;
 pub use usage::{MOST_REPORTED, Usage};

@@ -12,8 +12,7 @@ use super::Files;
 use super::agents::agent_of;
 use super::entry::Fields;
 use super::json::{read_json, read_text};
-use crate::text;
-use crate::tokens;
+use crate::{text, tokens};
 
 /// The tool that changes notes, and the type of messages about the user's changes.
 pub const NOTE_TOOL: &str = "lcm_note";
@@ -173,10 +172,6 @@ impl Message {
             _ => parts_of(json),
         };
         Self {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "saturates; a timestamp is in ms since 1970"
-            )]
             timestamp: fields.value("timestamp").as_f64().map(|ms| ms as i64),
             tool: match role {
                 // So that the user's changes of notes are found along with the model's.
@@ -321,10 +316,10 @@ impl Message {
         })
     }
 
-    /// The ids of the tool calls it makes.
-    pub fn tool_calls(&self) -> impl Iterator<Item = &str> {
+    /// The id, name and arguments of each call it makes itself.
+    pub fn own_calls(&self) -> impl Iterator<Item = (&str, &str, &Value)> {
         self.parts.iter().filter_map(|part| match part {
-            Part::ToolCall { id, .. } => Some(id.as_str()),
+            Part::ToolCall { id, name, arguments } => Some((id.as_str(), name.as_str(), arguments)),
             _ => None,
         })
     }
@@ -332,25 +327,19 @@ impl Message {
     /// Whether it makes the call with this id, by itself or through a tool: Pi numbers the calls of a tool
     /// below the id of its own.
     pub fn makes(&self, call: &str) -> bool {
-        self.tool_calls()
-            .any(|id| call.strip_prefix(id).is_some_and(|below| below.is_empty() || below.starts_with('/')))
+        let is_it =
+            |id| call.strip_prefix(id).is_some_and(|below| below.is_empty() || below.starts_with('/'));
+        self.own_calls().any(|(id, ..)| is_it(id))
     }
 
     /// The arguments of its call with this id.
     pub fn call_of(&self, call: &str) -> Option<&Value> {
-        self.parts.iter().find_map(|part| match part {
-            Part::ToolCall { id, arguments, .. } if id == call => Some(arguments),
-            _ => None,
-        })
+        self.own_calls().find(|(id, ..)| *id == call).map(|(.., arguments)| arguments)
     }
 
     /// The names and arguments of the calls it makes, or that its tool made with success.
     pub fn calls(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let own = self.parts.iter().filter_map(|part| match part {
-            Part::ToolCall { name, arguments, .. } => Some((name.as_str(), arguments)),
-            _ => None,
-        });
-        own.chain(self.nested_done())
+        self.own_calls().map(|(_, name, arguments)| (name, arguments)).chain(self.nested_done())
     }
 
     /// Those that its tool made with success.
@@ -382,16 +371,15 @@ impl Message {
     /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);
-        let names = |part: &Part| {
-            let Part::ToolCall { id, arguments, .. } = part else { return None };
+        let names = |(id, _, arguments): (&str, &str, &Value)| {
             let mut is_named = false;
             each_string(arguments, &mut |text| {
                 let said = words(text);
                 is_named |= !sought.is_empty() && said.windows(sought.len()).any(|some| some == sought);
             });
-            is_named.then(|| id.clone())
+            is_named.then(|| id.to_owned())
         };
-        self.parts.iter().filter_map(names).collect()
+        self.own_calls().filter_map(names).collect()
     }
 
     /// Whether it is a result of our own tools alone, called by the model or by its script.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::message::{Message, NOTE_TOOL};
-use super::{Part, Role, read_json};
+use super::{Role, read_json};
 use crate::error::{Error, Result};
 use crate::text::grouped;
 use crate::tokens;
@@ -136,14 +136,9 @@ impl Change {
 
     /// The changes requested by the call in the message `asking` whose result is `result`.
     pub fn called(asking: &Message, result: &Message) -> Vec<Self> {
-        let called = asking.parts.iter().find_map(|part| match part {
-            Part::ToolCall { id, name, arguments }
-                if name == NOTE_TOOL && Some(id) == result.tool_call_id.as_ref() =>
-            {
-                Self::read(arguments).ok()
-            }
-            _ => None,
-        });
+        let is_it = |id: &str, name: &str| name == NOTE_TOOL && result.tool_call_id.as_deref() == Some(id);
+        let mut calls = asking.own_calls().filter(|(id, name, _)| is_it(id, name));
+        let called = calls.find_map(|(.., arguments)| Self::read(arguments).ok());
         // The first number in a result is that of the first added note; the others follow it.
         let answer = result.readable();
         let digits = answer.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
@@ -207,7 +202,6 @@ fn whole(text: &str) -> Option<u32> {
         return u32::from_str_radix(digits, 16).ok();
     }
     let number = text.parse::<f64>().ok()?.trunc();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within bounds")]
     (0.0..=f64::from(u32::MAX)).contains(&number).then_some(number as u32)
 }
 

@@ -8,10 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::Fields;
 use crate::ids::Hash;
 
-/// The format of [`CompactionDetails`]; a higher one is ignored.
-const FORMAT: u32 = 1;
 /// The last moment of the year 9999, ms.
 const LATEST: i64 = 253_402_300_799_999;
 /// More tokens or dollars than any request uses.
@@ -170,7 +169,7 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(field: D) -
 }
 
 /// The `details` of a compaction entry of ours, or of our summary of an abandoned branch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDetails {
     /// The format version; its presence also identifies an entry as ours.
@@ -197,23 +196,17 @@ pub struct CompactionDetails {
 }
 
 impl CompactionDetails {
-    /// The version this engine writes.
-    pub const FORMAT: u32 = FORMAT;
+    /// The version this engine writes; a higher one is ignored.
+    pub const FORMAT: u32 = 1;
 
     /// The details of our summary of an abandoned branch, from its entry's JSON; `None` if it is not ours.
     pub fn of_left_branch(entry: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Left<'a> {
-            #[serde(borrow)]
-            details: &'a RawValue,
-        }
-        let left: Left<'_> = serde_json::from_str(entry).ok()?;
-        Self::parse(left.details.get()).filter(|details| details.leaf.is_some())
+        Self::parse(Fields::of(entry)?.json("details")?).filter(|details| details.leaf.is_some())
     }
 
     /// Parses the details of a compaction entry; `None` if they are not ours or of a newer format.
     pub fn parse(json: &str) -> Option<Self> {
-        serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == FORMAT)
+        serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == Self::FORMAT)
     }
 }
 
@@ -235,11 +228,12 @@ pub struct Supplement {
 impl Supplement {
     /// The supplement of a session.
     pub fn new(session_id: &str, summaries: Vec<SummaryRecord>) -> Self {
-        Self { kind: "session".into(), id: session_id.into(), lcm: FORMAT, summaries }
+        Self { kind: "session".into(), id: session_id.into(), lcm: CompactionDetails::FORMAT, summaries }
     }
 
     /// Parses a line; `None` if it is another kind, or of a newer format.
     pub fn parse(json: &str) -> Option<Self> {
-        serde_json::from_str::<Self>(json).ok().filter(|line| line.lcm == FORMAT && line.kind == "session")
+        let line = serde_json::from_str::<Self>(json).ok();
+        line.filter(|line| line.lcm == CompactionDetails::FORMAT && line.kind == "session")
     }
 }

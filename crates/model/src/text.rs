@@ -223,7 +223,6 @@ pub fn dollars(amount: f64) -> String {
 
 /// A human-readable byte count: `2.1 MB`.
 pub fn megabytes(bytes: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let bytes = bytes as f64;
     if bytes < 100_000.0 { format!("{:.0} KB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
 }

@@ -57,9 +57,7 @@ pub fn estimate(text: &str) -> usize {
     sum += run.cost();
     word.add(&run);
     sum += word.surcharge();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, never negative")]
-    let count = sum.ceil() as usize;
-    count.max(usize::from(!text.is_empty()))
+    (sum.ceil() as usize).max(usize::from(!text.is_empty()))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,8 @@
 //! One that reads like a heading, an id, a rule or a request is marked too, and tags are broken that would end
 //! the block or its lists. The rest of a line does not change.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use lcm_model::frames::{Pattern, Tags, after, begin_with_id, matches, opening};
-use lcm_model::text;
+use lcm_model::frames::{Tags, after, begin_with_id, opening};
+use lcm_model::{Pattern, pattern, text};
 
 /// Headings of several words, and what the block's other lines start with.
 const PHRASES: [&str; 15] = [
@@ -17,24 +13,21 @@ const PHRASES: [&str; 15] = [
     "Files touched last", "Conversation History", "Branch Left Behind",
 ];
 /// What follows them, unlike the rest of a sentence.
-static END: Pattern = LazyLock::new(|| Regex::new(r"^\s*(?:[^\p{L}\p{N}\s,.;'’?!]|$)").ok());
+static END: Pattern = pattern!(r"^\s*(?:[^\p{L}\p{N}\s,.;'’?!]|$)");
 
 /// Headings of one word, which anyone may use as a label.
 const HEADINGS: [&str; 4] = ["Notes", "Decisions", "Focus", "Files"];
-static ALONE: Pattern = LazyLock::new(|| Regex::new(r"^[\s*_#=`~-]*(?:\s[\[{(].*)?$").ok());
+static ALONE: Pattern = pattern!(r"^[\s*_#=`~-]*(?:\s[\[{(].*)?$");
 
 /// What lines of rules and tasks start with.
 const LABELS: [&str; 8] =
     ["rule", "rules", "replaced rule", "user rule", "user rules", "user's rule", "task", "tasks"];
 /// A colon, dash or arrow and words, unlike code.
-static SAYS: Pattern = LazyLock::new(|| {
-    Regex::new(r#"^[\s*_~`"')]*(?:[:∶꞉ː→⇒–—―]|-\s)[\s*_`"“«'„]*[\p{L}\p{N}](?:.*[^\s,;{}\[(])?$"#).ok()
-});
+static SAYS: Pattern =
+    pattern!(r#"^[\s*_~`"')]*(?:[:∶꞉ː→⇒–—―]|-\s)[\s*_`"“«'„]*[\p{L}\p{N}](?:.*[^\s,;{}\[(])?$"#);
 
 /// The number of messages in the block's second line.
-static COUNT: Pattern = LazyLock::new(|| {
-    Regex::new(r"(?i)^[\d.,'\s]*\d\s*[km]?\s*messages?\s+stored\s*(?:[^\p{L}\p{N}\s]|$)").ok()
-});
+static COUNT: Pattern = pattern!(r"(?i)^[\d.,'\s]*\d\s*[km]?\s*messages?\s+stored\s*(?:[^\p{L}\p{N}\s]|$)");
 
 /// Marks a line that would pose as the block's own.
 const MARK: &str = "· ";
@@ -69,13 +62,13 @@ pub(super) fn unwrapped(text: &str) -> String {
 /// Whether the line reads like one of the block's own.
 fn poses(line: &str) -> bool {
     let words = opening(line);
-    let begins = |phrase: &&str, end: &Pattern| after(&words, phrase).is_some_and(|rest| matches(end, rest));
+    let begins = |phrase: &&str, end: &Pattern| after(&words, phrase).is_some_and(|rest| end.is_in(rest));
     let is_title = words.starts_with(char::is_uppercase) || line.starts_with('#');
     let is_numbered = after(&words, "rule").is_some_and(|rest| {
-        matches(&SAYS, rest.trim_start_matches(|c: char| " #".contains(c) || c.is_numeric()))
+        SAYS.is_in(rest.trim_start_matches(|c: char| " #".contains(c) || c.is_numeric()))
     });
     begin_with_id(&words)
-        || matches(&COUNT, &words)
+        || COUNT.is_in(&words)
         || PHRASES.iter().any(|phrase| begins(phrase, &END))
         || (is_title && HEADINGS.iter().any(|heading| begins(heading, &ALONE)))
         || LABELS.iter().any(|label| begins(label, &SAYS))

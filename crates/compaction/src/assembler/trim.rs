@@ -2,8 +2,7 @@
 
 use super::super::branch::HISTORY;
 use super::{Block, Ids, Layout, REQUEST};
-use lcm_model::text;
-use lcm_model::tokens;
+use lcm_model::{text, tokens};
 
 /// The newest leaf summary is shown whole up to this share of the budget: 1/n.
 const NEWEST: usize = 4;

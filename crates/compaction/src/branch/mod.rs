@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use super::passes::tokens_of;
 use super::standing::{Standing, StandingInputs};
-use super::{Session, redact, tokens_of};
+use super::{Session, redact};
 use lcm_model::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use lcm_model::error::{Error, Result};
 use lcm_model::facts::Facts;
@@ -74,7 +75,8 @@ pub(super) enum BranchPart {
 type Found = (SummaryId, Hash, Facts);
 
 impl Session<'_> {
-    /// Reads a part of the branch that ends at `leaf`, with the notes for the block; see [`Branch::read`].
+    /// Reads a part of the branch that ends at `leaf`, with the notes for the block. The context starts with the entry
+    /// `shown_from`; one outside the branch hides nothing.
     ///
     /// # Errors
     /// When the store can't be read, or the branch has no such part.
@@ -103,12 +105,7 @@ impl Session<'_> {
 }
 
 impl Branch {
-    /// Reads a part of the branch that ends at `leaf`, whose context starts with the entry `shown_from`. One outside
-    /// the branch hides nothing.
-    ///
-    /// # Errors
-    /// When the store can't be read, or the branch has no such part.
-    pub(super) fn read(
+    fn read(
         view: &View<'_>,
         memory: &Memory,
         conversation: ConversationId,
@@ -128,12 +125,12 @@ impl Branch {
             found(entry)?.ok_or_else(missing)
         };
         let shown_from = shown_from.map_or(Ok(None), found)?.map_or(0, |place| path.seen_before(place));
-        let (from, end) = match part {
+        let (from, end, kept) = match part {
             BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
-                (0, path.seen_before(place(entry)?))
+                (0, path.seen_before(place(entry)?), Some(entry.clone()))
             }
-            BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown),
-            BranchPart::All | BranchPart::After(None) => (0, shown),
+            BranchPart::After(Some(entry)) => (path.seen_before(place(entry)? + 1), shown, None),
+            BranchPart::All | BranchPart::After(None) => (0, shown, None),
         };
         let mut branch = Self {
             conversation,
@@ -141,12 +138,7 @@ impl Branch {
             path,
             entries,
             before: end - from,
-            kept: match part {
-                BranchPart::Before(entry) | BranchPart::PisCut { first_kept: entry, .. } => {
-                    Some(entry.clone())
-                }
-                BranchPart::All | BranchPart::After(_) => None,
-            },
+            kept,
             shown: shown_from.saturating_sub(from),
             forest: Forest::default(),
             all,
@@ -164,7 +156,7 @@ impl Branch {
         if let BranchPart::PisCut { room, .. } = part
             && branch.before == branch.visible().len()
             && let Some(request) = branch.visible().iter().rposition(|message| message.seen.role == "user")
-            && tokens_of(&branch, request) <= *room
+            && tokens_of(&branch.visible()[request..]) <= *room
         {
             branch.keep_from(request);
         }
@@ -176,7 +168,7 @@ impl Branch {
     pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
         // So that the summaries need not be copied.
         self.forest = Forest::default();
-        self.all.refresh(view, &self.path)?;
+        self.all.refresh(view)?;
         self.forest = self.forest();
         self.load_needed(view)?;
         Ok(self)
@@ -220,7 +212,7 @@ impl Branch {
         let mut found = Vec::new();
         let mut facts = Facts::default();
         self.listed.iter().for_each(|files| facts.list(0, files));
-        for piece in self.frontier() {
+        for piece in self.forest.frontier() {
             let Piece::Summary(id, span) = piece else { continue };
             facts.join(self.facts_below(view, id, &mut found)?.as_ref(), span.start);
         }
@@ -237,13 +229,13 @@ impl Branch {
     fn standing(&mut self, view: &View<'_>, memory: &Memory, redact: bool) -> Result<Standing> {
         let newest = self.newest_leaf();
         self.load(view, newest)?;
-        let quotes = self.frontier().into_iter().filter_map(|piece| match piece {
+        let quotes = self.forest.frontier().into_iter().filter_map(|piece| match piece {
             Piece::Summary(id, span) => Some((span.start, self.summary(id)?.quotes.clone())),
             Piece::Message(_) => None,
         });
         let quotes =
             quotes.flat_map(|(at, quotes)| quotes.into_iter().map(move |quote| (at, quote.kind, quote.text)));
-        Standing::of(&StandingInputs {
+        let inputs = StandingInputs {
             view,
             visible: self.visible(),
             before: self.before,
@@ -252,7 +244,8 @@ impl Branch {
             newest: newest.and_then(|id| self.summary(id)).map(|summary| summary.text.as_str()),
             folder: memory.folder.as_deref(),
             redact,
-        })
+        };
+        inputs.standing()
     }
 
     /// The leaf summary of the newest messages.
@@ -320,7 +313,6 @@ impl Branch {
         &self.path.visible()[last..self.range.end]
     }
 
-    /// The summaries of the frontier, oldest first.
     pub(super) fn frontier_summaries(&self) -> Vec<StoredSummary> {
         self.forest.frontier_summaries().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
@@ -349,14 +341,6 @@ impl Branch {
     /// The visible messages before the kept tail.
     pub(super) fn before(&self) -> &[Visible] {
         &self.visible()[..self.before]
-    }
-
-    pub(super) fn has_summaries(&self) -> bool {
-        !self.forest.is_empty()
-    }
-
-    pub(super) fn frontier(&self) -> Vec<Piece> {
-        self.forest.frontier()
     }
 
     pub(super) fn summary(&self, id: SummaryId) -> Option<&StoredSummary> {

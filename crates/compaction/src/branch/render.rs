@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
+use super::super::passes::tokens_of;
 use super::super::{LEAST_ESTIMATE, Session, calibration, state};
 use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
@@ -28,11 +29,11 @@ impl Session<'_> {
         title: &'static str,
         focus: Option<String>,
     ) -> Result<(Branch, String, Option<Seen>)> {
-        if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
+        if branch.forest.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
             return Err(Error::store("the compaction would leave messages without a summary"));
         }
         // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
-        let replaced = branch.before().iter().map(|message| message.seen.tokens).sum::<usize>();
+        let replaced = tokens_of(branch.before());
         let most = replaced.saturating_sub(1 + branch.notes.tokens()).max(LEAST_ESTIMATE);
         let room = if replaced > LEAST_ESTIMATE { budget.min(most) } else { budget };
         let (memory, redact) = (Arc::clone(&self.memory), self.settings.redact);
@@ -62,7 +63,7 @@ impl Branch {
         if self.tokens_of(&self.forest.frontier_summaries()) > 2 * budget {
             return false;
         }
-        let shown = self.shown(&self.frontier());
+        let shown = self.shown(&self.forest.frontier());
         self.block_of(HISTORY, &shown, None, budget).fits()
     }
 
@@ -76,7 +77,7 @@ impl Branch {
         focus: Option<&str>,
         budget: usize,
     ) -> Result<()> {
-        let mut pieces = self.frontier();
+        let mut pieces = self.forest.frontier();
         let mut tried = HashSet::new();
         loop {
             let open = pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
@@ -117,7 +118,7 @@ impl Branch {
 
     /// The pieces of the block, in order.
     pub(in super::super) fn pieces(&self) -> Vec<Piece> {
-        self.unfolded.clone().unwrap_or_else(|| self.frontier())
+        self.unfolded.clone().unwrap_or_else(|| self.forest.frontier())
     }
 
     /// The block with `title`, and with `focus`, the answer to the user's question.
@@ -190,11 +191,12 @@ impl Branch {
         focus: Option<&'a str>,
         budget: usize,
     ) -> Block<'a> {
+        let (summaries, depth) = self.forest.totals();
         Block {
             title,
             stored: self.said,
-            summaries: self.forest.held(),
-            depth: self.forest.depth(),
+            summaries,
+            depth,
             messages: self.before,
             purged: self.purged(),
             frontier,

@@ -1,15 +1,14 @@
 //! Error codes in prose and in tool output, and whether a text has one.
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
+use regex::Captures;
 
 use super::has;
+use lcm_model::{Pattern, pattern};
 
 /// Bytes of a line that are examined.
 const LINE: usize = 200;
 /// Error codes; a group contains the relevant part, if that is not everything.
-const ERROR: &str = concat!(
+static ERRORS: Pattern = pattern!(
     // Of compilers, linters, databases and the like.
     r"(?-u:\b)(?:E[0-9]{4,5}|[EFW][0-9]{3}|TS[0-9]{4,5}|(?:CS|LNK|NU|MSB|CA|BC|FS|RUF|SC|DL|PLR|C|W|NG)[0-9]{4}|ORA-[0-9]{4,5}",
     r"|CVE-[0-9]{4}-[0-9]{4,}|(?:ERR|CERT|SSL_ERROR|UNABLE_TO)_[A-Z_]{3,}|NXDOMAIN|SERVFAIL|(?:RUSTSEC|GHSA)-[\w-]{4,}",
@@ -29,7 +28,6 @@ const ERROR: &str = concat!(
     r"|(?i-u:exit(?:ed|s)?(?: with)?(?: exit)? (?:code|status)|exit(?:ed|s) with|status)[ :=]+(?<exit>[0-9]{1,3})",
     r"|(?i:errno|error code|signal|xid|sqlcode)[ :=#]+(?<small>[0-9]{1,5}))(?-u:\b)",
 );
-static ERRORS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(ERROR).ok());
 /// Errors that say nothing without their messages.
 const GENERIC: [&str; 8] = [
     "AssertionError", "TypeError", "ReferenceError", "RuntimeError", "ValueError", "AttributeError",
@@ -45,12 +43,12 @@ const BEFORE: [&str; 7] = ["code", "exit", "status", "with", "error", "errno", "
 
 /// The codes in a message's own text, each as it is compared and as it is shown.
 pub(super) fn told(text: &str) -> impl Iterator<Item = (String, String)> {
-    captures(text).filter_map(|found| read(&found, false))
+    ERRORS.captures(text).filter_map(|found| read(&found, false))
 }
 
 /// The codes in tool output.
 pub(super) fn printed(text: &str) -> impl Iterator<Item = (String, String)> {
-    captures(text).filter(|found| is_error(text, found)).filter_map(|found| read(&found, true))
+    ERRORS.captures(text).filter(|found| is_error(text, found)).filter_map(|found| read(&found, true))
 }
 
 /// Whether `lower` has the code; a sentence says `access denied` for `AccessDenied`.
@@ -100,8 +98,4 @@ fn is_error(text: &str, found: &Captures<'_>) -> bool {
     let is_status = found.name("http").or(found.name("reason")).is_some();
     let is_alone = is_first && (is_named || after.starts_with(':'));
     is_code || !is_quoted && !is_handled && (is_trouble || is_status || is_alone)
-}
-
-fn captures(text: &str) -> impl Iterator<Item = Captures<'_>> {
-    ERRORS.as_ref().into_iter().flat_map(move |errors| errors.captures_iter(text))
 }

@@ -1,14 +1,13 @@
 //! Numbers with a unit, read so that different spellings compare equal: `1,500 ms` and `1500ms`, `97 %` and
 //! `97 percent`.
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
+use regex::Captures;
 
 use super::{is_among, is_letter};
+use lcm_model::{Pattern, pattern};
 
 /// A number with what precedes or follows it. Case matters only for `k`, `M` and short units.
-const NUMBER: &str = concat!(
+static NUMBERS: Pattern = pattern!(
     r"(?<port>(?-u:\b)(?i:ports?)[ :=]{1,2}|localhost:|(?-u:\B):)?(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*)\+?",
     r"(?<times>[ \u{a0}]?(?:k|K|M|thousand|million|billion)(?-u:\b))?",
     r"(?:[ \u{a0}\u{202f}-]?(?<unit>%|€|£|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent",
@@ -44,9 +43,6 @@ const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/
 const SHORT: usize = 3;
 const MANY: f64 = 10.0;
 
-static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NUMBER).ok());
-
-/// A number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Number {
     /// In lowercase; all things that are counted have the same.
@@ -92,8 +88,7 @@ impl Number {
 
 /// The numbers in `text`. One without a unit gets that of the next, if they belong together.
 pub(super) fn numbers(text: &str) -> Vec<Number> {
-    let found = NUMBERS.as_ref().into_iter().flat_map(|numbers| numbers.captures_iter(text));
-    let mut all: Vec<Number> = found.filter_map(|found| read(text, &found)).collect();
+    let mut all: Vec<Number> = NUMBERS.captures(text).filter_map(|found| read(text, &found)).collect();
     for at in (1..all.len()).rev() {
         let (before, next) = all.split_at_mut(at);
         let (number, next) = (&mut before[at - 1], &next[0]);

@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::{Detail, DetailKind, has, is_among, is_letter};
+use lcm_model::{Pattern, pattern};
 
 /// File extensions, for names without a folder; file names without extension; products that look like files.
 const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts swift c h cc cpp hpp cs rb php sql sh bash ps1 lua zig ex exs \
@@ -23,8 +21,8 @@ const LONGEST: usize = 200;
 const TWINS: usize = 50;
 
 /// Several files in one, as `src/{a,b}.rs`.
-static BRACES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)").ok());
+static BRACES: Pattern = pattern!(r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)");
+
 /// What looks like a file's path in a text, without line numbers.
 pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| is_letter(c) || "_-./\\~@+".contains(c);
@@ -94,7 +92,7 @@ pub(super) fn one_each(details: impl Iterator<Item = Detail>) -> Vec<Detail> {
 /// `summary` and the paths that it abbreviates.
 pub(super) fn unfolded(summary: &str) -> String {
     let mut text = summary.to_owned();
-    for found in BRACES.as_ref().into_iter().flat_map(|braces| braces.captures_iter(summary)) {
+    for found in BRACES.captures(summary) {
         for name in found[2].split(',') {
             let _ = write!(text, "\n{}{}{}", &found[1], name.trim(), &found[3]);
         }

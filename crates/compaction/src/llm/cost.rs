@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Answer;
+use super::{Answer, Failure, Reply};
 
 /// What the call of an answer used, in Pi's format.
 pub fn usage(answer: &Answer) -> Option<&Value> {
@@ -12,6 +12,14 @@ pub fn usage(answer: &Answer) -> Option<&Value> {
 /// Adds it to `total`.
 pub(crate) fn count_usage(total: &mut Option<Value>, answer: &Answer) {
     *total = total.take().into_iter().chain(usage(answer).cloned()).reduce(add);
+}
+
+/// The answer with `usage` as what its call used.
+pub(super) fn reporting(answer: Answer, usage: Option<Value>) -> Answer {
+    match answer {
+        Ok(reply) => Ok(Reply { usage, ..reply }),
+        Err(failure) => Err(Failure { usage, ..failure }),
+    }
 }
 
 /// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.

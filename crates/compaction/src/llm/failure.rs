@@ -90,7 +90,7 @@ impl Failure {
 
     /// A useless answer.
     pub fn useless(reason: impl Into<String>) -> Self {
-        Self { kind: Kind::Useless, ..Self::unreachable(reason) }
+        Self::of(Kind::Useless, reason)
     }
 
     /// No answer, of this kind.
@@ -98,7 +98,6 @@ impl Failure {
         Self { kind, ..Self::unreachable(reason) }
     }
 
-    /// No answer within `limit`.
     pub(super) fn late(limit: Duration) -> Self {
         Self::of(Kind::Late, format!("no answer within {} s", limit.as_secs_f32()))
     }
@@ -111,7 +110,10 @@ impl Failure {
         let rest = if status.is_some() { text[word.len()..].trim_start_matches([':', ' ']) } else { text };
         let json = read_json(rest).ok().filter(Value::is_object);
         let reason = match (status, &json) {
-            (Some(status), _) => explained(status, json.as_ref(), rest),
+            (Some(status @ 300..400), _) => {
+                format!("{status}: it redirects to another address, which never gets the key")
+            }
+            (Some(status), _) => format!("{status}: {}", complaint(json.as_ref(), rest)),
             (None, Some(json)) => complaint(Some(json), rest),
             (None, None) => in_words(text),
         };
@@ -146,20 +148,6 @@ impl Failure {
     pub(super) fn is_of_provider(&self) -> bool {
         !matches!(self.kind, Kind::Useless | Kind::Refused | Kind::Rejected | Kind::TooLong { .. })
     }
-
-    /// Whether the same question to the same model may succeed in a moment.
-    pub(super) fn may_pass(&self) -> bool {
-        self.kind == Kind::Broken
-    }
-}
-
-/// An HTTP status with what it means.
-fn explained(status: u16, json: Option<&Value>, text: &str) -> String {
-    let why = match status {
-        300..400 => "it redirects to another address, which never gets the key".into(),
-        _ => complaint(json, text),
-    };
-    format!("{status}: {why}")
 }
 
 /// A library error for a broken call, worded for users who do not know Pi's libraries.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::thinking::Thinking;
 use lcm_model::locks::lock;
 
 /// A model that did not answer a question, with all retries, is not asked for this long.
@@ -32,12 +33,15 @@ struct ModelHealth {
     rests_until: Option<Instant>,
     /// It failed slowly, or asked not to be asked: also new work would only wait.
     is_slow: bool,
+    /// How much thinking it has shown that it needs.
+    thinking: Thinking,
 }
 
 impl Health {
     /// How much longer the model rests, if it does. New work tries a model that failed fast.
     pub(super) fn rest(&self, name: &str, is_new: bool) -> Option<Duration> {
-        self.state(name, |state| state.rests_until.filter(|_| state.is_slow || !is_new)).and_then(left)
+        let until = self.state(name, |state| state.rests_until.filter(|_| state.is_slow || !is_new))?;
+        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
     }
 
     /// Records that a question got no answer, whether waiting for that took long, and the long pause that the
@@ -47,19 +51,23 @@ impl Health {
         self.state(name, |state| (state.rests_until, state.is_slow) = (Some(until), is_slow));
     }
 
-    /// Records an answer.
     pub(super) fn answered(&self, name: &str) {
         self.state(name, |state| state.rests_until = None);
+    }
+
+    /// How much thinking the model needs, as far as known.
+    pub(super) fn thinking(&self, name: &str) -> Thinking {
+        self.state(name, |state| state.thinking)
+    }
+
+    /// Records how much it needs.
+    pub(super) fn needs_thinking(&self, name: &str, needed: Thinking) {
+        self.state(name, |state| state.thinking = needed.max(state.thinking));
     }
 
     fn state<T>(&self, name: &str, look: impl FnOnce(&mut ModelHealth) -> T) -> T {
         look(lock(&self.0).entry(name.to_owned()).or_default())
     }
-}
-
-/// The time until then, if any.
-fn left(until: Instant) -> Option<Duration> {
-    Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
 /// The wait before attempt `next`, 1 being the first retry: doubled each time, minus a random part of up to

@@ -15,6 +15,7 @@ mod spend;
 mod thinking;
 
 pub use chain::{Chain, Host, Pending};
+use cost::reporting;
 pub(crate) use cost::{count_usage, usage};
 pub use failure::{Failure, Kind};
 pub use model_info::{Facts, ModelFacts};
@@ -85,10 +86,8 @@ pub trait Model: Send + Sync {
     /// Takes over how many real tokens an estimated one is, by `provider/model`.
     fn calibrate(&self, _ratios: HashMap<String, f64>) {}
 
-    /// The number of calls so far, if a question may take none or several: other models, or retries.
-    fn calls(&self) -> Option<usize> {
-        None
-    }
+    /// The number of calls so far: a question may take none or several, of other models or as retries.
+    fn calls(&self) -> usize;
 }
 
 /// The approximate tokens of `text`, by our estimate or Pi's, whichever is larger.

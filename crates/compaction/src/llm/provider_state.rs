@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use super::health::Health;
 use super::queue::Server;
 use super::spend::Spend;
-use super::thinking::Thinking;
 use lcm_model::config::Settings;
 use lcm_model::locks::lock;
 
@@ -19,15 +18,13 @@ const MOST_UNANSWERED: u32 = 2;
 pub struct ProviderState {
     pub(super) health: Health,
     pub spend: Spend,
-    /// How much thinking models need, by the key of their health record.
-    thinking: Mutex<HashMap<String, Thinking>>,
     /// Consecutive questions within the session that its model did not answer.
     unanswered: AtomicU32,
     /// By address.
     servers: Mutex<HashMap<String, Arc<Server>>>,
     /// Real tokens per estimated one, by `provider/model`.
     ratios: Mutex<HashMap<String, f64>>,
-    /// What the user must know about servers, each once per its first words, and what is not shown yet.
+    /// What the user must know about servers and the limit, each once per its first words, and what is not shown yet.
     notices: Mutex<(HashSet<String>, VecDeque<String>)>,
 }
 
@@ -37,7 +34,6 @@ impl ProviderState {
         Self {
             health: Health::default(),
             spend: Spend::new(settings),
-            thinking: Mutex::default(),
             unanswered: AtomicU32::new(0),
             servers: Mutex::default(),
             ratios: Mutex::default(),
@@ -61,6 +57,11 @@ impl ProviderState {
         lock(&self.ratios).get(model).copied().unwrap_or(1.0).max(1.0)
     }
 
+    /// Whether a call may be made; the user learns once if not.
+    pub(super) fn admit(&self) -> bool {
+        self.spend.admit().map_err(|notice| self.say_once(notice)).is_ok()
+    }
+
     /// Says something to the user, once, even if its numbers differ.
     pub(super) fn say_once(&self, notice: String) {
         let kind = notice.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
@@ -72,19 +73,7 @@ impl ProviderState {
 
     /// A message for the user, each once.
     pub fn take_notice(&self) -> Option<String> {
-        self.spend.take_notice().or_else(|| lock(&self.notices).1.pop_front())
-    }
-
-    /// How much thinking a model has shown that it needs.
-    pub(super) fn thinking(&self, key: &str) -> Thinking {
-        lock(&self.thinking).get(key).copied().unwrap_or_default()
-    }
-
-    /// Records it.
-    pub(super) fn needs_thinking(&self, key: &str, needed: Thinking) {
-        let mut known = lock(&self.thinking);
-        let known = known.entry(key.to_owned()).or_default();
-        *known = needed.max(*known);
+        lock(&self.notices).1.pop_front()
     }
 
     /// Whether the session's model may be asked within its conversation.

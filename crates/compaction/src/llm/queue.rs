@@ -21,7 +21,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The server at this address.
     pub(super) fn at(url: &str) -> Self {
         Self { is_near: is_near(url), slots: Semaphore::new(ALL as usize), answered: Mutex::default() }
     }
@@ -37,7 +36,6 @@ impl Server {
         lock(&self.answered).is_some_and(|answered| answered > since)
     }
 
-    /// Records an answer.
     pub(super) fn answered(&self) {
         *lock(&self.answered) = Some(Instant::now());
     }

@@ -1,7 +1,7 @@
 //! Holds what a provider reports against the request: a report that the request cannot have used is ignored, and a
 //! prompt that the server has cut was not answered.
 
-use super::{Answer, Failure, ModelRequest, Reply, usage};
+use super::{Answer, Failure, ModelRequest, reporting, usage};
 use lcm_model::policy::float;
 use lcm_model::text::grouped;
 use lcm_model::{MOST_REPORTED, Usage, tokens};
@@ -28,7 +28,7 @@ pub(super) fn checked(answer: Answer, request: &ModelRequest, model: &str) -> (A
             "{model} reports more tokens for a question than it can have used ({} at most), so its reports are left out where they cannot be true",
             grouped(most)
         );
-        return (without_usage(answer), Some(notice));
+        return (reporting(answer, None), Some(notice));
     }
     let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);
     let read = used.prompt();
@@ -51,19 +51,12 @@ fn is_absurd(answer: &Answer) -> bool {
     report.values().any(|count| count.as_f64().is_some_and(|count| count > float(MOST_REPORTED)))
 }
 
-fn without_usage(answer: Answer) -> Answer {
-    match answer {
-        Ok(reply) => Ok(Reply { usage: None, ..reply }),
-        Err(failure) => Err(Failure { usage: None, ..failure }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::llm::InSession;
+    use crate::llm::{InSession, Reply};
 
     /// What is left of an answer to about 10,000 tokens with this report, and whether the user learns of it.
     fn left(usage: &Value, in_session: Option<InSession>) -> (Result<Option<Value>, String>, bool) {

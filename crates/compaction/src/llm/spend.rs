@@ -9,10 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use lcm_model::Usage;
 use lcm_model::config::Settings;
 use lcm_model::locks::lock;
-use lcm_model::text;
+use lcm_model::{Usage, text};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -25,20 +24,12 @@ struct SpendCounts {
     /// When the hour began, and the tokens since.
     began: Instant,
     tokens: usize,
-    was_reported: bool,
-    notice: Option<String>,
 }
 
 impl Spend {
     pub(super) fn new(settings: &Settings) -> Self {
         let limit = settings.model_tokens_per_hour;
-        Self(Mutex::new(SpendCounts {
-            limit,
-            began: Instant::now(),
-            tokens: 0,
-            was_reported: false,
-            notice: None,
-        }))
+        Self(Mutex::new(SpendCounts { limit, began: Instant::now(), tokens: 0 }))
     }
 
     /// Sets a new limit; what was spent stays counted.
@@ -46,23 +37,19 @@ impl Spend {
         lock(&self.0).limit = settings.model_tokens_per_hour;
     }
 
-    /// Whether a call may be made.
-    pub(super) fn admits(&self) -> bool {
+    /// Permission for a call; otherwise what the user must know.
+    pub(super) fn admit(&self) -> Result<(), String> {
         let mut counts = lock(&self.0);
         if counts.began.elapsed() >= HOUR {
             (counts.began, counts.tokens) = (Instant::now(), 0);
         }
         if counts.limit == 0 || counts.tokens < counts.limit {
-            return true;
+            return Ok(());
         }
-        if !counts.was_reported {
-            counts.was_reported = true;
-            let most = text::grouped(counts.limit);
-            counts.notice = Some(format!(
-                "the limit of {most} tokens of model calls within an hour is reached (setting `modelTokensPerHour`), so summaries are made without a model for now and replaced later"
-            ));
-        }
-        false
+        let most = text::grouped(counts.limit);
+        Err(format!(
+            "the limit of {most} tokens of model calls within an hour is reached (setting `modelTokensPerHour`), so summaries are made without a model for now and replaced later"
+        ))
     }
 
     /// Counts a call: as reported, otherwise `estimate` tokens.
@@ -72,34 +59,30 @@ impl Spend {
         let mut counts = lock(&self.0);
         counts.tokens = counts.tokens.saturating_add(tokens);
     }
-
-    /// A message for the user, once.
-    pub(super) fn take_notice(&self) -> Option<String> {
-        lock(&self.0).notice.take()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::ProviderState;
     use super::*;
 
-    fn guard(model_tokens_per_hour: usize) -> Spend {
-        Spend::new(&Settings { model_tokens_per_hour, ..Settings::default() })
+    fn guard(model_tokens_per_hour: usize) -> ProviderState {
+        ProviderState::new(&Settings { model_tokens_per_hour, ..Settings::default() })
     }
 
     #[tokio::test(start_paused = true)]
     async fn tokens_are_limited_by_the_hour_and_reported_once() {
-        let spend = guard(200);
+        let providers = guard(200);
         for is_first in [true, false] {
             for admitted in [true, true, false, false] {
-                assert_eq!(spend.admits(), admitted);
+                assert_eq!(providers.admit(), admitted);
                 if admitted {
-                    spend.note(None, 100);
+                    providers.spend.note(None, 100);
                 }
             }
-            let notice = spend.take_notice();
+            let notice = providers.take_notice();
             assert_eq!(notice.is_some_and(|said| said.contains("limit of 200 tokens")), is_first);
             tokio::time::advance(HOUR).await;
         }
@@ -107,10 +90,10 @@ mod tests {
 
     #[tokio::test]
     async fn reported_tokens_count_and_a_limit_may_change() {
-        let spend = guard(0);
+        let spend = guard(0).spend;
         spend.note(Some(&json!({"input": 900, "output": 100})), 5);
-        assert!(spend.admits());
+        assert!(spend.admit().is_ok());
         spend.limit(&Settings { model_tokens_per_hour: 1_000, ..Settings::default() });
-        assert!(!spend.admits());
+        assert!(spend.admit().is_err());
     }
 }

@@ -27,10 +27,8 @@ const COMPLAINTS: [&str; 3] = ["thinking", "reasoning", "effort"];
 /// How a model is asked, from less thinking to more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Thinking {
-    /// Without thinking.
     #[default]
     Off,
-    /// At its lowest level.
     Lowest,
     /// The same, with more room.
     Roomy,

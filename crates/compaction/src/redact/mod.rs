@@ -27,6 +27,11 @@ pub(super) fn redacted(text: &str) -> String {
     RULES.redacted(text)
 }
 
+/// `text`, or only what may be shown of it if `masks`.
+pub(super) fn masked(text: &str, masks: bool) -> String {
+    if masks { redacted(text) } else { text.to_owned() }
+}
+
 /// JSON with every recognized secret masked in its strings; `None` if it is no JSON.
 pub fn redacted_json(json: &str) -> Option<String> {
     let mut value = read_json(json).ok()?;

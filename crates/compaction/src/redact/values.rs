@@ -1,6 +1,5 @@
 //! Decides whether a value is a secret, rather than code, a name or a placeholder.
 
-/// A pattern's match.
 pub(super) struct PatternMatch<'a> {
     pub text: &'a str,
     /// Where the match starts in the text: at its keyword.
@@ -108,7 +107,6 @@ impl PatternMatch<'_> {
         self.name_before() + &self.text[self.start..self.at].to_lowercase()
     }
 
-    /// The name before the keyword.
     fn name_before(&self) -> String {
         let before = self.text.as_bytes()[..self.start].iter().rev().take(40);
         let start = self.start - before.take_while(|byte| is_in_name(**byte)).count();

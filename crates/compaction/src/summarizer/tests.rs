@@ -101,7 +101,7 @@ impl World {
         for _ in 0..count {
             let summarizer = Arc::clone(&self.summarizer);
             tasks.spawn(async move {
-                let _turn = summarizer.turn().await.unwrap();
+                let _permit = summarizer.permit().await.unwrap();
                 summarizer.summarize(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap().state
             });
         }
@@ -234,7 +234,7 @@ async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     );
     assert_eq!(written.usage, Some(json!({"input": prompts.len()})));
     assert_eq!(world.summarizer.usage(), written.usage);
-    assert_eq!(world.summarizer.calls(), prompts.len());
+    assert_eq!(world.summarizer.model.calls(), prompts.len());
     assert!(prompts.iter().all(|prompt| size(prompt) < 16_000 - 2_000 - 3_848));
 }
 
@@ -315,7 +315,7 @@ async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
     let written =
         world.summarizer.summarize(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap();
     assert_eq!((written.state, written.usage), (State::Ok, Some(json!({"input": 201}))));
-    assert_eq!((world.summarizer.usage(), world.summarizer.calls()), (Some(json!({"input": 201})), 4));
+    assert_eq!((world.summarizer.usage(), world.summarizer.model.calls()), (Some(json!({"input": 201})), 4));
 }
 
 mod useless;

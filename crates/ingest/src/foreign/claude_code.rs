@@ -66,15 +66,10 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let session = session.filter(|_| !is_uuid).unwrap_or_else(|| name.clone());
     let log = LogSession {
-        session,
         cwd,
-        cwd_hash: None,
-        parent: None,
-        continues: None,
         prefix: if is_side_chain { format!("{name}:") } else { String::new() },
         version: version.unwrap_or_default(),
-        records: Box::new(records),
-        broken: 0,
+        ..LogSession::of(session, Box::new(records))
     };
     Ok(is_log.then_some(log).into_iter().collect())
 }

@@ -90,13 +90,10 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
         prefix: of_log(log),
         continues: last
             .and_then(|end| Some(format!("{}{}", of_log(base["thread_id"].as_str()?), end.checked_sub(1)?))),
-        session: above.unwrap_or_else(|| own.clone()),
         cwd,
-        cwd_hash: None,
         parent: said(&meta["forked_from_id"]).map(|parent| first.unwrap_or(parent)),
         version: said(&meta["cli_version"]).unwrap_or_default(),
-        records: Box::new(records),
-        broken: 0,
+        ..LogSession::of(above.unwrap_or_else(|| own.clone()), Box::new(records))
     }])
 }
 
@@ -115,7 +112,6 @@ fn id_in(name: &str) -> String {
     ids.into_iter().find(|id| Uuid::parse_str(id).is_ok()).unwrap_or(name).to_owned()
 }
 
-/// The session's metadata.
 fn meta(fields: &Fields<'_>) -> Option<Value> {
     match fields.text("type").as_deref() {
         Some("session_meta") => Some(fields.value("payload")),

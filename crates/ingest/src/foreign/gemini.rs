@@ -19,10 +19,9 @@ use super::{
 };
 use crate::damage::whole_objects;
 use lcm_model::error::Result;
-use lcm_model::files;
 use lcm_model::ids::AGENTS;
 use lcm_model::text::parse_iso;
-use lcm_model::{Fields, read_json, unmarked};
+use lcm_model::{Fields, files, read_json, unmarked};
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[2],
@@ -73,7 +72,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let records: Box<dyn Records> = match exported {
         Some(records) => {
             for fields in records.iter().filter_map(|record| Fields::of(record)) {
-                is_log |= is_message_of(&fields);
+                is_log |= is_message(&fields);
                 look(&fields);
             }
             Box::new(records.into_iter())
@@ -87,11 +86,14 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
             Fields::of(&whole).or_else(|| Fields::of(&begin)).iter().for_each(|fields| {
                 look(fields);
             });
-            is_log = whole_objects(&whole).into_iter().any(|at| is_message(&whole[at]));
+            is_log = whole_objects(&whole)
+                .into_iter()
+                .filter_map(|at| Fields::of(&whole[at]))
+                .any(|fields| is_message(&fields));
             Box::new(messages(whole).into_iter())
         }
         None => Box::new(head(path, cancel, |fields| {
-            is_log |= is_message_of(fields);
+            is_log |= is_message(fields);
             look(fields)
         })?),
     };
@@ -103,22 +105,13 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
     let above = is_subagent_s(path).then(|| folder(path));
     Ok(vec![LogSession {
         prefix: if above.is_some() { format!("{session}:") } else { String::new() },
-        session: above.unwrap_or(session),
         cwd: project(path),
         cwd_hash: hash,
-        parent: None,
-        continues: None,
-        version: String::new(),
-        records,
-        broken: 0,
+        ..LogSession::of(above.unwrap_or(session), records)
     }])
 }
 
-fn is_message(json: &str) -> bool {
-    Fields::of(json).as_ref().is_some_and(is_message_of)
-}
-
-fn is_message_of(fields: &Fields<'_>) -> bool {
+fn is_message(fields: &Fields<'_>) -> bool {
     let kind = fields.text("type").unwrap_or_default();
     fields.text("id").is_some() && is_among("user gemini info error warning", &kind)
 }

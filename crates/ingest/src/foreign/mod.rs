@@ -26,10 +26,9 @@ use super::damage::whole_objects;
 use super::file::{LINE, Line, Lines, Unreadable};
 use super::stringify::stringify;
 use lcm_model::error::{Error, Result};
-use lcm_model::files;
 use lcm_model::ids::AGENTS;
 use lcm_model::text::{megabytes, nearest, one_line};
-use lcm_model::{Fields, read_json};
+use lcm_model::{Fields, files, read_json};
 pub(super) use session::ForeignSession;
 
 /// Maximum records to read for a log's metadata.
@@ -55,9 +54,7 @@ pub struct Agent {
     pub(super) is_side_chain: fn(&Path) -> bool,
     /// The files that are written instead of the log when its sessions grow.
     beside: fn(&Path) -> Vec<PathBuf>,
-    /// Opens the sessions of a log.
     open: fn(&Path, &CancellationToken) -> Result<Vec<LogSession>>,
-    /// Reads a record.
     read: fn(&mut ReaderState, &Record<'_>) -> ReadRecord,
     /// Whether it writes a record again when it changes. Then each version is kept, and each message is
     /// stored once.
@@ -190,11 +187,9 @@ fn changed_at(file: &Path) -> Option<SystemTime> {
     about.modified().ok().max(put)
 }
 
-/// A session in a log.
 struct LogSession {
     /// The agent's id of the session; for a side chain, of the session it belongs to.
     session: String,
-    /// The session's folder.
     cwd: Option<String>,
     /// The SHA-256 of the folder's path, in hex, if the agent stores only that.
     cwd_hash: Option<String>,
@@ -209,6 +204,14 @@ struct LogSession {
     records: Box<dyn Records>,
     /// Records that can't be read so far, and sessions next to it.
     broken: usize,
+}
+
+impl LogSession {
+    /// A session in one log, of which no more is known.
+    fn of(session: String, records: Box<dyn Records>) -> Self {
+        let (cwd, cwd_hash, parent, continues, prefix, version) = Default::default();
+        Self { session, cwd, cwd_hash, parent, continues, prefix, version, records, broken: 0 }
+    }
 }
 
 /// The records of a session, in order.
@@ -279,14 +282,13 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
         let Some(Line::Text(line)) = lines.next(LINE)? else { break };
-        if let Some(fields) = Fields::of(&line) {
-            if read(&fields) {
-                break;
-            }
-            continue;
-        }
-        let mut whole = whole_objects(&line).into_iter().filter_map(|at| Fields::of(&line[at]));
-        if whole.any(|fields| read(&fields)) {
+        let is_enough = match Fields::of(&line) {
+            Some(fields) => read(&fields),
+            None => (whole_objects(&line).into_iter())
+                .filter_map(|at| Fields::of(&line[at]))
+                .any(|fields| read(&fields)),
+        };
+        if is_enough {
             break;
         }
     }
@@ -350,7 +352,6 @@ impl<'a> Deref for Record<'a> {
     }
 }
 
-/// A reader's state within a session.
 #[derive(Default)]
 struct ReaderState {
     version: String,
@@ -386,7 +387,6 @@ impl ReaderState {
     }
 }
 
-/// What a reader makes of a record.
 #[derive(Default)]
 struct ReadRecord {
     /// The agent's id of the record; without one, the hash of its line.
@@ -401,7 +401,6 @@ struct ReadRecord {
     time: Option<i64>,
     /// Its messages, if any. The first new one carries the record.
     shown: Vec<ForeignMessage>,
-    /// Whether its kind is unknown.
     is_unknown: bool,
     /// Whether the agent is still writing it: the next import reads it, and what follows.
     is_growing: bool,
@@ -484,7 +483,6 @@ fn image(url: &str) -> Option<Value> {
     kind.starts_with("image/").then(|| json!({"type": "image", "data": data, "mimeType": kind}))
 }
 
-/// Whether it is one of these words.
 fn is_among(words: &str, word: &str) -> bool {
     words.split(' ').any(|one| one == word)
 }

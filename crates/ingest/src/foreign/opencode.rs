@@ -107,7 +107,8 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
         session["parentID"].as_str().map(ToOwned::to_owned)
     };
     let version = session["version"].as_str().unwrap_or_default().to_owned();
-    Ok(vec![log(id, session["parentID"].as_str(), above, cwd, version, Box::new(records))])
+    let log = log(id, session["parentID"].as_str(), above, Box::new(records));
+    Ok(vec![LogSession { cwd, version, ..log }])
 }
 
 /// The log of a session. A subagent's session becomes part of the session that started it.
@@ -115,8 +116,6 @@ fn log(
     id: &str,
     parent: Option<&str>,
     above: impl Fn(&str) -> Option<String>,
-    cwd: Option<String>,
-    version: String,
     records: Box<dyn Records>,
 ) -> LogSession {
     let mut session = parent.unwrap_or(id).to_owned();
@@ -125,17 +124,7 @@ fn log(
         session = next;
     }
     let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
-    LogSession {
-        session,
-        cwd,
-        cwd_hash: None,
-        parent: None,
-        continues: None,
-        prefix,
-        version,
-        records,
-        broken: 0,
-    }
+    LogSession { prefix, ..LogSession::of(session, records) }
 }
 
 /// The files in a folder, by id, which is by time.
@@ -198,17 +187,13 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession
             is_listed: false,
             next: VecDeque::from([session.place]),
         };
-        let cwd = Some(session.directory.clone());
-        let log = log(
-            &session.id,
-            session.parent.as_deref(),
-            above,
-            cwd,
-            session.version.clone(),
-            Box::new(records),
-        );
-        // The first session reports those that can't be read.
-        LogSession { broken: std::mem::take(&mut lost), ..log }
+        LogSession {
+            cwd: Some(session.directory.clone()),
+            version: session.version.clone(),
+            // The first session reports those that can't be read.
+            broken: std::mem::take(&mut lost),
+            ..log(&session.id, session.parent.as_deref(), above, Box::new(records))
+        }
     });
     Ok(logs.collect())
 }

@@ -13,7 +13,6 @@ use lcm_model::error::Result;
 use lcm_model::ids::Hash;
 use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
 
-/// A session of another agent that is being read.
 pub(crate) struct ForeignSession {
     agent: &'static Agent,
     pub header: Header,
@@ -115,7 +114,6 @@ impl ForeignSession {
         self.log.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
-    /// Adds a record.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) {
         let fields = Fields::of(json);
         if fields.is_none() && row.is_none() && read_json(json).is_err() {
@@ -161,11 +159,8 @@ impl ForeignSession {
     fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
         // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
         if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
-            self.add(
-                &Record { json: text, fields: Fields::default(), row: None },
-                ReadRecord::default(),
-                known,
-            );
+            let record = Record { json: text, fields: Fields::default(), row: None };
+            self.add(&record, ReadRecord::default(), known);
         }
     }
 
@@ -305,14 +300,13 @@ impl ForeignSession {
                 self.known += usize::from(role != "system" && !known.purged.contains(&id));
                 Content::Other
             }
-            false => Content::Message(self.message(fields, record)),
+            false => {
+                let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
+                let (agent, version) = (self.agent.name, &self.context.version);
+                Content::Message(foreign(agent, version, fields, self.time, record, is_canonical))
+            }
         };
         self.order.push(Entry { id, parent, timestamp: self.time, content });
-    }
-
-    fn message(&self, fields: String, record: Option<&str>) -> String {
-        let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
-        foreign(self.agent.name, &self.context.version, fields, self.time, record, is_canonical)
     }
 
     /// The id of a record that is unique in the session, and whether the log repeats a record with the agent's id.
@@ -335,7 +329,6 @@ impl ForeignSession {
         }
     }
 
-    /// Adds the next record of the log.
     fn take_next(&mut self, known: &KnownEntries) -> Result<()> {
         match self.log.records.next()? {
             Some(Raw::Text(json)) => self.take(&json, None, known),

@@ -38,13 +38,12 @@ pub enum Kind {
         /// The default, below Pi's agent folder.
         default: &'static str,
     },
-    /// Names in order.
+    /// Names in order; none by default.
     Names {
         /// What they are, in words that follow "takes".
         expected: &'static str,
         /// Converts a name to the form that is kept; `None` if it is invalid.
         read: fn(&Value) -> Option<String>,
-        default: &'static [&'static str],
     },
 }
 
@@ -68,7 +67,7 @@ impl Definition {
             Kind::Word { words } => words[0].into(),
             Kind::Text => "".into(),
             Kind::Folder { default } => agent_dir.join(default).to_string_lossy().into(),
-            Kind::Names { default, .. } => default.iter().copied().collect(),
+            Kind::Names { .. } => Value::Array(Vec::new()),
         }
     }
 
@@ -140,11 +139,7 @@ pub const DEFINITIONS: &[Definition] = &[
                session's own model; no other provider gets any text. `session` is the session's own model; with it \
                in the list, no unlisted model is asked. In the environment variable, separate models with commas. \
                See models.md.",
-        kind: Kind::Names {
-            expected: "models as \"provider/id\", or \"session\"",
-            read: model,
-            default: &[],
-        },
+        kind: Kind::Names { expected: "models as \"provider/id\", or \"session\"", read: model },
     },
     Definition {
         key: "leafChunkTokens",
@@ -178,7 +173,6 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Names {
             expected: "a list of agents: \"claude-code\", \"codex\", \"gemini\", \"opencode\"",
             read: agent,
-            default: &[],
         },
     },
     Definition {
@@ -205,11 +199,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "syncRecipients",
         help: "Encrypts what a sync sends, to these keys and this machine's. Not in a project's settings. See sync.md.",
-        kind: Kind::Names {
-            expected: "a list of keys: \"age1…\", or \"none\"",
-            read: recipient,
-            default: &[],
-        },
+        kind: Kind::Names { expected: "a list of keys: \"age1…\", or \"none\"", read: recipient },
     },
     Definition {
         key: "condensationThreshold",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Origin, SETTINGS_FILE, SettingSources, at_home};
-use crate::files;
+use super::sources::json_in;
+use super::{Origin, SettingSources, at_home};
 
 /// The variable for the folder of sessions.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
@@ -47,8 +47,7 @@ fn called(cwd: &Path) -> String {
 }
 
 fn json(path: &Path) -> Value {
-    let text = files::read_text(path, SETTINGS_FILE).unwrap_or_default();
-    serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default()
+    json_in(path).ok().flatten().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::edit::edited;
 use super::sources::{Gathered, gather, is_of_project, meant};
-use super::value;
-use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources};
+use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, SettingSources, value};
 use crate::error::{Error, Result};
 use crate::files::{self, temporary::Temporary};
 use crate::text::one_line;
@@ -200,7 +199,7 @@ impl Lock {
                 std::thread::sleep(REST);
             }
         }
-        Err(in_use(file))
+        Err(Error::invalid(format!("{} is in use by another program: try again", file.display())))
     }
 }
 
@@ -208,10 +207,6 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
-}
-
-fn in_use(file: &Path) -> Error {
-    Error::invalid(format!("{} is in use by another program: try again", file.display()))
 }
 
 #[cfg(test)]

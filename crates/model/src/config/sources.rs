@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definitions::variable;
-use super::value;
-use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values};
+use super::{
+    DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings, default_values, value,
+};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::text::{nearest, one_line};
@@ -87,7 +88,7 @@ impl SettingSources {
 }
 
 /// The JSON of one of Pi's settings files; `None` if there is none.
-fn json_in(path: &Path) -> io::Result<Option<Value>> {
+pub(super) fn json_in(path: &Path) -> io::Result<Option<Value>> {
     match files::read_text(path, SETTINGS_FILE) {
         Ok(json) => Ok(Some(serde_json::from_str(json.trim_start_matches('\u{feff}'))?)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),

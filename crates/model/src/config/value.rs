@@ -87,7 +87,6 @@ pub(super) fn agent(value: &Value) -> Option<String> {
 }
 
 /// Whom packs are encrypted to. Anything is accepted: without what was meant, they would be sent as they are.
-#[expect(clippy::unnecessary_wraps, reason = "one signature for all lists")]
 pub(super) fn recipient(value: &Value) -> Option<String> {
     Some(value.as_str().map_or_else(|| value.to_string(), |key| key.trim().to_owned()))
 }

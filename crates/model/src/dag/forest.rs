@@ -69,11 +69,14 @@ impl MessageOrder {
         }
     }
 
+    fn place(&self, message: MessageId) -> Option<usize> {
+        let at = self.places.partition_point(|(id, _)| *id < message);
+        self.places.get(at).filter(|(id, _)| *id == message).map(|(_, place)| *place)
+    }
+
     /// The span of `messages`, if they are consecutive.
     fn run_of(&self, messages: &[MessageId]) -> Option<Span> {
-        let first = messages.first()?;
-        let at = self.places.partition_point(|(id, _)| id < first);
-        let start = self.places.get(at).filter(|(id, _)| id == first)?.1;
+        let start = self.place(*messages.first()?)?;
         let span = start..start + messages.len();
         (self.visible.get(span.clone())? == messages).then_some(span)
     }
@@ -84,6 +87,11 @@ impl Trees {
     pub fn show(&mut self, visible: impl Iterator<Item = MessageId>) {
         Arc::make_mut(&mut self.line).extend(visible);
         self.settle();
+    }
+
+    /// Whether this message is shown.
+    pub fn shows(&self, message: MessageId) -> bool {
+        self.line.place(message).is_some()
     }
 
     /// Adds summaries.
@@ -238,11 +246,6 @@ impl Forest {
         self.valid().next().is_none()
     }
 
-    /// The number of valid summaries.
-    pub fn held(&self) -> usize {
-        self.totals().0
-    }
-
     /// The valid summaries for which `is_known` is false, sources first.
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
         let unknown = self.valid().filter(|(id, ..)| !is_known(*id));
@@ -251,12 +254,8 @@ impl Forest {
         ids.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The greatest depth of a valid summary.
-    pub fn depth(&self) -> u32 {
-        self.totals().1
-    }
-
-    fn totals(&self) -> (usize, u32) {
+    /// The number of valid summaries, and their greatest depth.
+    pub fn totals(&self) -> (usize, u32) {
         let add = |(held, depth): (usize, u32), node: &Node| (held + 1, depth.max(node.depth));
         *self.totals.get_or_init(|| self.valid().fold((0, 0), |sum, (_, node, _)| add(sum, node)))
     }
@@ -405,6 +404,7 @@ mod tests {
             let mut trees = Trees::default();
             let (first, then) = nodes.split_at(shown % nodes.len());
             trees.show(messages(0..14).into_iter().take(shown));
+            assert!((0..20).all(|id| trees.shows(MessageId(id)) == (id < shown.try_into().unwrap())));
             trees.add(first.iter().cloned().map(Arc::new));
             trees.show(messages(0..14).into_iter().skip(shown));
             trees.add(then.iter().cloned().map(Arc::new));
@@ -414,8 +414,8 @@ mod tests {
                     (trees.before(end), Forest::new(&messages(0..14)[..end], nodes.to_vec()));
                 assert_eq!(grown.frontier(), whole.frontier(), "{shown} {end}");
                 assert_eq!(
-                    (grown.holding(), grown.depth()),
-                    (whole.holding(), whole.depth()),
+                    (grown.holding(), grown.totals()),
+                    (whole.holding(), whole.totals()),
                     "{shown} {end}"
                 );
             }

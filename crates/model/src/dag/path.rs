@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{BranchEntry, MessageKind, Step, Visible, visible};
-use crate::ids::{EntryId, MessageId};
+use crate::ids::EntryId;
 
 /// The entries of a branch, from root to leaf, as far as compaction needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub struct Path {
     purged: Vec<usize>,
     /// Its visible messages.
     visible: Vec<Visible>,
-    /// The visible messages, sorted by row, each with its position among them.
-    places: Vec<(MessageId, usize)>,
     /// Whether rows increase from entry to entry. They do, except after a repair.
     is_rising: bool,
     /// Whether an edit comes before its target.
@@ -30,7 +28,6 @@ impl Path {
     pub fn of(entries: &[BranchEntry]) -> Self {
         let mut path = Self { is_rising: true, has_early_edit: edits_early(entries), ..Self::default() };
         path.note(entries);
-        path.see(visible(entries), 0);
         path
     }
 
@@ -46,13 +43,8 @@ impl Path {
         self.rows.truncate(kept);
         self.compactions.truncate(self.compactions.partition_point(|at| *at < kept));
         self.purged.truncate(self.purged_before(kept));
-        let seen = self.seen_before(kept);
-        if seen < self.visible.len() {
-            self.visible.truncate(seen);
-            self.places.retain(|(_, at)| *at < seen);
-        }
+        self.visible.truncate(self.seen_before(kept));
         self.note(entries);
-        self.see(visible(entries), kept);
         true
     }
 
@@ -62,6 +54,9 @@ impl Path {
     }
 
     fn note(&mut self, entries: &[BranchEntry]) {
+        let from = self.rows.len();
+        let seen = visible(entries).into_iter();
+        self.visible.extend(seen.map(|seen| Visible { index: seen.index + from, ..seen }));
         for entry in entries {
             match entry.step {
                 Step::Compaction => self.compactions.push(self.rows.len()),
@@ -73,19 +68,6 @@ impl Path {
             }
             self.is_rising &= self.rows.last().is_none_or(|last| *last < entry.row);
             self.rows.push(entry.row);
-        }
-    }
-
-    /// Adds the visible messages of entries that start at index `from`.
-    fn see(&mut self, visible: Vec<Visible>, from: usize) {
-        let was_sorted = self.places.last().map(|(message, _)| *message);
-        let start = self.visible.len();
-        self.visible.extend(visible.into_iter().map(|seen| Visible { index: seen.index + from, ..seen }));
-        let new = self.visible[start..].iter().enumerate().map(|(at, seen)| (seen.seen.id, start + at));
-        self.places.extend(new);
-        let new = &self.places[start..];
-        if !new.is_sorted() || was_sorted > new.first().map(|(message, _)| *message) {
-            self.places.sort_unstable();
         }
     }
 
@@ -105,12 +87,6 @@ impl Path {
             true => self.rows.binary_search(&entry).ok(),
             false => self.rows.iter().position(|row| *row == entry),
         }
-    }
-
-    /// Whether this message is visible.
-    pub fn shows(&self, message: MessageId) -> bool {
-        let at = self.places.partition_point(|(id, _)| *id < message);
-        self.places.get(at).is_some_and(|(id, _)| *id == message)
     }
 
     /// The number of visible messages before the entry at an index.
@@ -152,7 +128,7 @@ fn edits_early(entries: &[BranchEntry]) -> bool {
 mod tests {
     use super::*;
     use crate::dag::BranchMessage;
-    use crate::ids::Hash;
+    use crate::ids::{Hash, MessageId};
 
     /// Entries whose messages are named after their rows: `c` is a compaction, `-` a link, `e` an edit that
     /// hides the first one.
@@ -199,8 +175,6 @@ mod tests {
                 for entry in &all {
                     assert!(path.place(entry.row).is_some());
                 }
-                assert!(path.visible().iter().all(|seen| path.shows(seen.seen.id)));
-                assert!(!path.shows(MessageId(99)));
             }
         }
     }

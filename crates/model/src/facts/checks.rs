@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{Words, pattern};
-use crate::CallOutcome;
-use crate::text;
+use crate::{CallOutcome, Pattern, pattern, text};
 
 /// Characters kept of a command, and of the line with its outcome: enough that a secret in it is masked
 /// completely.
@@ -13,7 +11,7 @@ const KEPT: usize = 400;
 const CUT: usize = 500;
 
 /// Commands that check the work, at the start of a command or after `&&`, `;`, `|` or a variable.
-static JUDGES: Words = pattern!(
+static JUDGES: Pattern = pattern!(
     r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
     r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
     r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
@@ -26,13 +24,13 @@ static JUDGES: Words = pattern!(
 );
 
 /// The line of an output that best shows how a command failed.
-static FAILURES: Words = pattern!(
+static FAILURES: Pattern = pattern!(
     r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
     r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
 );
 
 /// A line that reveals a failure when a pipe hides the exit code.
-static HIDDEN: Words = pattern!(
+static HIDDEN: Pattern = pattern!(
     r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
     r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
 );
@@ -94,7 +92,7 @@ impl Check {
 }
 
 /// The first of these lines in an output that is not about something that passed.
-fn telling<'o>(lines: &'static Words, output: &'o str) -> Option<&'o str> {
+fn telling<'o>(lines: &'static Pattern, output: &'o str) -> Option<&'o str> {
     let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
     lines.found(output).map(|line| line.as_str()).find(|line| !is_pass(line))
 }

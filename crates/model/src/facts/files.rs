@@ -1,14 +1,49 @@
 //! The files that the agent or its scripts read and changed, by successful calls of Pi's own tools.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{FILE_TOOLS, Message, Part};
+use crate::{FILE_TOOLS, Message};
 
 /// The most messages recorded about a file since the model saw all of it.
 const MOST_SEEN: usize = 8;
+
+/// Files that tool calls read and modified.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// Read, and possibly modified too.
+    pub read: BTreeSet<String>,
+    pub modified: BTreeSet<String>,
+}
+
+impl Files {
+    /// Adds what `other` touched.
+    pub fn extend(&mut self, other: Self) {
+        self.read.extend(other.read);
+        self.modified.extend(other.modified);
+    }
+
+    /// The lists in the `details` of a compaction or a branch summary, in Pi's format.
+    pub fn listed(details: &Value) -> Self {
+        let list = |key: &str| -> BTreeSet<String> {
+            let names = details[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(ToOwned::to_owned).collect()
+        };
+        Self { read: list("readFiles"), modified: list("modifiedFiles") }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.modified.is_empty()
+    }
+
+    /// Files that were read but never modified, which is what Pi lists as read.
+    pub fn only_read(&self) -> impl Iterator<Item = &String> {
+        self.read.difference(&self.modified)
+    }
+}
 
 /// What the agent did with a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +63,6 @@ pub struct File {
     pub whole: bool,
 }
 
-/// What a call does to its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FileUse {
     /// Reads all of it.
@@ -44,7 +78,6 @@ pub(super) enum FileUse {
     Edit,
 }
 
-/// A tool call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
     /// The position of its message.
@@ -69,6 +102,12 @@ impl Call {
         let path = text("path").filter(|_| FILE_TOOLS.contains(&name)).map(tidy);
         let command = text("command").filter(|_| name == "bash").map(ToOwned::to_owned);
         (path.is_some() || command.is_some()).then_some(Self { at, kind, path, command })
+    }
+
+    /// The calls in a message at position `at`, by their ids.
+    pub(super) fn all(at: usize, message: &Message) -> HashMap<String, Self> {
+        let calls = message.own_calls();
+        calls.filter_map(|(id, name, of)| Some((id.to_owned(), Self::of(at, name, of)?))).collect()
     }
 
     /// The same call by a script, which gets the result in the model's place.
@@ -110,38 +149,6 @@ pub fn read_lines(result: &str) -> (&str, bool) {
     match result.rsplit_once("\n\n[") {
         Some((lines, note)) if note.trim_end().ends_with(" to continue.]") => (lines, false),
         _ => (result, true),
-    }
-}
-
-/// Calls without a result yet.
-#[derive(Default)]
-pub(super) struct Calls(HashMap<String, Call>);
-
-impl Calls {
-    /// Records the calls in a message of the agent.
-    pub(super) fn note(&mut self, at: usize, message: &Message) {
-        self.end();
-        for part in &message.parts {
-            let Part::ToolCall { id, name, arguments } = part else { continue };
-            if let Some(call) = Call::of(at, name, arguments) {
-                self.0.insert(id.clone(), call);
-            }
-        }
-    }
-
-    /// Returns the call that a result belongs to.
-    pub(super) fn answered(&mut self, result: &Message) -> Option<Call> {
-        self.0.remove(result.tool_call_id.as_deref()?)
-    }
-
-    /// No more results follow.
-    pub(super) fn end(&mut self) {
-        self.0.clear();
-    }
-
-    /// Returns the calls still without a result.
-    pub(super) fn waiting(self) -> impl Iterator<Item = Call> {
-        self.0.into_values()
     }
 }
 

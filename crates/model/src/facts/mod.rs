@@ -12,18 +12,17 @@ mod sentences;
 mod statements;
 mod words;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 pub use checks::Check;
-pub use files::{File, read_lines, tidy};
+pub use files::{File, Files, read_lines, tidy};
 pub use related::Meaning;
 pub use sentences::typed;
 pub use statements::{decisions, rules};
 
-use crate::text;
-use crate::{CallOutcome, Files, Message, Role};
+use crate::{CallOutcome, Message, Role, text};
 
 /// The most facts of a kind from one message.
 const MOST_OF_MESSAGE: usize = 12;
@@ -80,16 +79,17 @@ impl Facts {
 
     fn read<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>, has_statements: bool) -> Self {
         let mut facts = Self::default();
-        let mut calls = files::Calls::default();
+        // Calls without a result yet.
+        let mut calls = HashMap::new();
         for (at, message) in messages {
             if has_statements {
                 facts.read_statements(at, message);
             }
             match message.role {
-                Role::Assistant => calls.note(at, message),
+                Role::Assistant => calls = files::Call::all(at, message),
                 Role::ToolResult if message.is_recall_echo() => {}
                 Role::ToolResult => {
-                    if let Some(call) = calls.answered(message) {
+                    if let Some(call) = message.tool_call_id.as_ref().and_then(|id| calls.remove(id)) {
                         facts.read_result(at, &call, message);
                     }
                     facts.read_nested(at, message);
@@ -104,14 +104,15 @@ impl Facts {
                 _ => {}
             }
             if !matches!(message.role, Role::Assistant | Role::ToolResult) {
-                calls.end();
+                calls.clear();
             }
         }
         // A range may end in the middle of one message's results.
-        for call in calls.waiting() {
+        for call in calls.into_values() {
             facts.touch(call.at, call.at, &call);
         }
-        facts.limited()
+        facts.limit();
+        facts
     }
 
     fn read_statements(&mut self, at: usize, message: &Message) {
@@ -228,13 +229,12 @@ impl Facts {
         self.decisions.extend(later.decisions.iter().map(moved));
         self.close(later.done.iter().map(moved));
         self.tasks.extend(later.tasks.iter().map(moved));
-        let facts = std::mem::take(self);
-        *self = facts.limited();
+        self.limit();
     }
 
     /// Keeps the newest facts of each kind; of each check the last outcome, of a repeated sentence the last
     /// occurrence.
-    fn limited(mut self) -> Self {
+    fn limit(&mut self) {
         newest(&mut self.checks, MOST, |check| check.command.clone());
         for (said, most) in [
             (&mut self.rules, MOST),
@@ -244,7 +244,6 @@ impl Facts {
         ] {
             newest(said, most, |said| said.text.clone());
         }
-        self
     }
 }
 
@@ -258,7 +257,7 @@ fn ends(mut found: Vec<&str>) -> Vec<&str> {
 
 /// Keeps the newest of equal keys, and at most `most` in total.
 fn newest<T>(all: &mut VecDeque<T>, most: usize, key: impl Fn(&T) -> String) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let kept: Vec<T> =
         std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).take(most).collect();
     all.extend(kept.into_iter().rev());

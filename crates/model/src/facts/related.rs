@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::sentences::sentences;
-use super::words::{Words, pattern};
+use crate::{Pattern, pattern};
 
 /// Words that say nothing about a sentence's topic; most are part of rules of any kind.
 static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
@@ -19,32 +19,32 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     .collect()
 });
 /// Words in a sentence that forbids.
-static FORBIDS: Words = pattern!(
+static FORBIDS: Pattern = pattern!(
     r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
     r"|不|别|勿|禁止|ない|禁止|ません",
 );
 /// Words in a sentence that takes something back, or applies from now on.
-static CHANGES: Words = pattern!(
+static CHANGES: Pattern = pattern!(
     r"(?i)\b(?:from now on|instead|no longer|any ?more|actually|now|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
     r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|ab jetzt|ab sofort|nicht mehr|stattdessen|vergiss|darfst|doch",
     r"|désormais|à partir de maintenant|plutôt|oublie|a partir de ahora|en lugar|olvida|puedes)\b",
     r"|以后|从现在|改用|改为|可以|不再|今後|これから|代わりに|もう",
 );
 /// Words that say that something is done.
-static DONE: Words = pattern!(
+static DONE: Pattern = pattern!(
     r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",
     r"|in place|there now|settled|closed|went in|taken care of|sorted out|strike (?:it|that)|off the list|nothing left|forget about (?:it|that)|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
     r"|完成|已修复|已添加|修正しました|追加しました|完了",
 );
 
 /// Words in a sentence that is not about completed work: it denies it, or says what is to be done.
-static NOT_YET: Words = pattern!(
+static NOT_YET: Pattern = pattern!(
     r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
     r"|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra|falta|debe\w*)\b|未|没|ない|まだ",
 );
 
 /// Where a sentence begins to say when, or on what condition.
-static WHEN: Words = pattern!(
+static WHEN: Pattern = pattern!(
     r"(?i),? (?:once|before|after|until|as soon as|when|whenever|if|sobald|bevor|nachdem|wenn|falls|quand|dès que|lorsque|avant",
     r"|cuando|antes|después|quando|prima|dopo) ",
 );

@@ -5,13 +5,12 @@
 //! rest is split at periods, and wrapped lines are joined.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::words::{CUE, Words, pattern};
+use super::words::CUE;
+use crate::{Pattern, pattern};
 
-/// A sentence and where it is.
 pub(super) struct Sentence<'t> {
     pub(super) text: &'t str,
     pub(super) place: SentencePlace,
@@ -130,7 +129,6 @@ enum Within {
     Announced(bool),
 }
 
-/// The lines of `text`, each with its kind.
 fn lines(text: &str) -> Vec<TextLine> {
     let mut lines: Vec<TextLine> = Vec::new();
     let mut within = Within::Nothing;
@@ -261,7 +259,7 @@ fn judged(line: &str, bare: &str, within: Within) -> (LineKind, Within) {
 }
 
 /// Beginnings of lines of logs, code and quotes.
-static PASTED: Words = Words(LazyLock::new(|| {
+static PASTED: Pattern = Pattern::of(|| {
     let starts = [
         r">|\||</?[A-Za-z!?]|\+[^ \d]|@@|\$ |% |❯|➜|//|/\*|\*/|#!|#\[|\}|\)|'''|[=~_*#-]{4}",
         r"\[?[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}|\[?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}",
@@ -278,7 +276,7 @@ static PASTED: Words = Words(LazyLock::new(|| {
         r"(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) [A-Z*a-z_]+ |(?:if|for|while|switch) ?\(.*[)({]$|return [^ ]+;|elif |else:",
     ];
     Regex::new(&format!("^(?:{})", starts.join("|"))).ok()
-}));
+});
 
 /// Whether a line looks like a log, code or a quote.
 fn looks_pasted(line: &str, bare: &str) -> bool {
@@ -302,7 +300,7 @@ enum Bullet {
     Box,
 }
 
-static BULLET: Words = pattern!(
+static BULLET: Pattern = pattern!(
     r"^[ \t]*(?:(?:[-*+–—•·◦▪●‣・]|#{1,6}|\(?[0-9]{1,2}[.)]|[a-z]\)|\[[ xX]?\]) +|[•·◦▪●‣・] *|[0-9]{1,2}[、．)] *)+"
 );
 

@@ -9,8 +9,9 @@ use super::sentences::{Sentence, SentencePlace, pieces};
 use super::words::{
     ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
     PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
-    WEAK_ORDERS, Words, asks,
+    WEAK_ORDERS, asks,
 };
+use crate::Pattern;
 
 /// The shortest and the longest quote in characters; those of scripts that write a word with one or two count
 /// double.
@@ -46,7 +47,7 @@ enum Below {
 /// The sentences for which `is_one` is true, and those in a list below one of `headings`.
 fn found<'t>(
     text: &'t str,
-    headings: Option<&Words>,
+    headings: Option<&Pattern>,
     is_one: impl Fn(&str, SentencePlace) -> bool,
 ) -> Vec<&'t str> {
     let mut found = Vec::new();
@@ -119,7 +120,7 @@ fn is_decision(folded: &str) -> bool {
 
 /// A sentence up to where it reports someone else's words.
 fn said(folded: &str) -> &str {
-    &folded[..REPORTED.at(folded).unwrap_or(folded.len())]
+    &folded[..REPORTED.found(folded).next().map_or(folded.len(), |found| found.start())]
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@
 
 use std::sync::LazyLock;
 
-use regex::{Match, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
+
+use crate::Pattern;
 
 /// The patterns of each section of `words.txt`, as alternatives.
 static SECTIONS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| sections(include_str!("words.txt")));
@@ -24,42 +26,14 @@ const WIDTHS: [(&str, &str); 4] = [
 /// time, and reading is five times slower.
 const CACHE: usize = 16 * 1024 * 1024;
 
-/// Words to search for.
-pub(super) struct Words(pub(super) LazyLock<Option<Regex>>);
-
-impl Words {
-    /// Whether `folded` contains one of them.
-    pub(super) fn is_in(&self, folded: &str) -> bool {
-        self.0.as_ref().is_some_and(|words| words.is_match(folded))
-    }
-
-    /// Where the first of them starts.
-    pub(super) fn at(&self, folded: &str) -> Option<usize> {
-        self.found(folded).next().map(|found| found.start())
-    }
-
-    /// All of them.
-    pub(super) fn found<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Match<'t>> {
-        self.0.iter().flat_map(|words| words.find_iter(text))
-    }
-}
-
-/// A pattern given in parts.
-macro_rules! pattern {
-    ($($part:literal),+ $(,)?) => {
-        crate::facts::words::Words(std::sync::LazyLock::new(|| regex::Regex::new(concat!($($part),+)).ok()))
-    };
-}
-pub(super) use pattern;
-
 /// The patterns of sections, anywhere.
 macro_rules! anywhere {
-    ($($section:literal),+) => { Words(LazyLock::new(|| compiled("", &[$($section),+]))) };
+    ($($section:literal),+) => { Pattern::of(|| compiled("", &[$($section),+])) };
 }
 
 /// The patterns of sections, at the start of a clause, after filler words.
 macro_rules! starting {
-    ($($section:literal),+) => { Words(LazyLock::new(|| compiled("^(?:{FILL} )*", &[$($section),+]))) };
+    ($($section:literal),+) => { Pattern::of(|| compiled("^(?:{FILL} )*", &[$($section),+])) };
 }
 
 fn sections(text: &'static str) -> Vec<(&'static str, String)> {
@@ -101,7 +75,7 @@ fn compiled(start: &str, names: &[&str]) -> Option<Regex> {
 }
 
 /// Rules at the start of a clause, each with what only resembles one.
-pub(super) static ORDERS: [(Words, Words); 7] = [
+pub(super) static ORDERS: [(Pattern, Pattern); 7] = [
     (starting!("surely"), starting!("not-surely")),
     (starting!("orders.en"), starting!("not-orders.en")),
     (starting!("facts.en"), starting!("not-facts.en")),
@@ -111,53 +85,53 @@ pub(super) static ORDERS: [(Words, Words); 7] = [
     (starting!("orders.es", "orders.it-pt"), starting!("not-orders.es", "not-orders.it-pt")),
 ];
 /// A rule anywhere in a sentence.
-pub(super) static PERSISTENT: Words = anywhere!(
+pub(super) static PERSISTENT: Pattern = anywhere!(
     "persistent.en", "persistent.de", "persistent.fr", "persistent.es", "persistent.it-pt", "persistent.zh",
     "persistent.ja"
 );
 /// A revoked rule.
-pub(super) static REVOKED: Words = anywhere!("revoked");
+pub(super) static REVOKED: Pattern = anywhere!("revoked");
 /// A story that sounds like a rule.
-pub(super) static STORIES: Words = anywhere!("stories");
+pub(super) static STORIES: Pattern = anywhere!("stories");
 /// Descriptions of a product.
-pub(super) static DESCRIBED: Words = anywhere!("described");
+pub(super) static DESCRIBED: Pattern = anywhere!("described");
 /// Not about a product.
-pub(super) static ABOUT_WORK: Words = anywhere!("about-work");
+pub(super) static ABOUT_WORK: Pattern = anywhere!("about-work");
 /// Orders that count only outside product descriptions.
-pub(super) static WEAK_ORDERS: Words = starting!("weak-orders");
+pub(super) static WEAK_ORDERS: Pattern = starting!("weak-orders");
 /// A rule in the form of a question.
-pub(super) static REQUESTS: Words = starting!("requests");
+pub(super) static REQUESTS: Pattern = starting!("requests");
 /// A task at the start of a clause.
-pub(super) static TASKS: Words = starting!("tasks");
+pub(super) static TASKS: Pattern = starting!("tasks");
 /// A task anywhere in a sentence.
-pub(super) static TASKS_ANYWHERE: Words = anywhere!("tasks-anywhere");
+pub(super) static TASKS_ANYWHERE: Pattern = anywhere!("tasks-anywhere");
 /// What only starts like a task.
-pub(super) static NOT_TASKS: Words = starting!("not-tasks");
+pub(super) static NOT_TASKS: Pattern = starting!("not-tasks");
 /// A decision.
-pub(super) static DECIDED: Words = anywhere!("decided");
+pub(super) static DECIDED: Pattern = anywhere!("decided");
 /// A decision, if it has a reason.
-pub(super) static CHOICES: Words = anywhere!("choices");
+pub(super) static CHOICES: Pattern = anywhere!("choices");
 /// An order that is a decision if it has a cause.
-pub(super) static CHOSEN: Words = anywhere!("chosen");
+pub(super) static CHOSEN: Pattern = anywhere!("chosen");
 /// A cause.
-pub(super) static BECAUSE: Words = anywhere!("because");
+pub(super) static BECAUSE: Pattern = anywhere!("because");
 /// A reason, or the rejected alternative.
-pub(super) static REASONS: Words = anywhere!("reasons");
+pub(super) static REASONS: Pattern = anywhere!("reasons");
 
 /// A heading above rules.
-pub(super) static HEADINGS: Words = anywhere!("headings");
+pub(super) static HEADINGS: Pattern = anywhere!("headings");
 /// A heading above tasks.
-pub(super) static TASK_HEADINGS: Words = anywhere!("task-headings");
+pub(super) static TASK_HEADINGS: Pattern = anywhere!("task-headings");
 /// A line that ends with a colon and contains one of these announces pasted text.
-pub(super) static CUE: Words = anywhere!("announcing");
+pub(super) static CUE: Pattern = anywhere!("announcing");
 /// From here on, a sentence reports the words of someone or something else.
-pub(super) static REPORTED: Words = anywhere!("reported");
+pub(super) static REPORTED: Pattern = anywhere!("reported");
 /// Phrases that say nothing is left to do.
-pub(super) static CLOSED: Words = anywhere!("closed");
+pub(super) static CLOSED: Pattern = anywhere!("closed");
 /// Words of licenses and the like, which users paste but never write.
-pub(super) static NOT_SAID: Words = anywhere!("pasted");
+pub(super) static NOT_SAID: Pattern = anywhere!("pasted");
 /// Beginnings of questions.
-static QUESTIONS: Words = starting!("questions");
+static QUESTIONS: Pattern = starting!("questions");
 
 /// Whether a sentence is a question, with or without a question mark.
 pub(super) fn asks(folded: &str) -> bool {

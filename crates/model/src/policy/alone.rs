@@ -99,11 +99,6 @@ impl Alone {
     pub const fn context(&self) -> usize {
         self.context
     }
-
-    /// Adds what summaries have cost.
-    pub fn pay(&mut self, cost: f64) {
-        self.paid += cost;
-    }
 }
 
 /// How much of `all` a part is, at most all.

@@ -330,6 +330,6 @@ impl Folding {
             _ => input * float(usage.prompt()) + output * float(usage.output),
         };
         self.summaries += cost;
-        self.bill.pay(cost);
+        self.bill.paid += cost;
     }
 }

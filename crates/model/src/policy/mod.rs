@@ -206,7 +206,6 @@ impl Terms {
         self.window.most().is_some_and(|most| counted + self.growth_per_request() > most)
     }
 
-    /// Whether to fold now.
     pub(crate) fn is_due(&self, moment: Moment) -> bool {
         let Some(point) = self.point() else { return false };
         let further = match () {
@@ -218,18 +217,12 @@ impl Terms {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵²")]
-/// A count as a number to multiply.
+/// A count as a number to multiply: counts are far below 2⁵².
 pub fn float(count: usize) -> f64 {
     count as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sizes are small and not negative"
-)]
-/// The whole part of a number that is not negative.
+/// A number as a count, rounded down.
 pub fn whole(tokens: f64) -> usize {
     tokens as usize
 }

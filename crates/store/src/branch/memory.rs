@@ -110,7 +110,7 @@ impl Known {
         let Some(kept) = self.path.place(last).map(|at| at + 1) else { return Ok(None) };
         if new.is_empty() && !self.path.is_edited_from(kept) {
             self.entries = kept;
-            self.summaries.refresh(view, &self.path)?;
+            self.summaries.refresh(view)?;
             return Ok(Some(self));
         }
         let (seen, is_cut) = (self.path.seen_before(kept), kept < self.path.entries());
@@ -156,17 +156,17 @@ impl Summaries {
         trees.show(seen.into_iter());
         trees.add(nodes.into_iter().map(Arc::new));
         if from > 0 {
-            return self.refresh(view, path);
+            return self.refresh(view);
         }
         self.newest = view.summaries().newest_summary()?;
         Ok(())
     }
 
     /// Adds the summaries made since.
-    pub fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<()> {
+    pub fn refresh(&mut self, view: &View<'_>) -> Result<()> {
         let newest = view.summaries().newest_summary()?;
         if newest != self.newest {
-            let new = view.summaries().nodes_since(self.newest, |message| path.shows(message))?;
+            let new = view.summaries().nodes_since(self.newest, |message| self.trees.shows(message))?;
             self.newest = newest;
             Arc::make_mut(&mut self.trees).add(new.into_iter().map(Arc::new));
         }

@@ -34,7 +34,7 @@ pub struct AuditedMessage {
 
 fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
-    Ok(bytes.and_then(|bytes| Hash::from_slice(&bytes).ok()))
+    Ok(bytes.and_then(|bytes| bytes.try_into().ok()).map(Hash))
 }
 
 fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {

@@ -21,10 +21,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::health::{PATIENCE, back_off};
-use super::reported;
 use super::thinking::Thinking;
 use super::{
-    Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage, size,
+    Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage,
+    reported, reporting, size,
 };
 use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
@@ -95,9 +95,7 @@ struct ResolvedModel {
 
 /// Why the next candidate is tried.
 enum Next {
-    /// It was not asked.
     Unasked(String),
-    /// It failed.
     Failed(Failure),
     /// No other may be asked either.
     Stop(Failure),
@@ -161,7 +159,7 @@ impl Chain {
         let found =
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
-        let thinking = self.providers.thinking(&found.key).max(Thinking::of(&found.facts.model));
+        let thinking = self.providers.health.thinking(&found.key).max(Thinking::of(&found.facts.model));
         let ratio = self.providers.ratio(&name);
         let fitted =
             fitted(&found.facts, request, thinking, ratio).map_err(|failure| match failure.kind {
@@ -176,7 +174,8 @@ impl Chain {
         // It may have failed meanwhile.
         let is_new = !candidate.has_failed.load(Ordering::Relaxed);
         if let Some(rest) = health.rest(key, is_new) {
-            return Err(unasked(&alone(&name, rest)));
+            let seconds = rest.as_secs() + 1;
+            return Err(unasked(&format!("{name} failed before and is not asked for {seconds} s")));
         }
         let began = Instant::now();
         let (mut is_slow, mut pause, mut last) = (false, None::<Duration>, None);
@@ -213,7 +212,7 @@ impl Chain {
             pause = failure.retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
             let is_long = pause.is_some_and(|pause| pause > PATIENCE);
             is_slow |= failure.kind == Kind::Late || began.elapsed() > SLOW || is_long;
-            let again = failure.may_pass() && !is_long;
+            let again = failure.kind == Kind::Broken && !is_long;
             last = Some(Next::Failed(failure.by(&name)));
             if !again {
                 break;
@@ -243,7 +242,7 @@ impl Asking<'_> {
         loop {
             let answer = self.call(attempt).await?;
             let needed = self.thinking.after(&answer);
-            self.chain.providers.needs_thinking(&self.found.key, needed);
+            self.chain.providers.health.needs_thinking(&self.found.key, needed);
             let is_enough = std::mem::replace(&mut self.thinking, needed) == needed;
             let asked = ModelRequest { in_session: None, ..asked.clone() };
             let ratio = self.chain.providers.ratio(&self.found.facts.name());
@@ -256,7 +255,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Makes one call; an error if nothing more may be spent.
     async fn call(&mut self, attempt: u32) -> Result<Answer, Failure> {
         if attempt == 0
             && let Some(answer) = self.call_in_session().await?
@@ -298,26 +296,14 @@ impl Asking<'_> {
         }
     }
 
+    /// Makes one call, limits its time and counts what it used; an error if nothing more may be spent.
     async fn ask_host(&mut self) -> Result<Answer, Failure> {
-        self.admit()?;
-        let way = if self.request.in_session.is_some() { "session" } else { "host" };
-        let asked = self.chain.host.ask(self.candidate.name.as_deref(), self.request.clone());
-        let answer = self.counted(way, asked).await;
-        let auth = &self.found.facts.auth;
-        Ok(answer.map_err(|failure| Failure { reason: auth.without_key(&failure.reason), ..failure }))
-    }
-
-    /// Permission for a call.
-    fn admit(&self) -> Result<(), Failure> {
-        if !self.chain.providers.spend.admits() {
+        let Chain { host, providers, calls, log, .. } = self.chain;
+        if !providers.admit() {
             return Err(Failure::of(Kind::Spent, "the limit of the setting `modelTokensPerHour` is reached"));
         }
-        self.chain.calls.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Awaits an admitted call, limits its time and counts what it used.
-    async fn counted(&mut self, way: &'static str, asked: impl Future<Output = Answer>) -> Answer {
+        calls.fetch_add(1, Ordering::Relaxed);
+        let asked = host.ask(self.candidate.name.as_deref(), self.request.clone());
         let limit = Duration::from_millis(self.request.timeout_ms);
         let started = Instant::now();
         let answer = tokio::time::timeout(limit + GRACE, asked).await;
@@ -331,8 +317,9 @@ impl Asking<'_> {
         });
         let (answer, notice) = reported::checked(answer, &self.request, &self.found.facts.name());
         if let Some(notice) = notice {
-            self.chain.providers.say_once(notice);
+            providers.say_once(notice);
         }
+        let way = if self.request.in_session.is_some() { "session" } else { "host" };
         let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
         let fields = [
             ("model", Field::Name(self.candidate.title())),
@@ -340,13 +327,14 @@ impl Asking<'_> {
             ("outcome", Field::Name(outcome)),
             ("took", Field::Took(started.elapsed())),
         ];
-        self.chain.log.event("call", &fields);
+        log.event("call", &fields);
         // A failed call may have cost as much, and a loop of failures must end too.
         let written = answer.as_ref().map_or(0, |reply| size(&reply.text));
         let estimate = size(&self.request.prompt) + written;
-        self.chain.providers.spend.note(super::usage(&answer), estimate);
+        providers.spend.note(super::usage(&answer), estimate);
         count_usage(self.usage, &answer);
-        answer
+        let auth = &self.found.facts.auth;
+        Ok(answer.map_err(|failure| Failure { reason: auth.without_key(&failure.reason), ..failure }))
     }
 }
 
@@ -374,11 +362,6 @@ impl Candidate {
     }
 }
 
-/// The message for a model that is skipped for this long.
-fn alone(name: &str, rest: Duration) -> String {
-    format!("{name} failed before and is not asked for {} s", rest.as_secs() + 1)
-}
-
 /// A hash for a model with its key and address, which reveals neither.
 fn key_of(facts: &Facts) -> String {
     let mut hasher = DefaultHasher::new();
@@ -398,25 +381,20 @@ fn room_left(said: &str, sent: usize) -> u32 {
     u32::try_from(whole(float(sent) * share.min(0.8))).unwrap_or(u32::MAX)
 }
 
-/// The request as it is sent to the model, whose tokens are `ratio` times as many as estimated.
+/// The request as it is sent to the model, whose tokens are `ratio` times as many as estimated. The answer is limited to
+/// what the model can do, at least as much as Pi does.
 fn fitted(
     facts: &Facts,
     request: &ModelRequest,
     thinking: Thinking,
     ratio: f64,
 ) -> Result<ModelRequest, Failure> {
-    let mut request = request.clone();
-    thinking.set(&facts.model, &mut request);
-    fit(facts, &mut request, ratio).map(|()| request)
-}
-
-/// Limits the answer to what the model can do, at least as much as Pi does.
-fn fit(facts: &Facts, request: &mut ModelRequest, ratio: f64) -> Result<(), Failure> {
-    let model = &facts.model;
+    let (model, mut request) = (&facts.model, request.clone());
+    thinking.set(model, &mut request);
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);
     }
-    let Some(window) = model.context_window.filter(|window| *window > 0) else { return Ok(()) };
+    let Some(window) = model.context_window.filter(|window| *window > 0) else { return Ok(request) };
     request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
     let margin = WINDOW_MARGIN.0.min(window / WINDOW_MARGIN.1);
     let room = window.saturating_sub(margin + request.max_tokens);
@@ -425,7 +403,7 @@ fn fit(facts: &Facts, request: &mut ModelRequest, ratio: f64) -> Result<(), Fail
         return Err(Failure::of(Kind::Rejected, "its context window is too small"));
     }
     if size(&request.prompt) <= room {
-        return Ok(());
+        return Ok(request);
     }
     let reason = format!("{}: its context window is too small for the question", facts.name());
     let room = u32::try_from(room).unwrap_or(u32::MAX);
@@ -446,13 +424,8 @@ impl Model for Chain {
             let named = request.by.clone().map(|name| Candidate::of(Some(name)));
             for candidate in named.iter().chain(candidates) {
                 match self.ask_one(candidate, &request, &mut usage).await {
-                    Ok(answer) => {
-                        return match answer {
-                            Ok(reply) => Ok(Reply { usage, ..reply }),
-                            Err(failure) => Err(Failure { usage, ..failure }),
-                        };
-                    }
-                    Err(Next::Stop(failure)) => return Err(Failure { usage, ..failure }),
+                    Ok(answer) => return reporting(answer, usage),
+                    Err(Next::Stop(failure)) => return reporting(Err(failure), usage),
                     Err(Next::Unasked(reason)) => unasked.push(reason),
                     Err(Next::Failed(failure)) => {
                         failed = Some(failure);
@@ -464,7 +437,7 @@ impl Model for Chain {
             }
             let no_model =
                 || Failure::of(Kind::Unasked, format!("no model can be asked ({})", unasked.join("; ")));
-            Err(Failure { usage, ..failed.unwrap_or_else(no_model) })
+            reporting(Err(failed.unwrap_or_else(no_model)), usage)
         })
     }
 
@@ -472,7 +445,7 @@ impl Model for Chain {
         self.providers.calibrate(ratios);
     }
 
-    fn calls(&self) -> Option<usize> {
-        Some(self.calls.load(Ordering::Relaxed))
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
     }
 }

@@ -356,8 +356,9 @@ fn an_answer_may_use_the_available_room() {
     let most = |changes: Value| {
         let mut facts = facts("a/one");
         facts["model"].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        let mut request = ModelRequest { max_tokens: 5_000, ..request("q") };
-        fit(&serde_json::from_value(facts).unwrap(), &mut request, 1.0).map(|()| request.max_tokens).ok()
+        let request = ModelRequest { max_tokens: 5_000, ..request("q") };
+        let fitted = fitted(&serde_json::from_value(facts).unwrap(), &request, Thinking::Off, 1.0);
+        fitted.map(|request| request.max_tokens).ok()
     };
     assert_eq!(most(json!({"contextWindow": 100_000})), Some(1_000));
     assert_eq!(most(json!({"maxTokens": 9_000, "contextWindow": 100_000})), Some(5_000));

@@ -94,15 +94,16 @@ export class Session {
    * @param {unknown} error
    * @param {Set<string>} [known] earlier reports
    * @param {"info" | "warning"} [type]
+   * @param {typeof notify} [show]
    */
-  report(error, known = this.#reported, type = "warning") {
+  report(error, known = this.#reported, type = "warning", show = notify) {
     // The store is being opened anew.
     if (/** @type {any} */ (error)?.code === "LCM_CLOSED") return;
     const message = `pi-lossless-context: ${messageOf(error)}`;
     if (known.has(message)) return;
     known.add(message);
     this.repeats?.push([message, type]);
-    notify(this.ctx, message, type);
+    show(this.ctx, message, type);
   }
 
   /** Repeats the reports that the TUI has erased during a compaction. */
@@ -144,18 +145,19 @@ export class Session {
       this.native = loadEngine();
     } catch (error) {
       const reason = `pi-lossless-context is off: ${messageOf(error)}. Until this is fixed, Pi compacts by itself.`;
-      notify(ctx, reason, "error");
+      notifyRedrawn(ctx, reason, "error");
       return registerOff(this, reason, "error");
     }
     const rival = this.#rival();
     if (rival) {
       this.isLeftAlone = true;
       const others = `another extension (${rival}) already provides tools with the same names`;
-      return this.report(`${others}, so this one does nothing. Remove one of them.`, shared.reported);
+      return this.report(`${others}, so this one does nothing. Remove one of them.`, shared.reported, "warning", notifyRedrawn);
     }
     const { settings, notice } = settingsFor(this.native, ctx);
     this.settings = settings;
-    if (notice) this.report(notice, shared.reported);
+    // Pi draws a resumed session below what is shown at its start.
+    if (notice) this.report(notice, shared.reported, "warning", notifyRedrawn);
     if (!settings.enabled) {
       this.isLeftAlone = true;
       return registerOff(this, OFF, "info");

@@ -270,3 +270,12 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => screen.includes("Resumed session") && screen.includes("LCM: 2 msgs"), "that session");
   });
 });
+
+test("an invalid setting is reported below a resumed session", { skip: noTerminal }, async (t) => {
+  const project = await aProject(t, { settings: { lcm: { maxDepth: 99 } } });
+  const history = project.history();
+  history.user("where is the walrus?");
+  history.talk(1);
+  const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: 80, rows: 24 });
+  await terminal.waitFor((screen) => /where is the walrus\?[^]*a setting is invalid: maxDepth/.test(screen), "the warning, below the history");
+});

@@ -307,6 +307,10 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
         nothing,
         "Nothing found for zebra in summaries. Not searched: 1 other session; add --project."
     );
+    let counted = asking.command("search penguin --count role").await;
+    let none = "0 messages of this session match `penguin` (penguin in any form).";
+    let end = "Without --count, messages with similar words match too. Not searched: 1 other session.";
+    assert_eq!(counted, format!("{none} {end}"));
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

@@ -192,6 +192,8 @@ async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
         "Nothing found for `beluga` in 4 searchable messages of this session. Not searched: 1 other session; \
          pass \"session\":\"project\"."
     );
+    let answer = asking.grep(json!({"query": "Beluga", "mode": "regex"})).await;
+    assert!(answer.contains(" of this session. Case matters, except after (?i). Not"), "{answer}");
 }
 
 #[tokio::test]

@@ -254,7 +254,7 @@ fn of_message(portrait: &MessagePortrait) -> String {
         (Some((at, of)), ..) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
         (None, Location::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
         (None, Location::OtherSession, Some(session)) => {
-            format!("in another session, {}", lines::session(session, session.from_time))
+            format!("in another session, {}", lines::session(session))
         }
         (None, ..) => "on another branch".to_owned(),
     };

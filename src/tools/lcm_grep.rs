@@ -128,7 +128,7 @@ fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
         let this = (session, hit.covering.as_ref().filter(|_| session.is_none()));
         // What is first, of this session and not summarized needs no heading.
         if this != under {
-            let _ = writeln!(out, "{}:", heading(question, hit));
+            let _ = writeln!(out, "{}:", heading(hit));
             under = this;
         }
         push_hit(&mut out, question, hit, now);
@@ -137,14 +137,11 @@ fn render(question: &Question, hits: &[SearchHit], now: i64) -> String {
 }
 
 /// What stands above a hit: its session, if the hit names it, or the summary that covers it.
-fn heading(question: &Question, hit: &SearchHit) -> String {
-    match (&hit.session, &hit.covering, &hit.card) {
-        (Some(session), _, Card::Message(card)) if question.kinds == Kinds::Sessions => {
-            "Session ".to_owned() + &lines::session(session, card.timestamp)
-        }
-        (Some(session), ..) => "Session ".to_owned() + &lines::session(session, session.from_time),
-        (None, Some(summary), _) => format!("In {summary}"),
-        (None, None, _) => "Not summarized".to_owned(),
+fn heading(hit: &SearchHit) -> String {
+    match (&hit.session, &hit.covering) {
+        (Some(session), _) => "Session ".to_owned() + &lines::session(session),
+        (None, Some(summary)) => format!("In {summary}"),
+        (None, None) => "Not summarized".to_owned(),
     }
 }
 
@@ -254,7 +251,7 @@ fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
     let note = counted(question, counts, rest, "");
     let line = |group: &Group| {
         let name = match &group.session {
-            Some(session) => "Session ".to_owned() + &lines::session(session, session.from_time),
+            Some(session) => "Session ".to_owned() + &lines::session(session),
             None => named(group, by),
         };
         format!("{name}: {}, first {}, last {}\n", group.messages, group.first, group.last)
@@ -299,7 +296,11 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
-        let _ = write!(out, " Without {dashes}count, messages with some of the words match too.");
+        let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
+        let _ = write!(out, " Without {dashes}count, messages with {also} match too.");
+    }
+    if counts.other_sessions > 0 {
+        let _ = write!(out, " Not searched: {}.", count(counts.other_sessions, "other session"));
     }
     if !rest.is_empty() {
         let messages = rest.iter().map(|group| group.messages).sum();
@@ -343,6 +344,9 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
+    if question.mode == Mode::Regex && question.query.contains(char::is_uppercase) {
+        out += " Case matters, except after (?i).";
+    }
     if findings.matching_summaries > 0 {
         let summaries = count(findings.matching_summaries, "summary");
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");

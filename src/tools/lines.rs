@@ -58,9 +58,9 @@ pub(super) fn titled(card: &SummaryCard) -> String {
     format!("{}: {}", summary(card), card.title)
 }
 
-/// `019c2f4e, 2026-11-20 09:12 UTC (Fix the login timeout)`, with the time of something in it
-pub(super) fn session(session: &SessionName, time: i64) -> String {
-    format!("{}, {} UTC{}", name(&session.short), minute(time), session.details())
+/// `019c2f4e, 2026-11-20 09:12 UTC (Fix the login timeout)`
+pub(super) fn session(session: &SessionName) -> String {
+    format!("{}, {} UTC{}", name(&session.short), minute(session.from_time), session.details())
 }
 
 /// A list of things, or `none`.

@@ -56,6 +56,8 @@ pub struct Counts {
     pub groups: Vec<Group>,
     /// The words of which all must be in a message, in any form.
     pub words: Vec<String>,
+    /// The number of other sessions, which were not searched, if nothing matches.
+    pub other_sessions: usize,
 }
 
 /// The matching messages that have something in common.
@@ -123,7 +125,8 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
         let session = group.key.as_ref().and_then(|key| sessions.get(key));
         group.session = session.map(|session| SessionName::of(search.view, *session)).transpose()?;
     }
-    Ok(Counts { messages: total, groups, words })
+    let other_sessions = if total == 0 { search.other_sessions()? } else { 0 };
+    Ok(Counts { messages: total, groups, words, other_sessions })
 }
 
 /// The messages with all words and phrases of the query, and these words.

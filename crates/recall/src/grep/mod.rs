@@ -267,8 +267,8 @@ pub fn grep(
         Mode::Text => by_relevance(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
-    if (results.hits.is_empty() || !results.unknown.is_empty()) && search.filter.conversation.is_some() {
-        results.other_sessions = view.messages().conversations()?.saturating_sub(1);
+    if results.hits.is_empty() || !results.unknown.is_empty() {
+        results.other_sessions = search.other_sessions()?;
     }
     // Needed only if nothing was found; counting costs the length of the history.
     if results.hits.is_empty() {
@@ -460,6 +460,14 @@ impl<'a> Search<'a> {
             (0, Kinds::Sessions) => DEFAULT_LIMIT / 2,
             (0, _) => DEFAULT_LIMIT,
             (limit, _) => limit.min(MOST_RESULTS),
+        }
+    }
+
+    /// The number of sessions that are not searched.
+    fn other_sessions(&self) -> Result<usize> {
+        match self.filter.conversation {
+            Some(_) => Ok(self.view.messages().conversations()?.saturating_sub(1)),
+            None => Ok(0),
         }
     }
 

@@ -91,6 +91,7 @@ function help(text) {
   const said = text.trim().split("\n")[0].slice(0, 60);
   return `I am a scripted model, so I can't really answer “${said}”. What works here:
 
+- Ask *${PROMPTS.check}* I read the code again.
 - Ask *${PROMPTS.order}* I find it in the history, before a compaction and after it.
 - \`/compact\` compacts this session. I write the summaries by rule.
 - \`/lcm context\`, \`/lcm tree\`, \`/lcm search captured\` and \`/lcm help\` are the extension's own commands.

@@ -89,7 +89,7 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
     for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
-        let line = cut(format!("{id:width$}  {span}  {}", count(*messages, "message")));
+        let line = cut(format!("{id:width$}  {}, {span}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         out += &format!("{line}\n{}\n", cut(format!("    {on}{about}")));
     }

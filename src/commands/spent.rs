@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use lcm_model::dag::{BranchEntry, Step};
 use lcm_model::error::Result;
-use lcm_model::text::{dollars, grouped};
+use lcm_model::text::{count, dollars, grouped};
 use lcm_model::{Usage, read_json};
 use lcm_recall::Scope;
 use lcm_store::View;
@@ -95,7 +95,7 @@ impl Cache {
         let percent = percent(read_tokens, prompt_tokens);
         let valid = requests - misses;
         let which = match misses {
-            0 => format!("all of {requests} requests"),
+            0 => format!("all of {}", count(requests, "request")),
             _ => format!(
                 "{valid} of {requests} requests, {after_compaction} of the others came after a compaction"
             ),

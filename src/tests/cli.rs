@@ -198,7 +198,7 @@ async fn an_id_of_any_length_is_listed_cut_and_kept_whole() {
         assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
     }
     let listed = machine.say(&["sessions"]).await.output;
-    let lines: Vec<&str> = listed.lines().filter(|line| line.ends_with("1 message")).collect();
+    let lines: Vec<&str> = listed.lines().filter(|line| line.contains("  1 message, ")).collect();
     assert!(lines.len() == 2 && lines.iter().all(|line| line.chars().count() < 200), "{listed}");
     assert!(listed.contains("xxx… ") && listed.contains("one-1  "), "{listed}");
     let (sessions, _) = machine.ask(&["sessions"]).await;

@@ -89,7 +89,11 @@ pub fn setting(sources: &SettingSources, name: &str) -> Result<Setting> {
 fn named(name: &str) -> Result<&'static Definition> {
     let found = DEFINITIONS.iter().find(|definition| definition.names().any(|known| known == name));
     found.ok_or_else(|| {
-        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, Origin::Default)))
+        let meant = match meant(name, Origin::Default) {
+            none if none.is_empty() => ": /lcm settings lists all".to_owned(),
+            meant => meant,
+        };
+        Error::invalid(format!("there is no setting {}{meant}", one_line(name, 40)))
     })
 }
 
@@ -286,6 +290,10 @@ mod tests {
         assert_eq!(
             world.refusal("maxDept", "1", Origin::Global),
             "there is no setting maxDept: did you mean maxDepth?"
+        );
+        assert_eq!(
+            world.refusal("bogus", "1", Origin::Global),
+            "there is no setting bogus: /lcm settings lists all"
         );
         assert!(!world.global().exists());
         fs::write(world.global(), "{\"a\": ").unwrap();

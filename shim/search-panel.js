@@ -9,7 +9,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
-/** @typedef {{ hits: Hit[], isCut: boolean, otherSessions: number, unknown: string[] }} Found */
+/** @typedef {{ hits: Hit[], isCut: boolean, otherSessions: number, missing: string[], unknown: string[] }} Found */
 /** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
@@ -286,7 +286,7 @@ class Search {
     const query = this.#input.getValue().trim();
     const mine = ++this.#asked;
     /** @type {Found} */
-    let found = { hits: [], isCut: false, otherSessions: 0, unknown: [] };
+    let found = { hits: [], isCut: false, otherSessions: 0, missing: [], unknown: [] };
     let note = "Type words to search for.";
     try {
       if (query) {
@@ -326,8 +326,9 @@ class Search {
 }
 
 /** @param {Found} found */
-function summaryOf({ hits, isCut, otherSessions, unknown }) {
+function summaryOf({ hits, isCut, otherSessions, missing, unknown }) {
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
+  if (missing.length > 0) return `Nothing says that word for word${wider}; without quotes, the words are searched.`;
   if (hits.length === 0) return `Nothing found${wider}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";

@@ -63,13 +63,13 @@ test("several sessions", async (t) => {
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
     });
 
-    await t.test("a search covers its own session, and the project on request", async () => {
+    await t.test("a search that its session does not answer covers the project", async () => {
       const search = (/** @type {object} */ more) => ({ toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus", ...more } }] });
-      project.script.turns = [search({}), search({ session: "project" })];
+      project.script.turns = [search({ session: "this" }), search({})];
       await pi.prompt("search");
       const answers = project.lastTurn.messages.filter(({ role }) => role === "tool").map(({ text }) => text) ?? [];
       assert.match(answers[0], /^Nothing found/);
-      assert.match(answers[1], /^Session .* UTC \(.*\):\nm-[0-9a-f]{10} /);
+      assert.match(answers[1], /^Session .* UTC \(.*\):\nm-[0-9a-f]{10} [^]*\nThis session has no match: these are of the whole project\. /);
     });
   });
 

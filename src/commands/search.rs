@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
-use crate::tools::{bounds, counted, in_marks, marked, named, only_similar, totals_as_data, unquoted};
+use crate::tools::{
+    bounds, contradictions, counted, in_marks, marked, named, only_similar, totals_as_data, unquoted, widened,
+};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{age, count, grouped, in_line, local_minute, now, one_line, parse_local, timestamp};
@@ -145,6 +147,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         }
         question.kinds = Kinds::Messages;
     }
+    contradictions(&question)?;
     Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))
 }
 
@@ -181,14 +184,15 @@ fn find(
 ) -> Result<Answer> {
     if let Some(by) = question.count {
         question.limit = limit;
-        return totals(&question, by, &grep::count(view, scope, &question, by, cancel)?, manner);
+        let counts = grep::count(view, scope, &mut question, by, cancel)?;
+        return totals(&question, by, &counts, manner);
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
     let (searched, other_sessions, missing, lacking) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
         let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, .. } =
-            grep(view, scope, &question, cancel)?;
+            grep(view, scope, &mut question, cancel)?;
         let is_over = page.is_empty();
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
@@ -203,15 +207,15 @@ fn find(
             break (searched, other_sessions, missing, unknown);
         }
     };
-    let mut only_near = only_similar(&question, &lacking);
-    if !only_near.is_empty() {
-        only_near += &in_others(&question, other_sessions, manner);
-    }
+    let similar = only_similar(&question, &lacking);
+    let others =
+        if similar.is_empty() { String::new() } else { in_others(&question, other_sessions, manner) };
+    let above = widened(&question).to_owned() + &similar + &others;
     let is_cut = question.cursor.is_some();
     let text = match lines.is_empty() {
         true => nothing(&question, searched, &missing, other_sessions, manner),
-        false if only_near.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
-        false => format!("{}\n\n{}{}", only_near.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
+        false if above.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
+        false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
     };
     let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "otherSessions": other_sessions, "missing": missing, "unknown": lacking});
     Ok(Answer::new(text, json))
@@ -296,7 +300,8 @@ fn nothing(
         _ => "",
     };
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
-    let nothing = format!("Nothing found for {query}.{}", unquoted(question, missing));
+    let whose = if question.is_widened { " in any session" } else { "" };
+    let nothing = format!("Nothing found for {query}{whose}.{}", unquoted(question, missing));
     format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 

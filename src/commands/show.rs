@@ -110,12 +110,12 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
         None => "without a model".to_owned(),
     };
     let out = format!(
-        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} this branch\n\n{text}\n\n{}{}",
+        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} of this branch\n\n{text}\n\n{}{}",
         if degraded { " degraded" } else { "" },
         count(messages, "message"),
         local_span(from_time, to_time),
         grouped(tokens),
-        if holds { "covers" } else { "covers nothing on" },
+        if holds { "part" } else { "not part" },
         list("condensed into", &above),
         list("made from", &below)
     );

@@ -238,6 +238,10 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (see --help)",
         ),
         (&["grep"], "the following required arguments were not provided: <WORDS>... (see --help)"),
+        (
+            &["grep", "x", "--role", "user", "--tool", "bash"],
+            "role user and tool bash exclude each other, only toolResult messages come from a tool: leave one of them out",
+        ),
         (&["grep", "x", "--limit", "0"], "--limit takes a whole number of at least 1, not 0"),
         (&["grep", "x", "--after", "soon"], "--after `soon` is not a time: "),
         (&["grep", "x", "--after", "1d", "--before", "3d"], "--after is later than --before: "),

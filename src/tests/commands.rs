@@ -295,22 +295,18 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let hit = json["hits"].as_array().unwrap().iter().find(|hit| hit["id"] == id.as_str()).unwrap();
     assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
-    let nothing = asking.command("search penguin").await;
-    assert_eq!(nothing, "Nothing found for penguin. Not searched: 1 other session; add --project.");
+    let nothing = asking.command("search pangolin").await;
+    assert_eq!(nothing, "Nothing found for pangolin in any session.");
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,
-        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00. Not searched: 1 other session; add --project."
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session."
     );
     let nothing = asking.command("search zebra --summaries").await;
-    assert_eq!(
-        nothing,
-        "Nothing found for zebra in summaries. Not searched: 1 other session; add --project."
-    );
-    let counted = asking.command("search penguin --count role").await;
-    let none = "0 messages of this session match `penguin` (penguin in any form).";
-    let end = "Without --count, messages with similar words match too. Not searched: 1 other session.";
-    assert_eq!(counted, format!("{none} {end}"));
+    assert_eq!(nothing, "Nothing found for zebra in summaries in any session.");
+    let counted = asking.command("search pangolin --count role").await;
+    let none = "0 messages of this project match `pangolin` (pangolin in any form).";
+    assert_eq!(counted, format!("{none} Without --count, messages with similar words match too."));
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

@@ -120,9 +120,9 @@ async fn results_with_only_similar_words_are_pointed_out() {
     }
     // Another session has it, and so does the question itself.
     let asking = asking.with_session("two", &talk("It is zebra99.")).await;
-    let answer = asking.command("search zebra99").await;
+    let answer = asking.command("search zebra99 --session one").await;
     assert!(answer.contains(" or parts. Not searched: 1 other session; add --project.\n"), "{answer}");
-    let answer = asking.grep(query.clone()).await;
+    let answer = asking.grep(json!({"query": "zebra99", "session": "this"})).await;
     assert!(
         answer.contains(" Not searched: 1 other session; pass \"session\":\"project\". To read"),
         "{answer}"

@@ -53,11 +53,11 @@ async fn in_many_answers(session: Session, query: &str, patience: Duration) -> (
         Question { query: query.into(), mode: Mode::Regex, limit: 20, patience, ..Question::default() };
     let (mut found, mut stopped) = (Vec::new(), 0);
     loop {
-        let (scope, asked) = (asking.scope.clone(), question.clone());
+        let (scope, mut asked) = (asking.scope.clone(), question.clone());
         let findings = asking
             .store
             .store
-            .read(move |view| grep(view, &scope, &asked, &CancellationToken::new()))
+            .read(move |view| grep(view, &scope, &mut asked, &CancellationToken::new()))
             .await
             .unwrap();
         found.extend(findings.hits.iter().map(|hit| hit.snippet.text.clone()));

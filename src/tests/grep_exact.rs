@@ -76,7 +76,7 @@ async fn a_phrase_of_another_session_is_not_said_to_be_nowhere() {
             && there.ends_with(" Not searched: 1 other session; add --project."),
         "{there}"
     );
-    let answer = asking.grep(json!({"query": "\"walrus of codex\""})).await;
+    let answer = asking.grep(json!({"query": "\"walrus of codex\"", "session": "this"})).await;
     assert!(answer.contains("Nowhere") && answer.contains(" Not searched: 1 other session; "), "{answer}");
     assert_eq!(
         ids(&asking.grep(json!({"query": "\"walrus of codex\"", "session": "project"})).await).len(),

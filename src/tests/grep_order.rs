@@ -178,9 +178,8 @@ async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
         .await;
     asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
     assert_eq!(
-        asking.grep(json!({"query": "beluga", "scope": "all"})).await,
-        "Nothing found for `beluga` in 4 searchable messages and 1 summary of this session. Not searched: 1 other session; pass \
-         \"session\":\"project\"."
+        asking.grep(json!({"query": "walrus", "scope": "all"})).await,
+        "Nothing found for `walrus` in 5 searchable messages and 1 summary of this project."
     );
     assert_eq!(
         asking.grep(json!({"query": "orca"})).await,
@@ -188,12 +187,50 @@ async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
          Not searched: 1 other session; pass \"session\":\"project\"."
     );
     assert_eq!(
-        asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
+        asking.grep(json!({"query": "beluga", "mode": "regex", "session": "this"})).await,
         "Nothing found for `beluga` in 4 searchable messages of this session. Not searched: 1 other session; \
          pass \"session\":\"project\"."
     );
     let answer = asking.grep(json!({"query": "Beluga", "mode": "regex"})).await;
-    assert!(answer.contains(" of this session. Case matters, except after (?i). Not"), "{answer}");
+    assert!(answer.ends_with(" of this project. Case matters, except after (?i)."), "{answer}");
+}
+
+/// Who asks where something was said needs no second question to learn that another session has it.
+#[tokio::test]
+async fn a_search_that_finds_nothing_in_this_session_is_done_in_the_project() {
+    let whale = |n: usize| format!("the beluga{} in bay {n}", " swims".repeat(n));
+    let other = (0..4).fold(Session::new(), |session, n| session.user(&whale(n)).assistant("Noted."));
+    let asking =
+        Asking::about(&Session::new().chat(2, 5).user("Where?")).await.with_session("two", &other).await;
+    let says = "This session has no match: these are of the whole project.";
+    for query in [json!({"query": "beluga"}), json!({"query": "bel.ga", "mode": "regex"})] {
+        let answer = asking.grep(query).await;
+        assert!(answer.starts_with("Session two, 2025-11-20 ") && answer.contains("«beluga»"), "{answer}");
+        assert!(answer.contains(&format!("\n{says} To read one in full: ")), "{answer}");
+    }
+    let first = asking.grep(json!({"query": "beluga", "limit": 3})).await;
+    let more = "1 more: the same lcm_grep with \"session\":\"project\",\"cursor\":\"3\".";
+    assert!(first.ends_with(more), "{first}");
+    let rest = asking.grep(json!({"query": "beluga", "limit": 3, "session": "project", "cursor": "3"})).await;
+    assert_eq!(rest.matches("«beluga»").count(), 1, "{rest}");
+    // Similar words here are no match either.
+    let near =
+        Asking::about(&Session::new().user("There is beluga8.").assistant("Noted.").user("Where?")).await;
+    let near = near.with_session("two", &Session::new().user("There is beluga99.")).await;
+    let answer = near.grep(json!({"query": "beluga99"})).await;
+    assert!(
+        answer.contains("«beluga99»") && answer.contains(says) && !answer.contains("similar"),
+        "{answer}"
+    );
+    // Who names the session gets that one.
+    let answer = asking.grep(json!({"query": "beluga", "session": "this"})).await;
+    assert!(answer.contains(" of this session. Not searched: 1 other session; pass "), "{answer}");
+    let counted = asking.grep(json!({"query": "beluga", "count": "role"})).await;
+    let all = "4 messages of this project match `beluga` (beluga in any form), none of them in this session.";
+    assert!(counted.starts_with(all), "{counted}");
+    let shown = asking.command("search beluga").await;
+    assert!(shown.starts_with(&format!("{says}\n\nm-")) && shown.contains(", in session two, "), "{shown}");
+    assert_eq!(asking.json("search beluga").await["hits"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]

@@ -72,17 +72,17 @@ pub(super) fn answer(
     let mut question = Question { patience: PATIENCE, ..read(NAME, arguments)? };
     contradictions(&question)?;
     if let Some(by) = question.count {
-        let counts = grep::count(view, scope, &question, by, cancel)?;
+        let counts = grep::count(view, scope, &mut question, by, cancel)?;
         return Ok(totals(&question, by, &counts));
     }
     let now = text::now();
     loop {
-        let mut findings = grep(view, scope, &question, cancel)?;
+        let mut findings = grep(view, scope, &mut question, cancel)?;
         let found = findings.hits.len();
         findings.hits = fold_equals(findings.hits, &question);
         let (results, note) = (render(&question, &findings.hits, now), note(&question, &findings));
         if results.len() + note.len() <= MOST_BYTES || found <= 1 {
-            let data = data(&findings, &note);
+            let data = data(&question, &findings, &note);
             return Ok(vec![Block::Text(results + &note), Block::Data(data)]);
         }
         // As many as fit; the cursor leads to the rest.
@@ -91,7 +91,7 @@ pub(super) fn answer(
 }
 
 /// Rejects arguments that exclude each other.
-fn contradictions(question: &Question) -> Result<()> {
+pub fn contradictions(question: &Question) -> Result<()> {
     let role = question.role.as_deref().unwrap_or("toolResult");
     if let (Some(tool), true) = (&question.tool, role != "toolResult") {
         return Err(Error::invalid(format!(
@@ -205,7 +205,7 @@ fn note(question: &Question, findings: &SearchResults) -> String {
 }
 
 /// The results as data.
-fn data(findings: &SearchResults, note: &str) -> Value {
+fn data(question: &Question, findings: &SearchResults, note: &str) -> Value {
     let hit = |hit: &SearchHit| {
         let (role, tool, agent, title, time) = match &hit.card {
             Card::Message(card) => (Some(&card.role), card.tool.as_ref(), card.agent, None, card.timestamp),
@@ -228,7 +228,10 @@ fn data(findings: &SearchResults, note: &str) -> Value {
             "around": (!hit.neighbors.is_empty()).then(|| around.collect::<Vec<_>>()),
         }))
     };
-    let is_noted = findings.hits.is_empty() || findings.stopped_at.is_some() || !findings.unknown.is_empty();
+    let is_noted = findings.hits.is_empty()
+        || findings.stopped_at.is_some()
+        || !findings.unknown.is_empty()
+        || question.is_widened;
     given(json!({
         "hits": findings.hits.iter().map(hit).collect::<Vec<_>>(),
         "cursor": findings.next.as_ref().map(|next| &next.cursor),
@@ -294,7 +297,8 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
     };
     let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
-    let mut out = format!("{messages} of {} {matching} {what}.", whose(question));
+    let none = if question.is_widened && counts.messages > 0 { ", none of them in this session" } else { "" };
+    let mut out = format!("{messages} of {} {matching} {what}{none}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
         let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
         let _ = write!(out, " Without {dashes}count, messages with {also} match too.");
@@ -320,7 +324,7 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
 
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
-    let mut closing = only_similar(question, &findings.unknown);
+    let mut closing = widened(question).to_owned() + &only_similar(question, &findings.unknown);
     if !closing.is_empty() && question.branches == Branches::Current {
         closing += &format!("{NOT_SEARCHED} ");
     } else {
@@ -330,7 +334,8 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));
-        let _ = write!(closing, " {more}: the same lcm_grep with \"cursor\":\"{}\".", next.cursor);
+        let project = if question.is_widened { "\"session\":\"project\"," } else { "" };
+        let _ = write!(closing, " {more}: the same lcm_grep with {project}\"cursor\":\"{}\".", next.cursor);
     }
     closing
 }
@@ -372,6 +377,14 @@ fn whose(question: &Question) -> &'static str {
         "this" => "this session",
         "project" => "this project",
         _ => "that session",
+    }
+}
+
+/// Where results of the project are from that was asked of this session.
+pub fn widened(question: &Question) -> &'static str {
+    match question.is_widened {
+        true => "This session has no match: these are of the whole project. ",
+        false => "",
     }
 }
 

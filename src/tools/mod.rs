@@ -16,7 +16,10 @@ mod parameters;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub use lcm_grep::{NAME as GREP, bounds, counted, given, named, only_similar, totals_as_data, unquoted};
+pub use lcm_grep::{
+    NAME as GREP, bounds, contradictions, counted, given, named, only_similar, totals_as_data, unquoted,
+    widened,
+};
 use lcm_model::RECALL_TOOLS;
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};

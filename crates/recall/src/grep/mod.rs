@@ -127,7 +127,7 @@ pub struct Question {
     /// Default: messages.
     #[serde(default, rename = "scope")]
     pub kinds: Kinds,
-    /// this (default), project (earlier sessions too) or a session's id.
+    /// this, project (earlier sessions too) or a session's id. Default: this, or project if this has nothing.
     pub session: Option<String>,
     /// Default: all.
     #[serde(default, rename = "branch")]
@@ -166,6 +166,9 @@ pub struct Question {
     /// How long a search may read messages before the answer says how far it got.
     #[serde(skip)]
     pub patience: Duration,
+    /// Whether it was asked of this session, which has nothing, and is one of the project now.
+    #[serde(skip)]
+    pub is_widened: bool,
 }
 
 impl Question {
@@ -177,6 +180,15 @@ impl Question {
             None | Some("this") if self.kinds == Kinds::Sessions => "project",
             session => session.unwrap_or("this"),
         }
+    }
+
+    /// Makes it a question to the project, if it does not say where to search. The others are not searched.
+    fn widen(&mut self, others: usize) -> bool {
+        let is_open = self.session.is_none() && self.branches == Branches::All && self.cursor.is_none();
+        if is_open && others > 0 {
+            (self.session, self.is_widened) = (Some("project".to_owned()), true);
+        }
+        is_open && others > 0
     }
 
     /// Whether it filters by something that summaries don't have: a role, a tool, a file, another agent.
@@ -250,12 +262,26 @@ pub struct Searched {
     pub times: [Option<i64>; 2],
 }
 
-/// Answers `question`, seen from `scope`.
+/// Answers `question`, seen from `scope`: for the project, as it says then, if this session has nothing and it
+/// does not say where to search.
 ///
 /// # Errors
 /// [`lcm_model::error::Code::Invalid`] for a query that can't be searched for and for a cursor that no such search
 /// gives; [`lcm_model::error::Code::Cancelled`] when `cancel` was raised.
 pub fn grep(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &mut Question,
+    cancel: &CancellationToken,
+) -> Result<SearchResults> {
+    let results = ask(view, scope, question, cancel)?;
+    match results.matching_summaries == 0 && question.widen(results.other_sessions) {
+        true => ask(view, scope, question, cancel),
+        false => Ok(results),
+    }
+}
+
+fn ask(
     view: &View<'_>,
     scope: &Scope,
     question: &Question,
@@ -283,19 +309,24 @@ pub fn grep(
     Ok(results)
 }
 
-/// Counts the messages that match `question`; its order, page and limit play no part.
+/// Counts the messages that match `question`, for the project where [`grep`] would; its order, page and limit play
+/// no part.
 ///
 /// # Errors
 /// As for [`grep`], and [`lcm_model::error::Code::Invalid`] if a regular expression takes longer than its patience.
 pub fn count(
     view: &View<'_>,
     scope: &Scope,
-    question: &Question,
+    question: &mut Question,
     by: CountBy,
     cancel: &CancellationToken,
 ) -> Result<Counts> {
     let sight = Visibility::new(view, scope)?;
-    count::count(&Search::of(question, view, scope, &sight, cancel)?, by)
+    let counts = count::count(&Search::of(question, view, scope, &sight, cancel)?, by)?;
+    match question.widen(counts.other_sessions) {
+        true => count::count(&Search::of(question, view, scope, &sight, cancel)?, by),
+        false => Ok(counts),
+    }
 }
 
 /// The best matches for words.

@@ -358,7 +358,10 @@ function verbatim(text) {
 
 /** Where a hit is, if not on this branch. @param {Hit | undefined} hit */
 function placeOf(hit) {
-  if (hit?.session) return `session ${hit.session.id}: ${hit.session.about}`;
+  if (hit?.session) {
+    const { id, about, file } = hit.session;
+    return `session ${id}${about && `: ${about}`}${file ? "" : " (can't be resumed here)"}`;
+  }
   return hit?.place === "otherBranch" ? "on another branch" : "";
 }
 

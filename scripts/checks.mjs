@@ -19,11 +19,12 @@ const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
 
 /**
  * The passes of the tests, each with a model that thinks in another way (see `__test__/support/project.mjs`): in `npm run test:all` every
- * file in all of them, in `npm test` those that depend on what a request shows also in the second, where the provider is strictest.
+ * file in all of them, in `npm test` those that depend on what a request shows also in the second, where the provider is strictest, if they
+ * don't choose how the model thinks.
  */
 const PASSES = /** @type {const} */ ([
   { thinking: "none", only: /./ },
-  { thinking: "bound", only: /__test__\/(main-job\/(?!alone|importing|recall-off|storing)|others\/)|hosts\/lifecycle/ },
+  { thinking: "bound", only: /__test__\/(main-job\/(?!alone|importing|recall-off|storing|thinking|threads|virtual)|others\/)|hosts\/lifecycle/ },
   { thinking: "free", only: /./ },
 ]);
 

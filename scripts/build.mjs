@@ -18,16 +18,19 @@ export const typeDefinitions = path.join(root, "target", "type-def.jsonl");
 /** The environment for every cargo run: a difference in this variable would recompile the crate. */
 export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: typeFolder });
 
+/** Has what `npm test` compiles linted as it is compiled: `cargo clippy` would check all dependencies once more, for a minute of two cores. */
+export const linting = () => ({ ...cargoEnvironment(), RUSTC_WORKSPACE_WRAPPER: "clippy-driver", CLIPPY_ARGS: "-Dwarnings" });
+
 /** Without a target that tests need, cargo would resolve other features, and compile everything that depends on them twice. */
 const FAST = ["build", "--profile", "fast", "--lib", "--bench", "bare_loop"];
 
 /**
  * The builds of the addon: for tests, which compile often and run little; for a working tree; and as shipped, for benchmarks.
- * @type {Record<"tests" | "tree" | "shipped", { args: string[], env?: Record<string, string> }>}
+ * @type {Record<"tests" | "tree" | "shipped", { args: string[], env?: () => NodeJS.ProcessEnv }>}
  */
 const BUILDS = {
-  tests: { args: FAST },
-  tree: { args: FAST, env: { CARGO_PROFILE_FAST_OPT_LEVEL: "2" } },
+  tests: { args: FAST, env: linting },
+  tree: { args: FAST, env: () => ({ ...cargoEnvironment(), CARGO_PROFILE_FAST_OPT_LEVEL: "2" }) },
   // With the Rust library as well it would be linked without LTO.
   shipped: { args: ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib"] },
 };
@@ -42,8 +45,8 @@ export const PATIENCE_MS = 1500;
  * @returns {Promise<string>} the addon
  */
 export async function buildAddon({ revealAfterMs, kind = "tree" }) {
-  const { args, env } = BUILDS[kind];
-  const { library, fresh } = await cargoBuild(args, { revealAfterMs, title: "Building the addon …", env: { ...cargoEnvironment(), ...env } });
+  const { args, env = cargoEnvironment } = BUILDS[kind];
+  const { library, fresh } = await cargoBuild(args, { revealAfterMs, title: "Building the addon …", env: env() });
   keepTypeDefinitions(fresh);
   return place(library);
 }

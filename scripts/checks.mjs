@@ -6,7 +6,7 @@
  */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { buildAddon, linting } from "./build.mjs";
 import { bringHosts } from "./hosts.mjs";
 import { lastTimes } from "./node-tests.mjs";
 import { node22, programOf, root } from "./paths.mjs";
@@ -14,7 +14,7 @@ import { collect, show } from "./proc.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
 import { buildViewer } from "./viewer.mjs";
 
-/** The checks with a name; a part of a test file's path selects that file. */
+/** The checks with a name; a part of a test file's path selects that file. The Rust tests are linted too. */
 const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
 
 /**
@@ -46,7 +46,7 @@ export async function runChecks({ everything, args }) {
   const cargoLane = async () => {
     await addon;
     if (isWanted("format")) await run.program("format", "cargo", ["fmt", "--check"]);
-    if (isWanted("lints")) await run.program("lints", "cargo", ["clippy", "--locked", "--profile", "fast", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    if (names.includes("lints")) await run.program("lints", "cargo", ["clippy", "--locked", "--profile", "fast", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     if (isWanted("rust")) await run.program("rust", "cargo", ["test", "--locked", "--profile", "fast", "--workspace"]);
   };
   const nodeLane = async () => {
@@ -133,7 +133,7 @@ class Run {
    */
   async program(name, command, args) {
     await this.step(name, async () => {
-      const { code, stdout, stderr } = await collect(command, args, { cwd: root, env: cargoEnvironment(), signal: this.#abort.signal });
+      const { code, stdout, stderr } = await collect(command, args, { cwd: root, env: linting(), signal: this.#abort.signal });
       if (code !== 0) throw new Failure(`${stdout}${stderr}\nFAILED: ${name} (${[path.basename(command), ...args].join(" ")})`);
       process.stdout.write(stdout.split("\n").filter((line) => line.startsWith("test result:")).map((line) => `${line}\n`).join(""));
     });

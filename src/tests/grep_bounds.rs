@@ -78,6 +78,23 @@ async fn a_slow_regular_expression_stops_and_can_be_continued() {
 }
 
 /// Messages are read ahead in no time; an expression with many states takes long for each.
+/// This session may have what the time did not suffice to read.
+#[tokio::test]
+async fn a_search_that_stops_early_is_not_done_in_the_project() {
+    let other = Session::new().user("a beluga");
+    let asking = Asking::about(&Session::new().chat(100, 5)).await.with_session("two", &other).await;
+    for (patience, is_widened) in [(Duration::ZERO, false), (Duration::MAX, true)] {
+        let mut question =
+            Question { query: "bel.ga".into(), mode: Mode::Regex, patience, ..Question::default() };
+        let scope = asking.scope.clone();
+        let read = asking.store.store.read(move |view| {
+            let results = grep(view, &scope, &mut question, &CancellationToken::new())?;
+            Ok((results.hits.len(), results.stopped_at.is_none(), question.is_widened))
+        });
+        assert_eq!(read.await.unwrap(), (usize::from(is_widened), is_widened, is_widened));
+    }
+}
+
 #[tokio::test]
 async fn a_search_stops_even_if_everything_is_read() {
     let mut dice = 7_u32;

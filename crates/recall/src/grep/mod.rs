@@ -275,7 +275,8 @@ pub fn grep(
     cancel: &CancellationToken,
 ) -> Result<SearchResults> {
     let results = ask(view, scope, question, cancel)?;
-    match results.matching_summaries == 0 && question.widen(results.other_sessions) {
+    let is_over = results.stopped_at.is_none() && results.matching_summaries == 0;
+    match is_over && question.widen(results.other_sessions) {
         true => ask(view, scope, question, cancel),
         false => Ok(results),
     }

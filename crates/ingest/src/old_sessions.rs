@@ -153,7 +153,7 @@ impl OldSessionEntries {
 }
 
 impl Slices for OldSessionEntries {
-    fn leave_out(&mut self, view: &View<'_>) -> Result<()> {
+    fn learn(&mut self, view: &View<'_>, _: &Arc<KnownEntries>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
         for places in self.entries.places.chunks(LOOKED_UP) {
             let lineage = |(id, _): &(String, _)| Some((id.clone(), Hash::parse(id)?));
@@ -164,7 +164,7 @@ impl Slices for OldSessionEntries {
         Ok(())
     }
 
-    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
+    fn slice(&mut self) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
         while size < SLICE.0
@@ -258,7 +258,7 @@ mod tests {
         let mut sessions = opened(&path, &CancellationToken::new());
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
-        while let Some(slice) = entries.slice(&KnownEntries::default()).unwrap() {
+        while let Some(slice) = entries.slice().unwrap() {
             read.extend(slice.entries);
         }
         assert_eq!((read.len(), entries.findings().broken), (MANY, MANY));
@@ -271,8 +271,8 @@ mod tests {
         let cancel = CancellationToken::new();
         let mut sessions = opened(&path, &cancel);
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
-        assert!(entries.slice(&KnownEntries::default()).unwrap().is_some());
+        assert!(entries.slice().unwrap().is_some());
         cancel.cancel();
-        assert!(entries.slice(&KnownEntries::default()).is_err());
+        assert!(entries.slice().is_err());
     }
 }

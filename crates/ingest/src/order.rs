@@ -26,6 +26,7 @@ pub(super) struct Order {
     /// Their size.
     bytes: usize,
     orphans: HashSet<String>,
+    has_ended: bool,
 }
 
 impl Order {
@@ -52,6 +53,7 @@ impl Order {
 
     /// Ends the file: the entries that still wait become roots.
     pub fn end(&mut self) {
+        self.has_ended = true;
         // First the entries whose parent does not exist, then the first entry of each cycle.
         let mut left: Vec<(bool, usize, String)> = (self.waiting.iter())
             .flat_map(|(parent, children)| {
@@ -67,9 +69,15 @@ impl Order {
         }
     }
 
-    /// Whether a [`SLICE`] is in order.
-    pub fn is_enough(&self) -> bool {
-        self.bytes >= SLICE.0 || self.ready.len() >= SLICE.1
+    /// Whether a [`SLICE`] is in order, or the file has ended.
+    pub fn is_ready(&self) -> bool {
+        self.has_ended || self.bytes >= SLICE.0 || self.ready.len() >= SLICE.1
+    }
+
+    /// Takes a [`SLICE`], or what is left; `None` if nothing is.
+    pub fn slice(&mut self) -> Option<Handover> {
+        let slice = self.take(SLICE);
+        (!slice.entries.is_empty()).then_some(slice)
     }
 
     /// Takes the entries that are in order, about as many bytes and entries as `most` says.

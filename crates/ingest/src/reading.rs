@@ -23,7 +23,7 @@ pub(super) struct Reading {
     /// Its header, and Pi's file.
     pub session: Arc<(Header, Option<String>)>,
     pub slices: Box<dyn Slices>,
-    known: KnownEntries,
+    known: Arc<KnownEntries>,
     /// Entries before its first message.
     waiting: Handover,
     /// Whether it is stored, or has a message.
@@ -96,7 +96,7 @@ impl Reading {
         Self {
             session: Arc::new((header, file)),
             slices,
-            known: KnownEntries::default(),
+            known: Arc::default(),
             waiting: Handover::default(),
             is_stored: false,
             is_side_chain: false,
@@ -110,12 +110,12 @@ impl Reading {
     pub async fn compare(mut self, store: &Store) -> Result<(Self, Option<ConversationId>)> {
         let look = move |view: &View<'_>| {
             let conversation = view.messages().conversation(&self.session.0.id)?;
-            if let Some(known) = conversation {
-                self.known.entries = view.messages().entry_ids(known)?.into_iter().collect();
-                self.known.purged = view.upkeep().purged_records(known)?;
+            if let Some(row) = conversation {
+                let entries = view.messages().entry_ids(row)?.into_iter().collect();
+                self.known = Arc::new(KnownEntries { entries, purged: view.upkeep().purged_records(row)? });
             }
             self.is_stored = conversation.is_some();
-            self.slices.leave_out(view)?;
+            self.slices.learn(view, &self.known)?;
             Ok((self, conversation))
         };
         store.read(look).await
@@ -123,7 +123,7 @@ impl Reading {
 
     /// Reads and prepares the next entries that are not stored; `None` at the end.
     pub fn next(&mut self) -> Result<Option<PreparedHandover>> {
-        while let Some(slice) = self.slices.slice(&self.known)? {
+        while let Some(slice) = self.slices.slice()? {
             let (old, new): (Vec<_>, Vec<_>) =
                 slice.entries.into_iter().partition(|entry| self.known.entries.contains(&entry.id));
             self.said.extend(old.into_iter().filter_map(said_by));
